@@ -4,9 +4,9 @@ from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 
-MOST_KEPT: Final = 10_000
+MAX_POSITIONS: Final = 10_000
 """Of them whose places are kept."""
-MOST_TOLD: Final = 20
+MAX_FINDINGS: Final = 20
 """Places of damage that are told one by one; those behind them are counted."""
 
 
@@ -64,7 +64,7 @@ class Damage:
     def skipped(self, packet: int, at: int, size: int, reason: str) -> None:
         """Bytes that can't be a packet or block, before others that are."""
         self._keep(FilePosition(at, size, packet, reason))
-        if len(self._told) >= MOST_TOLD:
+        if len(self._told) >= MAX_FINDINGS:
             self._more += 1
             self._more_bytes += size
             return
@@ -72,11 +72,11 @@ class Damage:
         self._told.append(_finding("file-damaged", words))
 
     def _keep(self, place: FilePosition) -> None:
-        if len(self.places) < MOST_KEPT:
+        if len(self.places) < MAX_POSITIONS:
             self.places.append(place)
 
 
-def mismatch(name: str, count: int, packet: int) -> Finding:
+def length_mismatch(name: str, count: int, packet: int) -> Finding:
     """Blocks of which the lengths at either end differ."""
     words = f"{name}: {count:,} blocks say another length at their end; the first is packet {packet:,}"
     return _finding("block-length", words)

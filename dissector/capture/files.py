@@ -16,14 +16,14 @@ import numpy as np
 
 from dissector.capture.compression import MAGIC_SIZE, codec_of
 from dissector.capture.errors import CaptureError, Damage, FilePosition, NoRoomError
-from dissector.capture.hex_capture import captured
-from dissector.capture.partition import CapturePartition, PartReader
+from dissector.capture.hex_capture import pcapng_from_hex
+from dissector.capture.partition import CapturePartition, PartitionReader
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
 from dissector.capture.pcapng_blocks import SECTION
 from dissector.capture.pcapng_options import PcapngOptions
-from dissector.capture.sources import CaptureSource, Followed, Made, Mapped, Spooled
+from dissector.capture.sources import CaptureSource, ConvertedSource, GrowingFileSource, MappedSource, SpooledSource
 from dissector.capture.spool import SpoolFullError
 from dissector.capture.streams import FileStream, PipeStream
 from dissector.conversation.hex_text import form_of
@@ -35,15 +35,17 @@ from dissector.core.store import Store
 
 STDIN: Final = "-"
 PCAPNG: Final = SECTION.to_bytes(4, "big")
-_HEAD: Final = 1 << 16
+_TEXT_HEAD: Final = 1 << 16
 """Bytes in which text must have said that it is hex."""
 _OTHERS, _OF_EACH = 64, 3
 """Descriptors: of the process, and of a file that is compressed: its own, the spool's, the spool's map's."""
 _NONE: Final = np.zeros(0, np.int64)
-NOTHING_YET: Final = PacketBatch(np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16))
+NO_PACKETS_YET: Final = PacketBatch(
+    np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16)
+)
 """What a source that grows gives where nothing came."""
 
-Keeps = Callable[[str, mmap.mmap], bool]
+TakeFile = Callable[[str, mmap.mmap], bool]
 """Takes a file, by its name and content, that has no packets; whether it did."""
 
 
@@ -70,7 +72,7 @@ class CaptureFormat(Protocol):
 
 
 @dataclass(frozen=True)
-class Following:
+class GrowingFile:
     """A file that another process appends to, read while it grows, until `ended` is true and all that stands is read.
 
     `ended` is asked a few times a second and must be quick.
@@ -89,7 +91,7 @@ class Reader:
         source: CaptureSource,
         store: Store,
         limits: Limits,
-        keeps: Keeps,
+        keeps: TakeFile,
         *,
         unmarked_from_client: bool,
     ) -> None:
@@ -106,7 +108,7 @@ class Reader:
         self._let_go_at = 0
         self.packets = 0
         """Read so far."""
-        while not source.grows and not self._kept and not self._recognise():
+        while not source.grows and not self._kept and not self._recognize():
             source.more()
 
     @property
@@ -117,7 +119,7 @@ class Reader:
     @property
     def has_times(self) -> bool:
         """Whether others' packets can be put among its own: not where times are made up, nor where one would wait."""
-        return not self.grows and not isinstance(self._source, Made)
+        return not self.grows and not isinstance(self._source, ConvertedSource)
 
     @property
     def total(self) -> int:
@@ -157,7 +159,7 @@ class Reader:
     @property
     def can_be_resumed(self) -> bool:
         """Whether reading can begin in the middle: of a file that lies there as it was captured."""
-        return isinstance(self._source, Mapped) and self._format is not None
+        return isinstance(self._source, MappedSource) and self._format is not None
 
     def mark(self) -> bytes:
         """All that reading on from here needs to know beside the file. Not for files: it is a pickle."""
@@ -187,7 +189,7 @@ class Reader:
     def _batches(self, most: int | None = None) -> Iterator[PacketBatch]:
         while not self._kept:
             batch = None
-            if self._format is not None or self._recognise():
+            if self._format is not None or self._recognize():
                 assert self._format is not None
                 batch = self._format.next(self._source.data, ended=self._source.ended, most=most)
             if batch is not None:
@@ -198,7 +200,7 @@ class Reader:
                 return
             else:
                 self._source.more()
-                yield NOTHING_YET
+                yield NO_PACKETS_YET
 
     def _let_go(self) -> None:
         """What was read of a mapped file needs no memory any more."""
@@ -207,7 +209,7 @@ class Reader:
             self._let_go_at = done
             self._store.release_pages()
 
-    def _recognise(self) -> bool:
+    def _recognize(self) -> bool:
         """Tell the format; whether it is known, which it is not before enough has come."""
         data, ended = self._source.data, self._source.ended
         magic = data[:4].tobytes()
@@ -229,11 +231,13 @@ class Reader:
             for problem in self._source.problems:
                 raise (NoRoomError if problem.code == "not-read-on" else CaptureError)(problem.message)
             raise CaptureError(f"{self.name}: empty file")
-        form = form_of(data[:_HEAD])
+        form = form_of(data[:_TEXT_HEAD])
         if form is not None:
-            made, self._told = captured(self.name, data[:], form, unmarked_from_client=self._unmarked_from_client)
-            self._source = Made(made, self._store, self._source)
-            return self._recognise()
+            made, self._told = pcapng_from_hex(
+                self.name, data[:], form, unmarked_from_client=self._unmarked_from_client
+            )
+            self._source = ConvertedSource(made, self._store, self._source)
+            return self._recognize()
         self._kept = self._keeps(self.name, data)
         if not self._kept:
             words = f"{self.name}: not a capture: it begins with {magic.hex(' ')}"
@@ -245,7 +249,7 @@ class Reader:
         self._source.close()
 
 
-def make_room(files: int) -> None:
+def raise_open_file_limit(files: int) -> None:
     """Let this process have so many files open, as far as it may: shells tend to allow 1,024, and rings have more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OTHERS + _OF_EACH * files
@@ -254,30 +258,30 @@ def make_room(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def nobody(name: str, data: mmap.mmap) -> bool:
+def take_no_file(name: str, data: mmap.mmap) -> bool:
     """Takes no file."""
     return False
 
 
 def open_capture(
-    file: str | Following | CapturePartition,
+    file: str | GrowingFile | CapturePartition,
     store: Store,
-    keeps: Keeps = nobody,
+    keeps: TakeFile = take_no_file,
     *,
     unmarked_from_client: bool = True,
     limits: Limits = DEFAULT,
-) -> Reader | PartReader:
+) -> Reader | PartitionReader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
     A pipe, compressed or not, is told by what comes: that it is no capture is raised when it is read. Hex that does not
     say who sent it is the client's, or else the server's. What `keeps` takes has no packets here.
     """
     if isinstance(file, CapturePartition):
-        return PartReader(file, store, limits)
-    path = file.path if isinstance(file, Following) else file
+        return PartitionReader(file, store, limits)
+    path = file.path if isinstance(file, GrowingFile) else file
     name = "standard input" if path == STDIN else path
     try:
-        opened = _stdin() if path == STDIN else _opened(path)
+        opened = _stdin() if path == STDIN else _open_file(path)
     except OSError as error:
         raise CaptureError(f"{name}: {_reason(error)}") from None
     except ValueError:
@@ -296,15 +300,15 @@ def open_capture(
         raise
 
 
-def _source(name: str, file: IO[bytes], store: Store, limits: Limits, asked: str | Following) -> CaptureSource:
-    if isinstance(asked, Following):
-        return Followed(name, file, store, asked.ended)
+def _source(name: str, file: IO[bytes], store: Store, limits: Limits, asked: str | GrowingFile) -> CaptureSource:
+    if isinstance(asked, GrowingFile):
+        return GrowingFileSource(name, file, store, asked.ended)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return Spooled(name, PipeStream(file), store, limits.spooled_bytes)
+        return SpooledSource(name, PipeStream(file), store, limits.spooled_bytes)
     if codec_of(os.pread(file.fileno(), MAGIC_SIZE, 0)):
-        return Spooled(name, FileStream(file), store, limits.spooled_bytes)
+        return SpooledSource(name, FileStream(file), store, limits.spooled_bytes)
     try:
-        return Mapped(file, store)
+        return MappedSource(file, store)
     except ValueError:
         raise CaptureError(f"{name}: empty file") from None
 
@@ -313,7 +317,7 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-def _opened(path: str) -> IO[bytes]:
+def _open_file(path: str) -> IO[bytes]:
     if Path(path).is_dir():
         raise CaptureError(f"{path}: is a directory")
     # A pipe without a writer is open at once, and silent until one comes: opened the usual way it would hold us up.

@@ -8,7 +8,9 @@ from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.finding import Finding, Severity
 
 
-def captured(name: str, data: bytes, form: HexForm, *, unmarked_from_client: bool) -> tuple[bytes, list[Finding]]:
+def pcapng_from_hex(
+    name: str, data: bytes, form: HexForm, *, unmarked_from_client: bool
+) -> tuple[bytes, list[Finding]]:
     """A pcapng file, and what is to be said of it. Raises `CaptureError`."""
     try:
         said, problems = turns_of(data, form, unmarked_from_client=unmarked_from_client)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.files import Reader
-from dissector.capture.partition import PartReader
+from dissector.capture.partition import PartitionReader
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
@@ -25,11 +25,11 @@ from dissector.core.limits import Limits
 from dissector.core.store import Store
 
 _LEAST: Final = -(1 << 63)
-_COPIED: Final = 1 << 12
+_COPIED_PACKETS: Final = 1 << 12
 """Packets copied at once."""
 
 
-class _Turn(NamedTuple):
+class _Position(NamedTuple):
     """When a file's packet comes: its time, and which file it is."""
 
     time_ns: int
@@ -37,7 +37,7 @@ class _Turn(NamedTuple):
 
 
 @dataclass
-class _Stretch:
+class _PendingPackets:
     """Packets of one file that were read and not given on yet."""
 
     batch: PacketBatch
@@ -45,14 +45,14 @@ class _Stretch:
     """Times that never run backwards: `(n,)`."""
 
 
-class _File:
+class _MergedFile:
     """One file, being read."""
 
-    def __init__(self, which: int, reader: Reader | PartReader) -> None:
+    def __init__(self, which: int, reader: Reader | PartitionReader) -> None:
         self.which = which
         self._batches = reader.batches()
         self._latest = _LEAST
-        self.pending: _Stretch | None = None
+        self.pending: _PendingPackets | None = None
         self.load()
 
     def load(self) -> None:
@@ -62,32 +62,32 @@ class _File:
             if len(batch):
                 key = np.maximum.accumulate(np.maximum(batch.time_ns, self._latest))
                 self._latest = int(key[-1])
-                self.pending = _Stretch(batch, key)
+                self.pending = _PendingPackets(batch, key)
                 return
 
     @property
-    def last(self) -> _Turn:
+    def last(self) -> _Position:
         """When the last of the pending packets comes."""
         assert self.pending is not None
-        return _Turn(int(self.pending.key[-1]), self.which)
+        return _Position(int(self.pending.key[-1]), self.which)
 
-    def take(self, until: _Turn) -> _Stretch | None:
+    def take(self, until: _Position) -> _PendingPackets | None:
         """The pending packets up to a turn, its own among them."""
         assert self.pending is not None
         batch, key = self.pending.batch, self.pending.key
         count = int(np.searchsorted(key, until.time_ns, side="right" if self.which <= until.which else "left"))
-        taken = _Stretch(part(batch, 0, count), key[:count]) if count else None
+        taken = _PendingPackets(slice_batch(batch, 0, count), key[:count]) if count else None
         if count == len(key):
             self.load()
         elif count:
-            self.pending = _Stretch(part(batch, count, len(key)), key[count:])
+            self.pending = _PendingPackets(slice_batch(batch, count, len(key)), key[count:])
         return taken
 
 
-class Merged:
+class PacketMerger:
     """The packets of several readers. `problems` has what stopped the merging."""
 
-    def __init__(self, readers: Sequence[Reader | PartReader], store: Store, limits: Limits) -> None:
+    def __init__(self, readers: Sequence[Reader | PartitionReader], store: Store, limits: Limits) -> None:
         self._readers = readers
         self._store = store
         self._limits = limits
@@ -114,27 +114,27 @@ class Merged:
         for reader in rest if len(timed) > 1 else timed + rest:
             yield from reader.batches()
 
-    def _of_files(self, readers: list[Reader | PartReader]) -> Iterator[PacketBatch]:
+    def _of_files(self, readers: list[Reader | PartitionReader]) -> Iterator[PacketBatch]:
         starts = [(reader.start_ns(), which) for which, reader in enumerate(readers)]
-        waiting = [_Turn(start, which) for start, which in sorted((s, w) for s, w in starts if s is not None)][::-1]
-        begun: list[_File] = []
+        waiting = [_Position(start, which) for start, which in sorted((s, w) for s, w in starts if s is not None)][::-1]
+        begun: list[_MergedFile] = []
         while waiting or begun:
-            until = min((file.last for file in begun), default=_Turn(_LEAST, -1))
+            until = min((file.last for file in begun), default=_Position(_LEAST, -1))
             if waiting and (not begun or waiting[-1] < until):
                 turn = waiting.pop()
-                begun.append(_File(turn.which, readers[turn.which]))
+                begun.append(_MergedFile(turn.which, readers[turn.which]))
             else:
                 taken = [stretch for file in sorted(begun, key=lambda f: f.which) if (stretch := file.take(until))]
                 yield from self._joined(taken)
             begun = [file for file in begun if file.pending is not None]
 
-    def _joined(self, parts: list[_Stretch]) -> Iterator[PacketBatch]:
+    def _joined(self, parts: list[_PendingPackets]) -> Iterator[PacketBatch]:
         """Packets of several files in the order of time; those of one as they are."""
         if len(parts) == 1:
             yield parts[0].batch
             return
-        order = np.argsort(np.concatenate([part.key for part in parts]), kind="stable")
-        batches = [part.batch for part in parts]
+        order = np.argsort(np.concatenate([each.key for each in parts]), kind="stable")
+        batches = [each.batch for each in parts]
         pieces = [
             batch.data.data[at : at + size]
             for batch in batches
@@ -144,8 +144,8 @@ class Merged:
             self._spool = Spool(self._store, self._limits.spooled_bytes)
         at = self._spool.size
         try:
-            for start in range(0, len(order), _COPIED):
-                self._spool.append(b"".join(pieces[n] for n in order[start : start + _COPIED].tolist()))
+            for start in range(0, len(order), _COPIED_PACKETS):
+                self._spool.append(b"".join(pieces[n] for n in order[start : start + _COPIED_PACKETS].tolist()))
         except SpoolFullError as error:
             words = f"files that overlap in time could not be merged: {error}; one is read behind the other"
             self.problems = [Finding("not-merged", Severity.WARNING, words)]
@@ -182,7 +182,7 @@ class Merged:
             self._spool.close()
 
 
-def part(batch: PacketBatch, start: int, end: int) -> PacketBatch:
+def slice_batch(batch: PacketBatch, start: int, end: int) -> PacketBatch:
     """Some packets of a batch."""
     if (start, end) == (0, len(batch)):
         return batch

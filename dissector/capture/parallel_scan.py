@@ -15,14 +15,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.integers import Order
+from dissector.capture.integers import ByteOrder
 from dissector.core.arrays import Bool, Int64, UInt8
 
-PER_LANE: Final = 128
+RECORDS_PER_LANE: Final = 128
 """Records in a lane, about: more lanes need fewer steps, and more guesses."""
-FEWEST: Final = 48
+MIN_LANES: Final = 48
 """Lanes below which a step costs more than walking."""
-LONGEST: Final = 4 * PER_LANE
+MAX_STEPS: Final = 4 * RECORDS_PER_LANE
 """Steps of a race: those who need more are no usual records."""
 
 Walk = Callable[[int, int, int], tuple[list[int], int]]
@@ -30,10 +30,10 @@ Walk = Callable[[int, int, int], tuple[list[int], int]]
 _NONE: Final = np.zeros(0, np.int64)
 
 
-class Looks(NamedTuple):
-    """How the records of a file look to who has no time. Places are below `hop`'s `stop`."""
+class RecordPattern(NamedTuple):
+    """How the records of a file look to who has no time. Places are below `scan_records`'s `stop`."""
 
-    mark: re.Pattern[bytes]
+    pattern: re.Pattern[bytes]
     """What most of them have in common, and little else has."""
     offset: int
     """Bytes of a record before it."""
@@ -50,14 +50,16 @@ class _Lane(NamedTuple):
     """Where it stands."""
 
 
-def hop(data: UInt8, at: int, stop: int, most: int, mean: int, looks: Looks, walk: Walk) -> tuple[Int64, int]:
+def scan_records(
+    data: UInt8, at: int, stop: int, most: int, mean: int, pattern: RecordPattern, walk: Walk
+) -> tuple[Int64, int]:
     """Places of the records from `at` to before `stop`, at most so many, `(n,)`; and where the next one stands: sooner
     where `walk` stops, or enough of them lie behind. `mean` is about how long one is, in bytes."""
     ahead = min(most, (stop - at) // mean)
     lanes: Iterable[_Lane] = ()
-    if ahead >= FEWEST * PER_LANE:
+    if ahead >= MIN_LANES * RECORDS_PER_LANE:
         stop = min(stop, at + ahead * mean)
-        lanes = _lanes(data, at, stop, ahead // PER_LANE, looks)
+        lanes = _lanes(data, at, stop, ahead // RECORDS_PER_LANE, pattern)
     pieces: list[Int64] = []
     for start, reached, end in (*lanes, _Lane(stop, _NONE, stop)):
         if at < start:
@@ -72,45 +74,45 @@ def hop(data: UInt8, at: int, stop: int, most: int, mean: int, looks: Looks, wal
     return (places, at) if len(places) <= most else (places[:most], int(places[most]))
 
 
-def mark(order: Order, *words: tuple[bytes, bytes, bytes, bytes]) -> bytes:
+def byte_pattern(order: ByteOrder, *words: tuple[bytes, bytes, bytes, bytes]) -> bytes:
     """A pattern of words of 4 bytes, each given from its highest on."""
     return b"".join(b"".join(word if order == ">" else word[::-1]) for word in words)
 
 
-def _lanes(data: UInt8, at: int, stop: int, count: int, looks: Looks) -> Iterator[_Lane]:
+def _lanes(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) -> Iterator[_Lane]:
     """Lanes from `at` to `stop`, in their order, each with the records that it came to."""
-    starts = np.array([at, *_guesses(data, at, stop, count, looks)], np.int64)
-    if len(starts) < FEWEST:
+    starts = np.array([at, *_guesses(data, at, stop, count, pattern)], np.int64)
+    if len(starts) < MIN_LANES:
         return
-    places, ends = _race(starts, np.append(starts[1:], stop), looks)
+    places, ends = _advance_lanes(starts, np.append(starts[1:], stop), pattern)
     first = np.searchsorted(places, starts)
     behind = np.append(first[1:], len(places))
     after = np.append(places[1:], 0)
     after[behind - 1] = ends
-    bad = np.append(np.flatnonzero(~looks.good(places, after - places)), len(places))
+    bad = np.append(np.flatnonzero(~pattern.good(places, after - places)), len(places))
     sound = np.minimum(bad[np.searchsorted(bad, first)], behind)
     ends = np.where(sound < behind, places[np.minimum(sound, len(places) - 1)], ends)
     for start, low, high, end in zip(starts.tolist(), first.tolist(), sound.tolist(), ends.tolist(), strict=True):
         yield _Lane(start, places[low:high], end)
 
 
-def _guesses(data: UInt8, at: int, stop: int, count: int, looks: Looks) -> Iterator[int]:
+def _guesses(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) -> Iterator[int]:
     """Where records plausibly begin: the first place in each of the stretches but the one at `at`."""
-    search, buffer, stretch = looks.mark.search, data.data, (stop - at) // count
+    search, buffer, stretch = pattern.pattern.search, data.data, (stop - at) // count
     for low in range(at + stretch, stop, stretch):
-        found = search(buffer, low + looks.offset, min(low + stretch, stop))
+        found = search(buffer, low + pattern.offset, min(low + stretch, stop))
         if found:
-            yield found.start() - looks.offset
+            yield found.start() - pattern.offset
 
 
-def _race(starts: Int64, stops: Int64, looks: Looks) -> tuple[Int64, Int64]:
+def _advance_lanes(starts: Int64, stops: Int64, pattern: RecordPattern) -> tuple[Int64, Int64]:
     """All lanes moved on, a record a step, until few of them have not come to their stops: all places that they came
     to, sorted; and where each stands."""
     ends, lanes, at = starts.copy(), np.arange(len(starts)), starts
     steps: list[Int64] = []
-    while len(lanes) >= FEWEST and len(steps) < LONGEST:
+    while len(lanes) >= MIN_LANES and len(steps) < MAX_STEPS:
         steps.append(at)
-        at = at + looks.sizes(at)
+        at = at + pattern.sizes(at)
         going = at < stops
         if not going.all():
             ends[lanes] = at

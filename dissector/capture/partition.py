@@ -20,9 +20,9 @@ from dissector.core.finding import Finding
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 
-HEAD: Final = 40
+COLUMN_BYTES: Final = 40
 """Bytes of a packet's columns in a block."""
-ENOUGH: Final = 1 << 20
+JOINED_BYTES: Final = 1 << 20
 """Bytes of captured packets that are read at once: a small block takes nearly as long as a large one."""
 
 
@@ -58,7 +58,7 @@ def block(batch: PacketBatch, rows: Int64) -> Block:
     return Block(int(heads[0, 0]), heads.tobytes(), b"".join([view[at : at + size] for at, size in places]))
 
 
-def together(blocks: Iterable[Block]) -> Iterator[Block]:
+def join_small_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
     """The same packets in the same order, small blocks as one. Those without packets stay by themselves."""
     some: list[Block] = []
     size = 0
@@ -68,7 +68,7 @@ def together(blocks: Iterable[Block]) -> Iterator[Block]:
             continue
         some.append(each)
         size += len(each.data)
-        if size >= ENOUGH:
+        if size >= JOINED_BYTES:
             yield _joined(some)
             some, size = [], 0
     if some:
@@ -82,7 +82,7 @@ def _joined(some: list[Block]) -> Block:
     return Block(some[0].first, heads.tobytes(), b"".join([each.data for each in some]))
 
 
-class PartReader:
+class PartitionReader:
     """Reads a part: like a file's reader, for those who merge and those who ask what is wrong with it."""
 
     grows = False

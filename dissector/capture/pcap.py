@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.integers import heads, unsigned, words
-from dissector.capture.parallel_scan import Looks, hop
+from dissector.capture.integers import read_unsigned, read_words, unaligned_words
+from dissector.capture.parallel_scan import RecordPattern, scan_records
 from dissector.capture.pcap_records import MAGICS, NOWHERE, Sense, layout_of, next_record
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.batches import PacketBatch
@@ -101,7 +101,7 @@ class Pcap:
         """Offsets of the next record headers, up to one that can't be, or is not all there."""
         stop = min(len(data) - self._sense.layout.header, self.done + BATCH_BYTES) + 1
         looks, walk = self._looks(data), partial(self._walk, data)
-        places, at = hop(data, self.done, stop, most, self._mean, looks, walk)
+        places, at = scan_records(data, self.done, stop, most, self._mean, looks, walk)
         if len(places):
             self._mean = (at - self.done) // len(places)
         self.done = at
@@ -121,11 +121,11 @@ class Pcap:
             at = after
         return places, at
 
-    def _looks(self, data: UInt8) -> Looks:
+    def _looks(self, data: UInt8) -> RecordPattern:
         order, _, header = self._sense.layout
         longest, end = header + self._sense.largest, len(data)
-        captured_at = words(data[8:], order)
-        return Looks(
+        captured_at = unaligned_words(data[8:], order)
+        return RecordPattern(
             *self._sense.mark,
             sizes=lambda at: captured_at[at] + np.int64(header),
             good=lambda at, size: (size > header) & (size <= longest) & (at + size <= end),
@@ -133,7 +133,7 @@ class Pcap:
 
     def _fields(self, data: UInt8, places: Int64) -> list[Int64]:
         """Seconds, fractions, captured lengths, lengths."""
-        return heads(data, places, 4, self._sense.layout.order)
+        return read_words(data, places, 4, self._sense.layout.order)
 
     def _sound(self, places: Int64, fields: list[Int64]) -> int:
         """How many of the records come before one that makes no sense, as damage may have led here. `done` is there."""
@@ -191,7 +191,9 @@ class Pcap:
         at = self.done
         places = np.array([at], np.int64)
         batch = self._batch(data, places, self._fields(data, places))
-        needed = int(unsigned(data, np.array([at + 8]), 4, self._sense.layout.order)[0]) + self._sense.layout.header
+        needed = (
+            int(read_unsigned(data, np.array([at + 8]), 4, self._sense.layout.order)[0]) + self._sense.layout.header
+        )
         self.damage.truncated(self.packets, at, needed, len(data) - at)
         self.done = len(data)
         return batch

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.integers import Order, places_where
-from dissector.capture.parallel_scan import mark
+from dissector.capture.integers import ByteOrder, find_words
+from dissector.capture.parallel_scan import byte_pattern
 from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 
 CHAIN: Final = 3
@@ -28,7 +28,7 @@ NOWHERE: Final = -1
 class PcapLayout(NamedTuple):
     """How records are written."""
 
-    order: Order
+    order: ByteOrder
     fractions: int
     """Of a second, in one unit of a timestamp's fraction: a million or a billion."""
     header: int
@@ -60,7 +60,7 @@ class Sense(NamedTuple):
         fraction = (
             (b"\\0", b"[\\0-\x0f]", b".", b".") if self.layout.fractions == 10**6 else (b"[\\0-\x3b]", b".", b".", b".")
         )
-        pattern = mark(
+        pattern = byte_pattern(
             self.layout.order,
             (high[0], high[1], b".", b"."),
             fraction,
@@ -121,7 +121,7 @@ def next_record(data: UInt8, start: int, until: int, sense: Sense, *, ended: boo
     """Where from `start` to `until` the first chain of records begins, or `NOWHERE`, or `NOT_YET`; and the place up to
     which there is none."""
     stretch = data[: until + HEADER_WORDS * 4]
-    for places in places_where(stretch, start, HEADER_WORDS, sense.layout.order, sense.all):
+    for places in find_words(stretch, start, HEADER_WORDS, sense.layout.order, sense.all):
         for place in places.tolist():
             chain = sense.chain(memoryview(data.data), place, ended=ended)
             if chain is not False:

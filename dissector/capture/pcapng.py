@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, Damage, mismatch
-from dissector.capture.integers import Order, heads, unsigned, words
-from dissector.capture.parallel_scan import Looks, hop, mark
+from dissector.capture.errors import CaptureError, Damage, length_mismatch
+from dissector.capture.integers import ByteOrder, read_unsigned, read_words, unaligned_words
+from dissector.capture.parallel_scan import RecordPattern, byte_pattern, scan_records
 from dissector.capture.pcapng_blocks import (
     BYTE_ORDER_MAGIC,
     DECRYPTION_SECRETS,
@@ -52,9 +52,11 @@ IF_TSRESOL: Final = 9
 IF_TSOFFSET: Final = 14
 USUAL: Final = 1 << 17
 """Bytes of a packet's block above which its length is held against the one at its end at once."""
-USUAL_MARKS: Final[dict[Order, re.Pattern[bytes]]] = {
+USUAL_PATTERNS: Final[dict[ByteOrder, re.Pattern[bytes]]] = {
     order: re.compile(
-        mark(order, (b"\\0", b"\\0", b"\\0", b"\6"), (b"\\0", b"[\\0-\2]", b".", b"."), (b"\\0", b"\\0", b".", b".")),
+        byte_pattern(
+            order, (b"\\0", b"\\0", b"\\0", b"\6"), (b"\\0", b"[\\0-\2]", b".", b"."), (b"\\0", b"\\0", b".", b".")
+        ),
         re.DOTALL,
     )
     for order in BYTE_ORDER_MAGIC.values()
@@ -83,7 +85,7 @@ class PcapngInterface:
 
 @dataclass(slots=True)
 class _Section:
-    order: Order = "<"
+    order: ByteOrder = "<"
     number: int = 0
     interfaces: list[PcapngInterface] = field(default_factory=list)
 
@@ -114,7 +116,11 @@ class Pcapng:
     def problems(self) -> list[Finding]:
         """What is wrong with the file, as far as it was read."""
         count, packet = self._mismatches
-        return [*self.damage.findings, *([mismatch(self._name, count, packet)] if count else []), *self.notes.findings]
+        return [
+            *self.damage.findings,
+            *([length_mismatch(self._name, count, packet)] if count else []),
+            *self.notes.findings,
+        ]
 
     def open(self, data: UInt8, *, ended: bool) -> bool:
         """Whether enough of the first section's header is there. Raises `CaptureError` where there never will be."""
@@ -153,7 +159,7 @@ class Pcapng:
         self._take_ahead(data)
         stop = min(len(data) - LEAST, self.done + BATCH_BYTES) + 1
         looks, walk = self._looks(data), partial(self._walk, data)
-        places, at = hop(data, self.done, stop, most, self._mean, looks, walk)
+        places, at = scan_records(data, self.done, stop, most, self._mean, looks, walk)
         if len(places):
             self._mean = (at - self.done) // len(places)
         self.done = at
@@ -196,12 +202,12 @@ class Pcapng:
             at += size
         return places, at
 
-    def _looks(self, data: UInt8) -> Looks:
+    def _looks(self, data: UInt8) -> RecordPattern:
         order, end = self._section.order, len(data)
-        kind_at = words(data, order)
-        size_at = words(data[4:], order)
-        return Looks(
-            mark=USUAL_MARKS[order],
+        kind_at = unaligned_words(data, order)
+        size_at = unaligned_words(data[4:], order)
+        return RecordPattern(
+            pattern=USUAL_PATTERNS[order],
             offset=0,
             sizes=lambda at: np.maximum(size_at[at], np.int64(LEAST)),
             good=lambda at, size: (
@@ -212,8 +218,8 @@ class Pcapng:
     def _sound(self, data: UInt8, places: Int64) -> int:
         """How many of the blocks come before one that says another length at its end. `done` is behind them."""
         order = self._section.order
-        size = unsigned(data, places + 4, 4, order)
-        other = unsigned(data, places + size - 4, 4, order) != size
+        size = read_unsigned(data, places + 4, 4, order)
+        other = read_unsigned(data, places + size - 4, 4, order) != size
         other &= places != self._believed
         if not other.any():
             return len(places)
@@ -267,7 +273,7 @@ class Pcapng:
         elif kind == DECRYPTION_SECRETS:
             self.notes.secrets()
 
-    def _interface(self, data: memoryview, at: int, size: int, order: Order) -> PcapngInterface:
+    def _interface(self, data: memoryview, at: int, size: int, order: ByteOrder) -> PcapngInterface:
         link_type, snaplen = struct.unpack_from(order + "H2xI", data, at + 8)
         numerator, denominator, offset_ns, name = 1000, 1, 0, ""
         for code, value in options(data, at + 16, at + size - 4, order):
@@ -347,7 +353,7 @@ class Pcapng:
 
     def _batch(self, data: UInt8, at: Int64) -> PacketBatch:
         section, order = self._section, self._section.order
-        kind, size, wide, high, low, captured, length = heads(data, at, 7, order)
+        kind, size, wide, high, low, captured, length = read_words(data, at, 7, order)
         simple = kind == SIMPLE_PACKET
         narrow = wide & 0xFFFF if order == "<" else wide >> 16
         interface = np.where(kind == ENHANCED_PACKET, wide, np.where(simple, 0, narrow))

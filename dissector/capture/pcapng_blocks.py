@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.integers import Order, places_where
+from dissector.capture.integers import ByteOrder, find_words
 from dissector.core.arrays import Bool, UInt8, UInt32
 
 SECTION: Final = 0x0A0D0D0A
@@ -22,7 +22,7 @@ ENHANCED_PACKET: Final = 6
 DECRYPTION_SECRETS: Final = 10
 PACKETS: Final = (OBSOLETE_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 KNOWN: Final = (INTERFACE, *PACKETS, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS, SECTION)
-BYTE_ORDER_MAGIC: Final[dict[bytes, Order]] = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
+BYTE_ORDER_MAGIC: Final[dict[bytes, ByteOrder]] = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
 LEAST_SIZE: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PACKET: 16, ENHANCED_PACKET: 32,
                      INTERFACE_STATISTICS: 24}  # fmt: skip
 LEAST: Final = 12
@@ -35,19 +35,19 @@ NOT_YET: Final = -2
 NOWHERE: Final = -1
 
 
-def order_at(data: memoryview, at: int) -> Order | None:
+def order_at(data: memoryview, at: int) -> ByteOrder | None:
     """The byte order of the section that begins here; None where that is none."""
     return BYTE_ORDER_MAGIC.get(data[at + 8 : at + 12].tobytes())
 
 
-def has_sense(data: memoryview, at: int, kind: int, size: int, order: Order) -> bool:
+def has_sense(data: memoryview, at: int, kind: int, size: int, order: ByteOrder) -> bool:
     """Whether a block that is all there says its length twice, and one that it can have."""
     if not LEAST_SIZE.get(kind, LEAST) <= size <= LARGEST or size & 3 or at + size > len(data):
         return False
     return bool(struct.unpack_from(order + "I", data, at + size - 4)[0] == size)
 
 
-def next_block(data: UInt8, start: int, until: int, order: Order, *, ended: bool) -> tuple[int, int]:
+def next_block(data: UInt8, start: int, until: int, order: ByteOrder, *, ended: bool) -> tuple[int, int]:
     """Where from `start` to `until` the first chain of known blocks begins, or `NOWHERE`, or `NOT_YET`; and the place
     up to which there is none."""
 
@@ -57,7 +57,7 @@ def next_block(data: UInt8, start: int, until: int, order: Order, *, ended: bool
         return np.asarray((fits & np.isin(kind, KNOWN)) | (kind == SECTION))
 
     stretch = data[: until + 8]
-    for places in places_where(stretch, start, 2, order, wanted):
+    for places in find_words(stretch, start, 2, order, wanted):
         for place in places.tolist():
             chain = _chain(memoryview(data.data), place, order, ended=ended)
             if chain is not False:
@@ -65,7 +65,7 @@ def next_block(data: UInt8, start: int, until: int, order: Order, *, ended: bool
     return NOWHERE, max(start, len(stretch) - 7)
 
 
-def _chain(data: memoryview, at: int, order: Order, *, ended: bool) -> bool | None:
+def _chain(data: memoryview, at: int, order: ByteOrder, *, ended: bool) -> bool | None:
     for count in range(CHAIN):
         if at + LEAST > len(data):
             return (count > 0 and at == len(data)) if ended else None

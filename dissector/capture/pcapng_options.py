@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.integers import Order, unsigned
+from dissector.capture.integers import ByteOrder, read_unsigned
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import Limits
@@ -27,7 +27,7 @@ MOST_OPTIONS: Final = 64
 """Of one packet that are looked at."""
 
 
-def options(data: memoryview, at: int, end: int, order: Order) -> Iterator[tuple[int, bytes]]:
+def options(data: memoryview, at: int, end: int, order: ByteOrder) -> Iterator[tuple[int, bytes]]:
     """Code and value of each option from `at` to `end`; records of names are written alike."""
     while at + 4 <= end:
         code, size = struct.unpack_from(order + "HH", data, at)
@@ -69,7 +69,7 @@ class PcapngOptions:
         if text is not None:
             self.remarks.append(text)
 
-    def resolution(self, data: memoryview, at: int, size: int, order: Order) -> None:
+    def resolution(self, data: memoryview, at: int, size: int, order: ByteOrder) -> None:
         """A block of names."""
         for kind, value in options(data, at + 8, at + size - 4, order):
             width = ADDRESS_SIZES.get(kind)
@@ -80,7 +80,7 @@ class PcapngOptions:
             names += [name.decode(errors="replace") for name in said if name][: max(0, 8 - len(names))]
 
     def statistics(
-        self, data: memoryview, at: int, size: int, order: Order, section: int, interface_names: list[str]
+        self, data: memoryview, at: int, size: int, order: ByteOrder, section: int, interface_names: list[str]
     ) -> None:
         """A block of an interface's counters, which count from the start of capturing."""
         which = int(struct.unpack_from(order + "I", data, at + 8)[0])
@@ -98,14 +98,14 @@ class PcapngOptions:
         """A block of secrets, which nobody looks into."""
         self._secrets += 1
 
-    def of_packets(self, data: UInt8, at: Int64, end: Int64, order: Order) -> dict[int, str]:
+    def of_packets(self, data: UInt8, at: Int64, end: Int64, order: ByteOrder) -> dict[int, str]:
         """Comments by row, where options begin at `at` and end before `end`: an option of each row at a step."""
         comments: dict[int, str] = {}
         rows = np.flatnonzero(at + 4 <= end)
         for _ in range(MOST_OPTIONS):
             if not len(rows):
                 break
-            code, size = unsigned(data, at[rows], 2, order), unsigned(data, at[rows] + 2, 2, order)
+            code, size = read_unsigned(data, at[rows], 2, order), read_unsigned(data, at[rows] + 2, 2, order)
             good = (code != END) & (at[rows] + 4 + size <= end[rows])
             rows, code, size = rows[good], code[good], size[good]
             for n in np.flatnonzero(code == COMMENT).tolist():
@@ -116,8 +116,8 @@ class PcapngOptions:
             counted = rows[(code == EPB_DROPCOUNT) & (size == 8)]
             if len(counted):
                 high, low = (4, 8) if order == ">" else (8, 4)
-                counts = unsigned(data, at[counted] + low, 4, order) + (
-                    unsigned(data, at[counted] + high, 4, order) << 32
+                counts = read_unsigned(data, at[counted] + low, 4, order) + (
+                    read_unsigned(data, at[counted] + high, 4, order) << 32
                 )
                 self._dropped_between += int(np.clip(counts, 0, 1 << 40).sum())
             at = at.copy()

@@ -21,9 +21,9 @@ from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 
-_NAP: Final = 0.02
+_POLL_SECONDS: Final = 0.02
 """Seconds between two looks at a file that grows."""
-NOTHING: Final = np.zeros(0, np.uint8)
+NO_BYTES: Final = np.zeros(0, np.uint8)
 
 
 class RemainingBytes(NamedTuple):
@@ -66,7 +66,7 @@ class CaptureSource(Protocol):
         """Let go of the file; mappings go when the last batch that points into them does."""
 
 
-class Mapped:
+class MappedSource:
     """A file that is all there, mapped. Raises `ValueError` for an empty one, `OSError` where it can't be mapped."""
 
     ended = True
@@ -97,7 +97,7 @@ class Mapped:
         """Nothing is open but the map."""
 
 
-class Made:
+class ConvertedSource:
     """Bytes made in memory, of a file that says the same in another way."""
 
     ended = True
@@ -127,7 +127,7 @@ class Made:
         self._original.close()
 
 
-class Spooled:
+class SpooledSource:
     """What a stream brings, plain or undone by a decoder, in a spool."""
 
     def __init__(self, name: str, stream: InputStream, store: Store, most: int) -> None:
@@ -218,7 +218,7 @@ class Spooled:
         self._spool.close()
 
 
-class Followed:
+class GrowingFileSource:
     """A file that another process appends to, mapped as far as it has grown, until `ended` says that it has."""
 
     grows = True
@@ -232,7 +232,7 @@ class Followed:
         self._has_ended = ended
         self._map: mmap.mmap | None = None
         self.base = store.reserve()
-        self.data: UInt8 = NOTHING
+        self.data: UInt8 = NO_BYTES
         self.ended = False
         self.problems: list[Finding] = []
 
@@ -260,7 +260,7 @@ class Followed:
             if time.monotonic() > until:
                 return
             if not is_last:
-                time.sleep(_NAP)
+                time.sleep(_POLL_SECONDS)
 
     def whole(self) -> mmap.mmap | None:
         return self._map

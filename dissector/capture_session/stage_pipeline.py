@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from dissector.capture.files import Following, make_room, open_capture
-from dissector.capture.merge import Merged
+from dissector.capture.files import GrowingFile, open_capture, raise_open_file_limit
+from dissector.capture.merge import PacketMerger
 from dissector.capture.partition import CapturePartition
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
@@ -24,7 +24,7 @@ from dissector.storage import KafkaFiles
 from dissector.transport import Transport
 from dissector.transport.partitions import Partition
 
-Source = str | Following | CapturePartition
+Source = str | GrowingFile | CapturePartition
 """What is opened: a path (``-`` is standard input), a file that grows, a part of a capture."""
 
 
@@ -52,14 +52,14 @@ class StagePipeline:
         self.store = Store() if restored is None else restored.store
         self.files = KafkaFiles(show_secrets=show_secrets)
         """Kafka's own files: they have no packets, and their rows come before those of exchanges."""
-        make_room(len(sources))
+        raise_open_file_limit(len(sources))
         self._readers = [
             open_capture(
                 each, self.store, self.files.take, unmarked_from_client=unmarked_hex_from_client, limits=limits
             )
             for each in sources
         ]
-        self._merged = Merged(self._readers, self.store, limits)
+        self._merged = PacketMerger(self._readers, self.store, limits)
         if restored is not None:
             self.transport, self.framer, self.indexer = restored.transport, restored.framer, restored.indexer
         else:
@@ -183,7 +183,7 @@ class StagePipeline:
 def source_names(sources: Sequence[Source]) -> list[str]:
     """What sources are called."""
     return [
-        each.path if isinstance(each, Following) else each.name if isinstance(each, CapturePartition) else each
+        each.path if isinstance(each, GrowingFile) else each.name if isinstance(each, CapturePartition) else each
         for each in sources
     ]
 

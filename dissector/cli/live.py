@@ -12,7 +12,15 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, RingSettings, interfaces, silence_words, source
+from dissector.capture.live import (
+    LOOPBACK,
+    CaptureSettings,
+    Recording,
+    RingSettings,
+    interfaces,
+    no_traffic_message,
+    recording_source,
+)
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.cli.exit_codes import is_output_closed, print_error
@@ -62,7 +70,9 @@ def live(
             if duration is not None:
                 recording.stop_after(duration)
             ports = frozenset(settings.ports)
-            capture = opened.enter_context(Capture([source(recording)], ports=ports, show_secrets=show_secrets))
+            capture = opened.enter_context(
+                Capture([recording_source(recording)], ports=ports, show_secrets=show_secrets)
+            )
             begun.append((capture, recording, settings))
             return begun[-1]
 
@@ -118,7 +128,7 @@ class SilenceReporter:
         """Say so, if it is time to."""
         if self._capture.packets or self._recording.stopping or self._recording.seconds < self._patience:
             return
-        print_error(silence_words(self._wanted, self._patience))
+        print_error(no_traffic_message(self._wanted, self._patience))
         self._patience *= 3
 
 

@@ -10,8 +10,8 @@ from dissector.cli.render.trees import tree_lines
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from dissector.probe.connection import Address, BrokerConnection, ProbeError
-from dissector.probe.dialogue import Answers, ask_all
-from dissector.probe.offers import compare, guess
+from dissector.probe.dialogue import ProbeResult, probe_broker
+from dissector.probe.offers import compare, guess_release
 from dissector.protocol.wire.writing import EncodeError
 
 
@@ -23,7 +23,7 @@ def probe(text: str, form: ProbeFormat, timeout: float, client_id: str, *, topic
         address = Address.parse(text)
         with BrokerConnection(address, client_id, timeout) as connection:
             exchanges = connection.exchanges
-            answers = ask_all(connection, topics=topics)
+            answers = probe_broker(connection, topics=topics)
             trouble = answers.trouble
     except ProbeError as error:
         trouble = error
@@ -47,7 +47,7 @@ def _print_exchanges(exchanges: Iterable[Exchange], form: ProbeFormat) -> None:
     print_lines([(line, "")] for exchange in exchanges for line in tree_lines(exchange, start))
 
 
-def _report(answers: Answers, where: str) -> Iterator[Line]:
+def _report(answers: ProbeResult, where: str) -> Iterator[Line]:
     yield [(where, TITLE)]
     yield [(f"  ApiVersions   v{answers.version}", "")]
     if answers.fallback:
@@ -75,7 +75,7 @@ def _report(answers: Answers, where: str) -> Iterator[Line]:
     yield from _offers(answers)
 
 
-def _offers(answers: Answers) -> Iterator[Line]:
+def _offers(answers: ProbeResult) -> Iterator[Line]:
     """A row for each API that the broker offers; those that it does not by their reasons."""
     lines = compare(answers.offer)
     rows = [
@@ -92,15 +92,15 @@ def _offers(answers: Answers) -> Iterator[Line]:
         yield from ([(f"  {line}", "")] for line in wrap(words, 96, break_on_hyphens=False))
 
 
-def _release(answers: Answers) -> Line:
+def _release(answers: ProbeResult) -> Line:
     """The guess; 9 of 10 APIs must agree for more than "nearest"."""
-    found = guess(answers.offer)
+    found = guess_release(answers.offer)
     names = f"Kafka {' or '.join(found.releases)}"
     words = f"  ({found.same} of {found.of} APIs have its newest version)"
     return [(names if 10 * found.same >= 9 * found.of else f"none that is known; nearest {names}", NAME), (words, DIM)]
 
 
-def _nodes(answers: Answers) -> Iterator[Line]:
+def _nodes(answers: ProbeResult) -> Iterator[Line]:
     yield from title("Nodes")
     rows = [
         (str(node.id), str(Address(node.host, node.port)), node.rack or "",

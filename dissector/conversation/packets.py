@@ -15,25 +15,25 @@ from dissector.conversation.headers import ACK, FIN, LARGEST_PAYLOAD, PSH, SYN, 
 from dissector.conversation.pcapng import Packet
 from dissector.conversation.turns import Conversation, Turn
 
-SEGMENTS_AN_ACK: Final = 64
+SEGMENTS_PER_ACK: Final = 64
 """Fewer bytes than the receiver's window has room for."""
 
 
 def packets(conversations: Iterable[Conversation]) -> list[Packet]:
     """The packets of all of them, in the order of time. A conversation without turns has none."""
-    made = [packet for each in conversations if each.turns for packet in _Talk(each).packets()]
+    made = [packet for each in conversations if each.turns for packet in _ConversationPackets(each).packets()]
     made.sort(key=attrgetter("time_ns"))
     return made
 
 
-class _Talk:
+class _ConversationPackets:
     """One conversation, half made: where each side's stream has come to. Sides are told apart by "from the client"."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._ends = {True: conversation.client, False: conversation.server}
         self._turns = sorted(conversation.turns, key=attrgetter("time_ns"))
         self._closed = conversation.closed
-        first = _said(self._turns)
+        first = _initial_sequence_number(self._turns)
         self._next = {True: first, False: first ^ 0x8000_0000}
 
     def packets(self) -> Iterator[Packet]:
@@ -55,7 +55,7 @@ class _Talk:
             part = turn.data[at : at + LARGEST_PAYLOAD]
             last = at + len(part) == size
             yield self._packet(turn.time_ns, ACK | PSH if last else ACK, part, from_client=side)
-            if last or count % SEGMENTS_AN_ACK == 0:
+            if last or count % SEGMENTS_PER_ACK == 0:
                 yield self._packet(turn.time_ns, ACK, from_client=not side)
         self._next[side] += turn.missing
 
@@ -67,7 +67,7 @@ class _Talk:
         return Packet(time_ns, data)
 
 
-def _said(turns: list[Turn]) -> int:
+def _initial_sequence_number(turns: list[Turn]) -> int:
     """A number that another conversation is unlikely to have."""
     found = zlib.crc32(repr([(turn.time_ns, turn.from_client, turn.missing) for turn in turns]).encode())
     for turn in turns:

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from dissector.capture import open_capture
-from dissector.capture.merge import Merged
+from dissector.capture.merge import PacketMerger
 from dissector.capture_session import Capture, FrameSpan
 from dissector.conversation import Packet
 from dissector.core.arrays import Int64
@@ -68,7 +68,7 @@ def _passed_over(name: str, data: object) -> bool:
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """All packets of the capture's files, read anew."""
     readers = [open_capture(name, store, _passed_over, limits=capture.limits) for name in capture.names]
-    merged = Merged(readers, store, capture.limits)
+    merged = PacketMerger(readers, store, capture.limits)
     try:
         yield from (batch for batch in merged.batches() if len(batch))
     finally:

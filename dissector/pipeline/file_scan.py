@@ -18,7 +18,7 @@ import numpy as np
 
 from dissector.capture.errors import CaptureError, FilePosition, NoRoomError
 from dissector.capture.files import Reader, open_capture
-from dissector.capture.partition import HEAD
+from dissector.capture.partition import COLUMN_BYTES
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 from dissector.storage import KafkaFiles
@@ -143,7 +143,7 @@ def _scan_packets(
         made.earliest_ns = min(made.earliest_ns, int(batch.time_ns.min()))
         made.latest_ns = max(made.latest_ns, int(batch.time_ns.max()))
         made.packets += len(batch)
-        made.block_bytes += int(batch.captured.sum()) + HEAD * len(batch)
+        made.block_bytes += int(batch.captured.sum()) + COLUMN_BYTES * len(batch)
         links.update(np.unique(batch.link_type).tolist())
         if reader.can_be_resumed and reader.done - begun >= size_of_range:
             made.ranges.append(PacketRange(first, made.packets - first, mark))

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.fs
 
-from dissector.capture.partition import Block, together
+from dissector.capture.partition import Block, join_small_blocks
 from dissector.pipeline.folder import opened
 from dissector.pipeline.splits import RoutedBlock
 
@@ -91,7 +91,7 @@ def _gathered(dealt: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
 
 
 def _by_partition(waiting: dict[int, list[Block]]) -> Iterator[RoutedBlock]:
-    return (RoutedBlock(part, block) for part, some in sorted(waiting.items()) for block in together(some))
+    return (RoutedBlock(part, block) for part, some in sorted(waiting.items()) for block in join_small_blocks(some))
 
 
 def by_partition(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int, Iterator[Block]]]:
@@ -109,7 +109,7 @@ def by_partition(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int
                     return
                 yield each.block
 
-        yield first.part, together(blocks(first))
+        yield first.part, join_small_blocks(blocks(first))
         first = rest[0] if rest else None
 
 

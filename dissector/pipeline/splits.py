@@ -16,8 +16,8 @@ import numpy as np
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.files import Reader, open_capture
-from dissector.capture.merge import Merged, part
-from dissector.capture.partition import Block, PartReader, block
+from dissector.capture.merge import PacketMerger, slice_batch
+from dissector.capture.partition import Block, PartitionReader, block
 from dissector.capture.spool import SpoolFullError
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.arrays import Int64
@@ -115,14 +115,14 @@ def _size(path: str) -> int:
 def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
     """Yield the packets, and return how many there were: fewer than the scan counted if a file has changed."""
     with ExitStack() as stack:
-        readers: list[Reader | PartReader] = []
+        readers: list[Reader | PartitionReader] = []
         try:
             for path in split.paths:
                 readers.append(open_capture(path, store, _no_packets))
                 stack.callback(readers[-1].close)
         except CaptureError:
             return -1
-        merged = Merged(readers, store, DEFAULT)
+        merged = PacketMerger(readers, store, DEFAULT)
         stack.callback(merged.close)
         stack.callback(store.release)
         if split.range is not None and split.range.mark:
@@ -133,7 +133,7 @@ def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
         for batch in merged.batches():
             some = min(len(batch), split.packets - count)
             if some:
-                yield _numbered(part(batch, 0, some), split.first + count)
+                yield _numbered(slice_batch(batch, 0, some), split.first + count)
                 count += some
             if count == split.packets:
                 break

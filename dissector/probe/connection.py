@@ -3,7 +3,7 @@
 A first request that is answered by silence and a closed connection is often a TLS port: a handshake then tells.
 
 Invariants:
-  * no answer takes longer than the time-out, however slowly its bytes come, and none is larger than `LARGEST`;
+  * no answer takes longer than the time-out, however slowly its bytes come, and none exceeds `MAX_RESPONSE_BYTES`;
   * whatever the other side does ends in an answer or in a `ProbeError`: a server is a stranger.
 """
 
@@ -22,9 +22,9 @@ from dissector.protocol.message import PREFIX, request_layout, response_layout
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
 
-LARGEST: Final = 8 << 20
+MAX_RESPONSE_BYTES: Final = 8 << 20
 """Bytes of an answer; metadata of 100,000 partitions is half of it."""
-LONGEST_WAIT: Final = 600
+MAX_TIMEOUT: Final = 600
 TLS_ALERT: Final = b"\x15\x03"
 SHOWN: Final = 40
 """Characters that are shown of an answer that is not Kafka's."""
@@ -68,8 +68,8 @@ class BrokerConnection:
     """An open connection. `exchanges` are all that were asked, answered or not."""
 
     def __init__(self, address: Address, client_id: str, timeout: float) -> None:
-        if not 0 < timeout <= LONGEST_WAIT:
-            raise ProbeError(f"a time-out of {timeout:g} s is not between 0 and {LONGEST_WAIT} s")
+        if not 0 < timeout <= MAX_TIMEOUT:
+            raise ProbeError(f"a time-out of {timeout:g} s is not between 0 and {MAX_TIMEOUT} s")
         self.address = address
         self.exchanges: list[Exchange] = []
         self._client_id = client_id
@@ -143,13 +143,13 @@ class BrokerConnection:
             self._socket.sendall(data)
             self._fill(PREFIX, deadline, name)
             size = int.from_bytes(self._received[:PREFIX], "big", signed=True)
-            if not 4 <= size <= LARGEST:
+            if not 4 <= size <= MAX_RESPONSE_BYTES:
                 self._stranger(size)
             self._fill(PREFIX + size, deadline, name)
         except TimeoutError:
             raise ProbeError(f"{self.address}: no whole answer to {name} within {self._timeout:g} s") from None
         except (ConnectionError, BrokenPipeError):
-            if len(self.exchanges) == 1 and _shakes_hands(self.address, self._timeout):
+            if len(self.exchanges) == 1 and _speaks_tls(self.address, self._timeout):
                 raise self._tls() from None
             raise ClosedError(f"{self.address}: closed the connection instead of answering {name}") from None
         except OSError as error:
@@ -193,7 +193,7 @@ class BrokerConnection:
         raise ProbeError(f"{self.address}: announces an answer of {size:,} bytes: not Kafka", negative=True)
 
 
-def _shakes_hands(address: Address, timeout: float) -> bool:
+def _speaks_tls(address: Address, timeout: float) -> bool:
     """Whether a port speaks TLS, asked on a connection of its own. Nothing but the handshake is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # who it is does not matter here

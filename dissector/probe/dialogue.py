@@ -47,7 +47,7 @@ class Feature(NamedTuple):
 
 
 @dataclass
-class Answers:
+class ProbeResult:
     """All that a broker said. `trouble` is what ended the conversation before its end."""
 
     version: int
@@ -64,7 +64,7 @@ class Answers:
     trouble: ProbeError | None = None
 
 
-def ask_all(connection: BrokerConnection, *, topics: bool) -> Answers:
+def probe_broker(connection: BrokerConnection, *, topics: bool) -> ProbeResult:
     """The whole conversation. Raises `ProbeError` where not even ApiVersions is answered."""
     answers = _api_versions(connection)
     try:
@@ -80,7 +80,7 @@ def ask_all(connection: BrokerConnection, *, topics: bool) -> Answers:
     return answers
 
 
-def _api_versions(connection: BrokerConnection) -> Answers:
+def _api_versions(connection: BrokerConnection) -> ProbeResult:
     known = api(ApiKey.API_VERSIONS)
     assert known is not None
     version = known.versions.high - bool(known.unstable_versions)
@@ -96,7 +96,7 @@ def _api_versions(connection: BrokerConnection) -> Answers:
         body = _ask_versions(connection, version)
     if code := _code(body):
         raise ProbeError(f"{connection.address}: answers ApiVersions v{version} with {error_name(code)}", negative=True)
-    return Answers(version, fallback, _offer(body), _features(body))
+    return ProbeResult(version, fallback, _offer(body), _features(body))
 
 
 def _ask_versions(connection: BrokerConnection, version: int) -> Values:
@@ -139,7 +139,7 @@ def _int(row: Values, name: str) -> int:
     return value if isinstance(value, int) else -1
 
 
-def _common(connection: BrokerConnection, answers: Answers, api_key: int) -> int:
+def _common(connection: BrokerConnection, answers: ProbeResult, api_key: int) -> int:
     """The newest version that both have and that is no draft."""
     known = api(api_key)
     assert known is not None
@@ -151,7 +151,7 @@ def _common(connection: BrokerConnection, answers: Answers, api_key: int) -> int
     return common.high
 
 
-def _metadata(connection: BrokerConnection, answers: Answers, *, topics: bool) -> None:
+def _metadata(connection: BrokerConnection, answers: ProbeResult, *, topics: bool) -> None:
     version = _common(connection, answers, ApiKey.METADATA)
     # All topics are null since v1 and an empty list in v0, which therefore can't be asked for none.
     wanted: list[object] | None = None if topics and version else []
@@ -167,7 +167,7 @@ def _metadata(connection: BrokerConnection, answers: Answers, *, topics: bool) -
         ]
 
 
-def _describe_cluster(connection: BrokerConnection, answers: Answers) -> None:
+def _describe_cluster(connection: BrokerConnection, answers: ProbeResult) -> None:
     version = _common(connection, answers, ApiKey.DESCRIBE_CLUSTER)
     values = _in_version("DescribeClusterRequest", version, {"endpoint_type": EndpointType.CONTROLLER})
     body = connection.ask(ApiKey.DESCRIBE_CLUSTER, version, values).body
@@ -181,7 +181,7 @@ def _fail_on_error(connection: BrokerConnection, what: str, body: Values) -> Non
         raise ProbeError(f"{connection.address}: answers {what} with {error_name(code)}")
 
 
-def _cluster(answers: Answers, body: Values, id_name: str) -> None:
+def _cluster(answers: ProbeResult, body: Values, id_name: str) -> None:
     answers.cluster_id = _text(body, "cluster_id")
     controller = body.get("controller_id")
     answers.controller_id = controller if isinstance(controller, int) else None

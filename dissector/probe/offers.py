@@ -7,10 +7,10 @@ from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.loader import api, apis, request
 from dissector.protocol.schema.model import Api, Versions
 
-Offer = Mapping[int, Versions]
+VersionsByApi = Mapping[int, Versions]
 
 
-class OfferedVersion(NamedTuple):
+class ApiComparison(NamedTuple):
     """An API: what the broker has, what the tables have, and what to say of it."""
 
     key: int
@@ -20,7 +20,7 @@ class OfferedVersion(NamedTuple):
     note: str
 
 
-class Guess(NamedTuple):
+class ReleaseGuess(NamedTuple):
     """The releases that are most alike: `same` of the `of` APIs that are offered have their newest versions."""
 
     releases: tuple[str, ...]
@@ -28,14 +28,14 @@ class Guess(NamedTuple):
     of: int
 
 
-def compare(offer: Offer) -> list[OfferedVersion]:
+def compare(offer: VersionsByApi) -> list[ApiComparison]:
     """Every API that the broker or the tables have, by key."""
     lines = []
     for key in sorted(offer.keys() | {each.key for each in apis()}):
         known, theirs = api(key), offer.get(key)
         name = known.name if known else "(unknown)"
         ours = known.versions if known else None
-        lines.append(OfferedVersion(key, name, theirs, ours, _note(known, theirs)))
+        lines.append(ApiComparison(key, name, theirs, ours, _note(known, theirs)))
     return lines
 
 
@@ -66,17 +66,17 @@ def _absent(known: Api) -> str:
     return "not offered"
 
 
-def guess(offer: Offer) -> Guess:
+def guess_release(offer: VersionsByApi) -> ReleaseGuess:
     """The releases whose newest versions are the offered ones for most APIs; of those alike, all.
 
     What is not offered says little: brokers leave out what is not set up (telemetry), listeners what is not theirs.
     """
     same = {label: _same(offer, label) for label in known_releases()}
     best = max(same.values())
-    return Guess(tuple(label for label, count in same.items() if count == best), best, len(offer))
+    return ReleaseGuess(tuple(label for label, count in same.items() if count == best), best, len(offer))
 
 
-def _same(offer: Offer, label: str) -> int:
+def _same(offer: VersionsByApi, label: str) -> int:
     """How many of the offered APIs have the newest version that a release has."""
     count = 0
     for key, theirs in offer.items():

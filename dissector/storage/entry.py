@@ -62,7 +62,7 @@ class KafkaFile(Protocol):
         """The entry that `data` is, which stands at `start`."""
 
 
-def message_of(
+def stored_message(
     data: bytes, timestamp: int | None, values: Callable[[], Values], grow: Callable[[], Traced]
 ) -> StoredMessage:
     """A message of a time in milliseconds; None, or one before 1970, counts as the epoch."""

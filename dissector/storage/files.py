@@ -13,15 +13,15 @@ from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import Exchange, ExchangeRow, worst
 from dissector.storage.entry import EntryPosition, KafkaFile
-from dissector.storage.indexes import index_of
-from dissector.storage.segment import segment_of
+from dissector.storage.indexes import read_index
+from dissector.storage.segment import read_segment
 
-STEP: Final = 1 << 14
+ENTRIES_PER_STEP: Final = 1 << 14
 """Entries found before somebody is told."""
 
 
 @dataclass
-class _Opened:
+class _OpenedFile:
     name: str
     data: mmap
     file: KafkaFile
@@ -36,7 +36,7 @@ class KafkaFiles:
 
     def __init__(self, *, show_secrets: bool) -> None:
         self._show_secrets = show_secrets
-        self._opened: list[_Opened] = []
+        self._opened: list[_OpenedFile] = []
         self._read = 0
         """How many of them are read."""
         self.problems: list[Finding] = []
@@ -45,9 +45,9 @@ class KafkaFiles:
 
     def take(self, name: str, data: mmap) -> bool:
         """Whether a file is one of Kafka's; it is then kept."""
-        file: KafkaFile | None = segment_of(name, data, show_secrets=self._show_secrets) or index_of(data)
+        file: KafkaFile | None = read_segment(name, data, show_secrets=self._show_secrets) or read_index(data)
         if file is not None:
-            self._opened.append(_Opened(name, data, file))
+            self._opened.append(_OpenedFile(name, data, file))
         return file is not None
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class KafkaFiles:
             found: list[EntryPosition] = []
             for place in opened.file.places():
                 found.append(place)
-                if len(found) == STEP:
+                if len(found) == ENTRIES_PER_STEP:
                     _keep(opened, found)
                     yield
             _keep(opened, found)
@@ -112,7 +112,7 @@ class KafkaFiles:
         return Exchange(row, None, message, None, entry.findings)
 
 
-def _keep(opened: _Opened, found: list[EntryPosition]) -> None:
+def _keep(opened: _OpenedFile, found: list[EntryPosition]) -> None:
     opened.starts.extend([place.start for place in found])
     opened.ends.extend([place.end for place in found])
     found.clear()

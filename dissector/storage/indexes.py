@@ -15,7 +15,7 @@ from dissector.core.arrays import Int64
 from dissector.protocol.message import Traced
 from dissector.protocol.records.span_cursor import SpanCursor, timestamp_note
 from dissector.protocol.tree import ByteSource, Node
-from dissector.storage.entry import EntryPosition, LogEntry, message_of
+from dissector.storage.entry import EntryPosition, LogEntry, stored_message
 
 EARLIEST: Final = 946_684_800_000
 LATEST: Final = 4_102_444_800_000
@@ -63,7 +63,7 @@ TIMES: Final = IndexLayout(
 OFFSETS: Final = IndexLayout((("relative_offset", "INT32"), ("position", "INT32")), (1, 1), (_TOP, _TOP), strict=True)
 
 
-class Index:
+class IndexFile:
     """An index file, recognised."""
 
     kind = "index"
@@ -84,7 +84,7 @@ class Index:
             zip((name for name, _ in self._layout.fields), self._layout.columns(data)[:, 0].tolist(), strict=True)
         )
         words = " · ".join(f"{name.replace('_', ' ')} {value:,}" for name, value in values.items())
-        message = message_of(data, values.get("timestamp"), lambda: dict(values), lambda: self._tree(data))
+        message = stored_message(data, values.get("timestamp"), lambda: dict(values), lambda: self._tree(data))
         return LogEntry(message, None, words)
 
     def _tree(self, data: bytes) -> Traced:
@@ -103,14 +103,14 @@ def entry_of(values: Mapping[str, int]) -> LogEntry | None:
         names = [name for name, _ in layout.fields]
         if values.keys() == set(names):
             data = np.array([tuple(values[name] for name in names)], layout.dtype).tobytes()
-            return Index(layout, 1).entry(data, 0)
+            return IndexFile(layout, 1).entry(data, 0)
     return None
 
 
-def index_of(data: mmap) -> Index | None:
+def read_index(data: mmap) -> IndexFile | None:
     """The index that a file is, or None."""
     for layout in (TIMES, OFFSETS):
         size = layout.dtype.itemsize
         if len(data) % size == 0 and layout.used(data[: _HEAD // size * size]) and (count := layout.used(data)):
-            return Index(layout, count)
+            return IndexFile(layout, count)
     return None

@@ -26,7 +26,7 @@ from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import WireError
-from dissector.storage.entry import EntryPosition, LogEntry, message_of
+from dissector.storage.entry import EntryPosition, LogEntry, stored_message
 
 KNOWN_ATTRIBUTES: Final = 0x7F
 RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
@@ -68,7 +68,7 @@ class LogSegment:
 def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> LogEntry:
     """A batch or a message of a topic's log, which stands at `start`; masked secrets are `noted` in its tree."""
     valid, version, info, timestamp = _seen(data)
-    message = message_of(
+    message = stored_message(
         data,
         timestamp,
         lambda: {"position": start, **records_with_decoded(data, topic)["batches"][0]},
@@ -79,7 +79,7 @@ def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> Log
     return LogEntry(message, version, info, findings)
 
 
-def segment_of(name: str, data: mmap, *, show_secrets: bool) -> LogSegment | None:
+def read_segment(name: str, data: mmap, *, show_secrets: bool) -> LogSegment | None:
     """The segment that a file is, told by its first batch or message, of which the end need not be there; or None."""
     return LogSegment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
 

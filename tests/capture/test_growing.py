@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissector.capture import CaptureError, Following, open_capture
+from dissector.capture import CaptureError, GrowingFile, open_capture
 from dissector.capture.files import CaptureFormat
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
@@ -80,7 +80,7 @@ def test_a_file_that_another_process_writes_is_followed_to_its_end(tmp_path: Pat
             file.write(pieces.pop(0) if pieces else b"")
         return not pieces
 
-    with Capture([Following(str(path), ended)]) as capture:
+    with Capture([GrowingFile(str(path), ended)]) as capture:
         steps = list(capture.read())
         assert said([json_line(exchange) for exchange in capture.exchanges()], 1) == clean()
         assert not capture.problems
@@ -92,10 +92,10 @@ def test_a_followed_file_that_never_was_a_capture_is_told(tmp_path: Path) -> Non
     path = tmp_path / "growing"
     path.write_bytes(b"")
     with pytest.raises(CaptureError, match="empty file"):
-        list(Capture([Following(str(path), lambda: True)]).read())
+        list(Capture([GrowingFile(str(path), lambda: True)]).read())
     path.write_bytes(b"no capture\n")
     with pytest.raises(CaptureError, match="neither pcap nor pcapng"):
-        list(Capture([Following(str(path), lambda: True)]).read())
+        list(Capture([GrowingFile(str(path), lambda: True)]).read())
 
 
 def test_a_followed_file_that_shrinks_keeps_what_was_read_and_is_told(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_followed_file_that_shrinks_keeps_what_was_read_and_is_told(tmp_path: 
         os.truncate(path, 4096 if path.stat().st_size > 4096 else path.stat().st_size - 1)
         return False
 
-    reader = open_capture(Following(str(path), ended), Store())
+    reader = open_capture(GrowingFile(str(path), ended), Store())
     assert sum(len(batch) for batch in reader.batches()) in (0, len(PACKETS))
     assert "file-truncated" in [problem.code for problem in reader.problems]
 

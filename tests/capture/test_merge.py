@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import open_capture
-from dissector.capture.merge import Merged
+from dissector.capture.merge import PacketMerger
 from dissector.capture_session import Capture
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
@@ -37,7 +37,7 @@ def merged(paths: list[Path], limits: Limits = DEFAULT) -> tuple[list[tuple[int,
     """Times and bytes of all packets; how many of them were copied; codes of what is wrong."""
     store = Store()
     readers = [open_capture(str(path), store) for path in paths]
-    merging = Merged(readers, store, limits)
+    merging = PacketMerger(readers, store, limits)
     found = []
     bases = {reader._source.base for reader in readers}
     copied = 0

@@ -84,9 +84,9 @@ def test_lanes_find_what_walking_finds(
     cut = int(whole * len(data))
     plain = read(data, cut, most)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parallel_scan, "PER_LANE", per_lane)
-        patch.setattr(parallel_scan, "FEWEST", fewest)
-        patch.setattr(parallel_scan, "LONGEST", 3 * per_lane)
+        patch.setattr(parallel_scan, "RECORDS_PER_LANE", per_lane)
+        patch.setattr(parallel_scan, "MIN_LANES", fewest)
+        patch.setattr(parallel_scan, "MAX_STEPS", 3 * per_lane)
         assert read(data, cut, most) == plain
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture.partition import Block, together
+from dissector.capture.partition import Block, join_small_blocks
 from tests.capture_session.test_checkpointing import packets
 from tests.conftest import PCAPS
 
@@ -27,8 +27,8 @@ def test_packets_are_the_same_and_what_has_none_stays_by_itself(enough: int, emp
     some = packets(PCAPS / "librdkafka.pcapng")[:60]
     mixed = [block for at, each in enumerate(some) for block in ([Block(0, b"", b"told")] * (at in empty) + [each])]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("dissector.capture.partition.ENOUGH", enough)
-        found = list(together(mixed))
+        patched.setattr("dissector.capture.partition.JOINED_BYTES", enough)
+        found = list(join_small_blocks(mixed))
     assert flat([each for each in found if each.heads]) == flat(some)
     assert [each.data for each in found if not each.heads] == [b"told"] * len(empty & set(range(60)))
     assert all(len(each.data) >= enough for each in [each for each in found if each.heads][:-1])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture import Following
+from dissector.capture import GrowingFile
 from dissector.capture_session import Capture
 from dissector.cli.follow import completed, follow
 from dissector.cli.formats import Format
@@ -42,7 +42,7 @@ def test_every_row_comes_once_however_the_file_grows(bundled: Path, tmp_path: Pa
             with path.open("ab") as file:
                 file.write(parts.pop(0))
 
-    with Capture([Following(str(path), lambda: not parts)]) as capture:
+    with Capture([GrowingFile(str(path), lambda: not parts)]) as capture:
         printed = follow(capture, RowRenderer(Format.JSON), out, step=grow)
         lines = [json.loads(line) for line in out.getvalue().splitlines()]
         assert printed == len(lines) == len(capture)
@@ -60,7 +60,7 @@ def steps_of(*batches: list[Packet]) -> list[list[int]]:
         rest = [[ethernet(packet) for packet in batch] for batch in batches]
         file.write(pcap([]))
         found: list[list[int]] = []
-        with Capture([Following(file.name, lambda: not rest)]) as capture:
+        with Capture([GrowingFile(file.name, lambda: not rest)]) as capture:
             seen = -1
             for rows in completed(capture):
                 if capture.packets != seen:
@@ -117,6 +117,6 @@ def test_a_limit_ends_it() -> None:
     with Path(JAVA).open("rb") as file:
         done = subprocess.run([*KDISSECT, "show", "-", "--limit", "5"], stdin=file, capture_output=True, check=True)
     assert len(done.stdout.splitlines()) == 6
-    with Capture([Following(JAVA, lambda: True)]) as capture:
+    with Capture([GrowingFile(JAVA, lambda: True)]) as capture:
         assert follow(capture, RowRenderer(Format.TEXT), out, 5) == 5
     assert out.getvalue() == done.stdout

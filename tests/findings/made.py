@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import dissector
-from dissector.capture import Following
+from dissector.capture import GrowingFile
 from dissector.capture_session import Capture
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.core.finding import Finding
@@ -121,7 +121,7 @@ def grown(path: Path, whole: bytes, cuts: list[int]) -> Iterator[Capture]:
             file.write(whole[file.tell() : end])
         return False
 
-    with Capture([Following(str(path), is_done)]) as capture:
+    with Capture([GrowingFile(str(path), is_done)]) as capture:
         for _ in capture.read(sort=False):
             yield capture
         yield capture

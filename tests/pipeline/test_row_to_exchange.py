@@ -157,13 +157,13 @@ def test_frames_that_were_kept_give_the_same_trees() -> None:
 def test_damage_changes_nothing(name: str, tmp_path: Path) -> None:
     # Every ninth packet is missing, and of the others only 250 bytes are there.
     from dissector.capture.files import open_capture
-    from dissector.capture.merge import Merged
+    from dissector.capture.merge import PacketMerger
     from dissector.conversation import Packet, pcapng
     from dissector.core.limits import DEFAULT
     from dissector.core.store import Store
 
     store = Store()
-    merged = Merged([open_capture(str(PCAPS / f"{name}.pcapng"), store, lambda *_: True)], store, DEFAULT)
+    merged = PacketMerger([open_capture(str(PCAPS / f"{name}.pcapng"), store, lambda *_: True)], store, DEFAULT)
     kept: list[Packet] = []
     for batch in merged.batches():
         for at in range(len(batch)):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from dissector.probe.connection import Address, BrokerConnection
-from dissector.probe.dialogue import ask_all
+from dissector.probe.dialogue import probe_broker
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Values
@@ -59,7 +59,7 @@ def common(connection: BrokerConnection, key: int) -> list[int]:
     """The versions of an API that the mock and the tables have, but for those that the mock gets wrong."""
     known = api(key)
     assert known is not None
-    both = known.versions.intersect(ask_all(connection, topics=False).offer[key])
+    both = known.versions.intersect(probe_broker(connection, topics=False).offer[key])
     return [version for version in both if version not in WRONG.get(key, ())]
 
 

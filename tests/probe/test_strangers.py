@@ -12,7 +12,7 @@ import pytest
 
 from dissector.cli.formats import ProbeFormat
 from dissector.cli.probe import probe
-from dissector.probe.connection import LARGEST, Address, BrokerConnection, ProbeError
+from dissector.probe.connection import MAX_RESPONSE_BYTES, Address, BrokerConnection, ProbeError
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from tests.cli.test_commands import kdissect
@@ -46,7 +46,7 @@ def closes(connection: socket.socket) -> None:
 
 def huge(connection: socket.socket) -> None:
     connection.recv(100)
-    connection.sendall((LARGEST + 1).to_bytes(4, "big") + bytes(60))
+    connection.sendall((MAX_RESPONSE_BYTES + 1).to_bytes(4, "big") + bytes(60))
 
 
 def endless(connection: socket.socket) -> None:

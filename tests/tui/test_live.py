@@ -11,7 +11,7 @@ import pytest
 from textual.widgets import Input, Static
 
 import dissector
-from dissector.capture.live import CaptureSettings, Recording, source
+from dissector.capture.live import CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
@@ -37,7 +37,7 @@ async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Record
 
         def begin(wanted: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
             recording = opened.enter_context(Recording(wanted))
-            return opened.enter_context(Capture([source(recording)])), recording, wanted
+            return opened.enter_context(Capture([recording_source(recording)])), recording, wanted
 
         capture, recording, wanted = begin(CaptureSettings("lo", (port,), "", promiscuous=False, path=path))
         async with KDissectApp(LiveScreen(capture, recording, wanted, begin)).run_test(size=(120, 40)) as pilot:

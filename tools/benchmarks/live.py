@@ -20,7 +20,7 @@ from multiprocessing import Process, Queue
 from pathlib import Path
 from typing import Any, Final
 
-from dissector.capture.live import CaptureSettings, Recording, source
+from dissector.capture.live import CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture
 from dissector.cli.live import summary
 from tests.traffic import request
@@ -152,7 +152,7 @@ def indexed(rate: int, seconds: float) -> None:
     """Captured and indexed, as for the screen: by two processes beside those of the client and the server."""
     wanted = CaptureSettings("lo", (PORT,), "", promiscuous=False, path="")
     told: list[tuple[int, int, float]] = []
-    with Recording(wanted) as recording, Capture([source(recording)]) as capture:
+    with Recording(wanted) as recording, Capture([recording_source(recording)]) as capture:
         making = threading.Thread(target=lambda: told.append(traffic(rate, seconds)))
         making.start()
         before = time.process_time()

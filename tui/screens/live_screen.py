@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dissector.capture import CaptureError
-from dissector.capture.live import CaptureSettings, Recording, silence_words
+from dissector.capture.live import CaptureSettings, Recording, no_traffic_message
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
 from tui.live_stats import ErrorTimes, LiveStats, live_stats
@@ -264,4 +264,4 @@ class LiveScreen(MainScreen):
             return f"{seen}, {counted(len(self.capture.connections), 'TCP connection')}, no Kafka so far"
         if self._recording.seconds < PATIENCE or self._done:
             return f"listening on {self._wanted.interface}, {self._wanted.filter_said}"
-        return silence_words(self._wanted, self._recording.seconds)
+        return no_traffic_message(self._wanted, self._recording.seconds)

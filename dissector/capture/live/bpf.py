@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from dissector.capture.errors import CaptureError
 from dissector.core.text import clean
 
-MOST_PORTS: Final = 100
+MAX_PORTS: Final = 100
 """A program may have 4,096 instructions, of which a port takes 16."""
 WHOLE_PACKETS: Final = 262_144
 """Bytes of a packet that are kept: all of them."""
@@ -49,8 +49,8 @@ DROP: Final = [Instruction(_RETURN, k=0)]
 
 def ports_filter(ports: Sequence[int]) -> Program:
     """Keeps TCP packets from or to any of the ports, by IPv4 or IPv6."""
-    if len(ports) > MOST_PORTS:
-        raise CaptureError(f"{len(ports)} ports are too many for a filter: {MOST_PORTS} at the most")
+    if len(ports) > MAX_PORTS:
+        raise CaptureError(f"{len(ports)} ports are too many for a filter: {MAX_PORTS} at the most")
     protocol = [Instruction(_LOAD_HALF, k=_PROTOCOL)]
     tagged = [Instruction(_LOAD_HALF, k=_NETWORK + 2), *_by_protocol(ports, 4)]
     return [*protocol, *_if_equal(_VLAN, tagged), *_by_protocol(ports, 0)]
@@ -106,7 +106,7 @@ def _unless_equal(value: int, then: Program) -> Program:
     return [Instruction(_EQUAL, 0, 1, value), Instruction(_JUMP, k=len(then)), *then]
 
 
-def compiled(expression: str) -> Program | None:
+def compile_expression(expression: str) -> Program | None:
     """A libpcap expression, for packets with an Ethernet header, compiled by tcpdump; None where there is none.
 
     Raises `CaptureError` for an expression that is wrong."""

@@ -21,7 +21,7 @@ ENDED: Final = "ended"
 Event = Mapping[str, object]
 
 
-def tell(event: str, **values: object) -> None:
+def send_event(event: str, **values: object) -> None:
     """Say it at once. Where nobody listens any more, standard input ends too: that ends the process, and not this."""
     try:
         print(json.dumps({"event": event} | values), flush=True)

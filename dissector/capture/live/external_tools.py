@@ -17,7 +17,7 @@ from typing import Final, Self
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
-from dissector.capture.live.events import tell
+from dissector.capture.live.events import send_event
 from dissector.capture.live.interfaces import LINUX
 from dissector.capture.live.settings import CaptureSettings
 from dissector.core.text import clean
@@ -35,7 +35,7 @@ _ASIDE: Final = re.compile(r"Capturing on |tcpdump: (?:data link type|verbose ou
 _DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
 
 
-class Tool:
+class CaptureTool:
     """A program that captures, running."""
 
     def __init__(self, name: str, program: str, wanted: CaptureSettings) -> None:
@@ -59,7 +59,7 @@ class Tool:
         """Have it capture; None where it does not, with its reason among the `refused`."""
         program = shutil.which(name)
         if program is None:
-            refused.append(_not_there(name))
+            refused.append(_missing_reason(name))
             return None
         if name == "tcpdump" and wanted.ring is not None:
             refused.append("tcpdump writes no ring of pcapng files")
@@ -119,7 +119,7 @@ class Tool:
             self._begin(self._path)
         elif match := _CAPTURED.search(line):
             self._captured = int(match[1] or match[2])
-            tell(events.STATISTICS, captured=self._captured, dropped=self._dropped)
+            send_event(events.STATISTICS, captured=self._captured, dropped=self._dropped)
         elif match := _DROPPED.search(line):
             self._dropped = int(match[1] or match[2])
         elif line and not _ASIDE.match(line):
@@ -127,7 +127,7 @@ class Tool:
 
     def _begin(self, path: str) -> None:
         self._began = True
-        tell(events.FILE, path=path)
+        send_event(events.FILE, path=path)
 
 
 def _dumpcap(wanted: CaptureSettings) -> list[str]:
@@ -157,7 +157,7 @@ def _tcpdump(wanted: CaptureSettings) -> list[str]:
     return [*words, *([] if wanted.promiscuous else ["-p"]), "--", wanted.filter_words]
 
 
-def _not_there(name: str) -> str:
+def _missing_reason(name: str) -> str:
     """Why a program can't be run."""
     for folder in os.get_exec_path():
         path = Path(folder) / name
@@ -166,7 +166,7 @@ def _not_there(name: str) -> str:
     return f"{name} is not installed"
 
 
-def permission_words(wanted: CaptureSettings, refused: list[str]) -> str:
+def permission_message(wanted: CaptureSettings, refused: list[str]) -> str:
     """One line on why nothing captures, and what to do."""
     for reason in refused:
         if "group alone" in reason:

@@ -4,7 +4,7 @@ from dissector.capture.live.interfaces import LOOPBACK, listening_ports
 from dissector.capture.live.settings import CaptureSettings
 
 
-def silence_words(wanted: CaptureSettings, seconds: float) -> str:
+def no_traffic_message(wanted: CaptureSettings, seconds: float) -> str:
     """One line, after so many seconds without a packet."""
     return f"no packet on {wanted.interface}, {wanted.filter_said}, for {seconds:.0f} s; {_hint(wanted)}"
 

@@ -16,15 +16,15 @@ from typing import Final
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
-from dissector.capture.live.bpf import compiled, ports_filter
-from dissector.capture.live.events import tell
-from dissector.capture.live.external_tools import Tool, permission_words
+from dissector.capture.live.bpf import compile_expression, ports_filter
+from dissector.capture.live.events import send_event
+from dissector.capture.live.external_tools import CaptureTool, permission_message
 from dissector.capture.live.interfaces import LINUX, Interface, interface, interfaces
 from dissector.capture.live.packet_ring import PacketRing
 from dissector.capture.live.settings import CaptureSettings
-from dissector.capture.live.writer import Output
+from dissector.capture.live.writer import CaptureWriter
 
-OWN_ENGINE: Final = "AF_PACKET"
+BUILT_IN_ENGINE: Final = "AF_PACKET"
 STATISTICS_SECONDS: Final = 1.0
 POLL_MS: Final = 200
 BETTER_PRIORITY: Final = -10
@@ -49,18 +49,18 @@ class TrafficWait:
 
 def record(wanted: CaptureSettings) -> None:
     """Capture until asked to end. Raises `CaptureError` where nothing can."""
-    where = _found(wanted.interface)
+    where = _find_interface(wanted.interface)
     if not where.up:
-        tell(events.NOTE, words=f"interface {where.name} is down: nothing comes before it is up")
+        send_event(events.NOTE, words=f"interface {where.name} is down: nothing comes before it is up")
     ring = _packet_ring(wanted, where) if LINUX else None
     if ring is not None:
-        _by_ring(ring, wanted, where)
+        _capture_with_ring(ring, wanted, where)
     else:
-        _by_tool(wanted)
-    tell(events.ENDED)
+        _capture_with_tool(wanted)
+    send_event(events.ENDED)
 
 
-def _found(name: str) -> Interface:
+def _find_interface(name: str) -> Interface:
     found = interface(name)
     if found is None:
         there = ", ".join(each.name for each in interfaces())
@@ -74,7 +74,7 @@ def _packet_ring(wanted: CaptureSettings, where: Interface) -> PacketRing | None
     if wanted.expression:
         if not where.ethernet:
             return None
-        expression = compiled(wanted.expression)
+        expression = compile_expression(wanted.expression)
         if expression is None:
             return None
         program = expression
@@ -86,12 +86,12 @@ def _packet_ring(wanted: CaptureSettings, where: Interface) -> PacketRing | None
         raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _by_ring(ring: PacketRing, wanted: CaptureSettings, where: Interface) -> None:
+def _capture_with_ring(ring: PacketRing, wanted: CaptureSettings, where: Interface) -> None:
     try:
-        output = Output(wanted, ring.link_type, lambda path: tell(events.FILE, path=path))
+        output = CaptureWriter(wanted, ring.link_type, lambda path: send_event(events.FILE, path=path))
     except OSError as error:
         raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}") from None
-    _started(OWN_ENGINE)
+    _started(BUILT_IN_ENGINE)
     waiting = TrafficWait(ring.fileno())
     told = time.monotonic()
     try:
@@ -99,14 +99,14 @@ def _by_ring(ring: PacketRing, wanted: CaptureSettings, where: Interface) -> Non
             for packets in ring.blocks():
                 output.packets(packets)
             if (trouble := ring.trouble()) is not None:
-                tell(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
+                send_event(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
             if time.monotonic() - told >= STATISTICS_SECONDS:
                 told = time.monotonic()
-                _count(ring, output)
-                _look(where)
+                _write_statistics(ring, output)
+                _check_interface(where)
         for packets in ring.last_blocks():
             output.packets(packets)
-        _count(ring, output)
+        _write_statistics(ring, output)
     except OSError as error:
         raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}; capturing ended") from None
     finally:
@@ -114,31 +114,31 @@ def _by_ring(ring: PacketRing, wanted: CaptureSettings, where: Interface) -> Non
 
 
 def _started(engine: str) -> None:
-    tell(events.STARTED, engine=engine, raised=os.getpriority(os.PRIO_PROCESS, 0) <= BETTER_PRIORITY)
+    send_event(events.STARTED, engine=engine, raised=os.getpriority(os.PRIO_PROCESS, 0) <= BETTER_PRIORITY)
 
 
-def _count(ring: PacketRing, output: Output) -> None:
+def _write_statistics(ring: PacketRing, output: CaptureWriter) -> None:
     received, dropped = ring.statistics()
     output.statistics(received, dropped)
-    tell(events.STATISTICS, captured=output.delivered, dropped=dropped)
+    send_event(events.STATISTICS, captured=output.delivered, dropped=dropped)
 
 
-def _look(where: Interface) -> None:
+def _check_interface(where: Interface) -> None:
     """An interface may go down and come back; one that is gone stays away, even if another gets its name."""
     now = interface(where.name)
     if now is None or now.number != where.number:
         raise CaptureError(f"interface {where.name} is gone; capturing ended")
 
 
-def _by_tool(wanted: CaptureSettings) -> None:
+def _capture_with_tool(wanted: CaptureSettings) -> None:
     """By the first program that may capture."""
     refused: list[str] = []
     for name in ("dumpcap", "tcpdump"):
-        tool = Tool.start(name, wanted, refused)
+        tool = CaptureTool.start(name, wanted, refused)
         if tool is not None:
             break
     else:
-        raise CaptureError(permission_words(wanted, refused))
+        raise CaptureError(permission_message(wanted, refused))
     _started(name)
     waiting = TrafficWait(tool.fileno())
     try:
@@ -146,7 +146,7 @@ def _by_tool(wanted: CaptureSettings) -> None:
             pass
     finally:
         captured, dropped = tool.end()
-        tell(events.STATISTICS, captured=captured, dropped=dropped)
+        send_event(events.STATISTICS, captured=captured, dropped=dropped)
 
 
 def main() -> int:
@@ -158,7 +158,7 @@ def main() -> int:
     try:
         record(CaptureSettings.from_json(sys.argv[1]))
     except CaptureError as error:
-        tell(events.FAILED, words=str(error))
+        send_event(events.FAILED, words=str(error))
         return 1
     return 0
 

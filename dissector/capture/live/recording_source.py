@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Final
 
-from dissector.capture.files import Following
+from dissector.capture.files import GrowingFile
 from dissector.capture.live.recording import Recording
 
 _PIECE: Final = 1 << 20
@@ -16,10 +16,10 @@ _NAP: Final = 0.02
 """Seconds between two looks at a file that grows."""
 
 
-def source(recording: Recording) -> str | Following:
+def recording_source(recording: Recording) -> str | GrowingFile:
     """What to read to see all packets of a recording; ends when that has, and all is read."""
     if not recording.is_ring:
-        return Following(recording.next_path() or os.devnull, lambda: recording.over)
+        return GrowingFile(recording.next_path() or os.devnull, lambda: recording.over)
     reading, writing = os.pipe()
     threading.Thread(target=_copy, args=(recording, writing), name="ring", daemon=True).start()
     return f"/dev/fd/{reading}"

@@ -14,7 +14,7 @@ from dissector.capture.errors import CaptureError
 
 ANY: Final = "any"
 """All interfaces at once."""
-LEAST_RING_FILES: Final = 2
+MIN_RING_FILES: Final = 2
 _NUMBERED: Final = re.compile(r"(.*?)(?:-([0-9]{1,3}))?", re.DOTALL)
 _RING: Final = re.compile(r"(filesize|files|duration):([1-9][0-9]{0,8})")
 
@@ -40,8 +40,8 @@ class RingSettings:
         ring = cls(said.get("filesize", 0), said.get("duration", 0), said.get("files", 0))
         if not (ring.kilobytes or ring.seconds):
             raise CaptureError("-b files:COUNT also needs -b filesize:KB or -b duration:SECONDS")
-        if 0 < ring.files < LEAST_RING_FILES:
-            raise CaptureError(f"-b files:{ring.files}: at least {LEAST_RING_FILES} files make a ring")
+        if 0 < ring.files < MIN_RING_FILES:
+            raise CaptureError(f"-b files:{ring.files}: at least {MIN_RING_FILES} files make a ring")
         return ring
 
 

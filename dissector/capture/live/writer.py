@@ -30,7 +30,7 @@ _FILTER_STRING: Final = b"\0"
 _ENDS: Final = [bytes(-size % 4) for size in range(4)]
 
 
-class Output:
+class CaptureWriter:
     """The file that is being written. `told` hears the path of each one that is begun, when it can be opened."""
 
     def __init__(self, wanted: CaptureSettings, link_type: int, told: Callable[[str], None]) -> None:

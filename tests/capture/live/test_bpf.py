@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
-from dissector.capture.live.bpf import MOST_PORTS, Program, compiled, ports_filter
+from dissector.capture.live.bpf import MAX_PORTS, Program, compile_expression, ports_filter
 from tests.capture.live.loopback import needs_rights
 from tests.needs import needs
 
@@ -64,7 +64,7 @@ def ipv6(source: int, destination: int, *, following: int = 6) -> bytes:
 
 
 @given(
-    ports=st.lists(st.integers(1, 65535), min_size=1, max_size=MOST_PORTS),
+    ports=st.lists(st.integers(1, 65535), min_size=1, max_size=MAX_PORTS),
     source=st.integers(1, 65535), destination=st.integers(1, 65535), options=st.integers(0, 10), tags=st.integers(0, 1),
 )  # fmt: skip
 def test_tcp_of_either_end_passes_by_its_ports(
@@ -97,7 +97,7 @@ def test_too_many_ports_are_refused() -> None:
 
 @needs_rights
 def test_the_kernel_takes_the_longest_program() -> None:
-    program = ports_filter(range(1, MOST_PORTS + 1))
+    program = ports_filter(range(1, MAX_PORTS + 1))
     code = b"".join(instruction.pack() for instruction in program)
     buffer = ctypes.create_string_buffer(code)
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:
@@ -106,9 +106,9 @@ def test_the_kernel_takes_the_longest_program() -> None:
 
 def test_an_expression_is_compiled_and_a_wrong_one_told() -> None:
     needs("tcpdump")
-    program = compiled("tcp port 9092")
+    program = compile_expression("tcp port 9092")
     assert program is not None
     assert run(program, ipv4(9092, 1))
     assert not run(program, ipv4(9093, 1))
     with pytest.raises(CaptureError, match="filter 'tcp prt 9092'"):
-        compiled("tcp prt 9092")
+        compile_expression("tcp prt 9092")

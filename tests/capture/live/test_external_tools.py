@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture import CaptureError, Following
+from dissector.capture import CaptureError, GrowingFile
 from dissector.capture.live import CaptureSettings, Recording, RingSettings
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
@@ -36,7 +36,7 @@ def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
             assert recording.engine == tool
             name = recording.next_path()
             assert name is not None
-            with Capture([Following(name, lambda: recording.over)]) as capture:
+            with Capture([GrowingFile(name, lambda: recording.over)]) as capture:
                 steps = capture.read()
                 talk(port, 8)
                 talk(other, 8)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture import CaptureError, Following
-from dissector.capture.live import CaptureSettings, Recording, RingSettings, source
+from dissector.capture import CaptureError, GrowingFile
+from dissector.capture.live import CaptureSettings, Recording, RingSettings, recording_source
 from dissector.capture.live.packet_ring import BLOCK, BLOCKS
-from dissector.capture.live.writer import Output
+from dissector.capture.live.writer import CaptureWriter
 from dissector.capture_session import Capture
 from dissector.cli.live import summary
 from tests.capture.live.loopback import broker, needs_rights, talk
@@ -61,7 +61,7 @@ def test_what_is_followed_is_what_the_file_has(tmp_path: Path, interface: str) -
     with broker() as port, Recording(wanted(port, path, interface=interface)) as recording:
         name = recording.next_path()
         assert name is not None
-        with Capture([Following(name, lambda: recording.over)]) as capture:
+        with Capture([GrowingFile(name, lambda: recording.over)]) as capture:
             steps = capture.read()
             talk(port, 30)
             while len(capture) < 30:
@@ -119,7 +119,7 @@ def test_a_capture_without_a_name_leaves_nothing_behind(tmp_path: Path, monkeypa
         assert list(tmp_path.iterdir()) == []
         talk(port, 3)
         finished(recording)
-        with Capture([Following(name, lambda: True)]) as capture:
+        with Capture([GrowingFile(name, lambda: True)]) as capture:
             assert sum(1 for _ in capture.exchanges()) == 3
 
 
@@ -212,7 +212,7 @@ def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> N
             time.sleep(0.06)
         finished(recording)
         assert len(list(tmp_path.iterdir())) == 2
-        with Capture([source(recording)]) as capture:  # only now: the first files have no names any more
+        with Capture([recording_source(recording)]) as capture:  # only now: the first files have no names any more
             for _ in capture.read():
                 pass
             assert [row[1] for row in rows(capture)] == [*range(400)]
@@ -235,7 +235,7 @@ def test_a_file_that_can_t_be_written_is_told(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_is_told_and_what_came_before_stays(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
     packet = (0, 1000, bytes(1000))
-    output = Output(wanted(9092, path), 1, lambda path: None)
+    output = CaptureWriter(wanted(9092, path), 1, lambda path: None)
     output.packets([packet] * 10)
     before = path.stat().st_size
     most = resource.getrlimit(resource.RLIMIT_FSIZE)
