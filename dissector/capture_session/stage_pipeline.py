@@ -119,7 +119,7 @@ class StagePipeline:
 
     def count_omitted_findings(self, counts: Mapping[str, int]) -> None:
         """Count findings that are not kept, by code."""
-        self.tally.findings.update(counts)
+        self.tally.omitted_findings.update(counts)
         self.problems += omitted_findings(Counter(counts))
 
     @property

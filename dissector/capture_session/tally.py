@@ -1,6 +1,6 @@
-"""What could not be read, or is not told, as counts: of a capture, or of the parts that one is read in put together.
+"""What was not read, as counts: of a capture, or of its partitions merged.
 
-Invariant: the lines about a capture that was read in parts are those about it read as a whole.
+Invariant: the problems of a capture that was read in partitions are those of the capture read as a whole.
 """
 
 from collections import Counter
@@ -16,80 +16,81 @@ from dissector.transport.reassembly import OUT_OF_WINDOW
 
 @dataclass
 class CaptureTally:
-    """Counts. Of a part `ignored` has what the fragments of IP datagrams came to, which all parts see alike."""
+    """Counts. All partitions see all fragments of IP datagrams: what `ignored` says of these is the same in each."""
 
-    told: list[Finding] = field(default_factory=list)
+    file_problems: list[Finding] = field(default_factory=list)
     """What is wrong with the files, and with merging them."""
     ignored: Counter[str] = field(default_factory=Counter)
     """Packets by reason."""
-    forgotten: int = 0
-    """Connections that were taken for new ones."""
-    strangers: int = 0
+    resumed_connections: int = 0
+    """Connections that are two each, as they were forgotten while they were idle."""
+    non_kafka_connections: int = 0
     """Connections on Kafka's port that are not Kafka and have no row."""
-    near_losses: int = 0
-    """That are not kept, as there are too many."""
-    findings: Counter[str] = field(default_factory=Counter)
-    """Others that are not kept, by code."""
+    omitted_near_losses: int = 0
+    """Near losses that are not kept, as there are too many."""
+    omitted_findings: Counter[str] = field(default_factory=Counter)
+    """Other findings that are not kept, by code."""
 
     @classmethod
-    def together(cls, dealt: Iterable["CaptureTally"], parts: Iterable["CaptureTally"]) -> "CaptureTally":
-        """Of a whole: what was counted as it was dealt out, and what its parts counted."""
-        whole, alike = cls(), Counter[str]()
-        for each in dealt:
-            whole.told += each.told
+    def merged(cls, shuffled: Iterable["CaptureTally"], partitions: Iterable["CaptureTally"]) -> "CaptureTally":
+        """Merge what was counted while packets were shuffled, and what their partitions counted."""
+        whole, fragments = cls(), Counter[str]()
+        for each in shuffled:
+            whole.file_problems += each.file_problems
             whole.ignored += each.ignored
-        for each in parts:
-            whole.told += each.told
-            alike |= each.ignored
+        for each in partitions:
+            whole.file_problems += each.file_problems
+            fragments |= each.ignored
             whole.ignored[OUT_OF_WINDOW] += each.ignored[OUT_OF_WINDOW]
-            whole.forgotten += each.forgotten
-            whole.strangers += each.strangers
-            whole.near_losses += each.near_losses
-            whole.findings += each.findings
-        del alike[OUT_OF_WINDOW]
-        whole.ignored += alike
+            whole.resumed_connections += each.resumed_connections
+            whole.non_kafka_connections += each.non_kafka_connections
+            whole.omitted_near_losses += each.omitted_near_losses
+            whole.omitted_findings += each.omitted_findings
+        del fragments[OUT_OF_WINDOW]
+        whole.ignored += fragments
         return whole
 
     @property
     def problems(self) -> list[Finding]:
-        """A line about each."""
-        near_losses = Counter({"near-loss": self.near_losses})
+        """A finding for each."""
+        near_losses = Counter({"near-loss": self.omitted_near_losses})
         return [
-            *self.told, *_left_out(self.ignored), *_forgotten(self.forgotten), *_strangers(self.strangers),
-            *omitted_findings(near_losses), *omitted_findings(self.findings),
+            *self.file_problems, *_ignored_packets(self.ignored), *_resumed_connections(self.resumed_connections),
+            *_non_kafka(self.non_kafka_connections), *omitted_findings(near_losses),
+            *omitted_findings(self.omitted_findings),
         ]  # fmt: skip
 
 
 class PartitionTally(NamedTuple):
-    """What a part tells of itself as a whole."""
+    """The counts of a partition."""
 
-    dealt: list[CaptureTally]
-    """What was left out as its packets were dealt."""
+    shuffled: list[CaptureTally]
+    """Counted while its packets were shuffled."""
     tally: CaptureTally
-    waits_from: int = NEVER
-    """The packet of the first request of which notes may come yet, where the part is carried on."""
+    oldest_pending: int = NEVER
+    """The packet of the oldest request that may still cause observations, where the partition goes on."""
 
 
-def _left_out(ignored: Counter[str]) -> list[Finding]:
-    """A line about packets that may have been Kafka's and were not read."""
+def _ignored_packets(ignored: Counter[str]) -> list[Finding]:
+    """A finding about packets that may have been Kafka's and were not read."""
     reasons = {reason: count for reason, count in ignored.items() if count and reason not in ORDINARY}
     if not reasons:
         return []
     words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    told = f"{sum(reasons.values()):,} packets were not looked into: {words}"
-    return [Finding("packets-left-out", Severity.WARNING, told)]
+    total = f"{sum(reasons.values()):,} packets were not looked into: {words}"
+    return [Finding("packets-left-out", Severity.WARNING, total)]
 
 
-def _forgotten(connections: int) -> list[Finding]:
-    """A line about connections that were taken for new ones, as so many were open that they had been forgotten."""
+def _resumed_connections(connections: int) -> list[Finding]:
+    """A finding about connections that were taken for new ones, as they had been forgotten while many were open."""
     if not connections:
         return []
     words = f"{connections:,} connections were idle while too many others were open, and are two each in the list"
     return [Finding("connections-forgotten", Severity.WARNING, words)]
 
 
-def _strangers(count: int) -> list[Finding]:
-    """A line about connections on Kafka's port that are not Kafka, where there are too many for a row each."""
+def _non_kafka(count: int) -> list[Finding]:
+    """A finding about connections on Kafka's port that are not Kafka, where there are too many for a row each."""
     if not count:
         return []
     words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
@@ -97,6 +98,6 @@ def _strangers(count: int) -> list[Finding]:
 
 
 def omitted_findings(counts: Counter[str]) -> list[Finding]:
-    """A line about findings that are not kept, as there are too many of a code."""
+    """A finding about findings that are not kept, as there are too many of a code."""
     words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()) if count)
     return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if words else []

@@ -158,7 +158,7 @@ def _remove_leftovers(folder: Folder, there: set[str]) -> None:
 def _total_tally(files: Sequence[StagedFile]) -> CaptureTally:
     """Return the tally of what all partitions ignored."""
     told = partition_tallies(files)
-    return CaptureTally.together([each for part in told for each in part.dealt], [part.tally for part in told])
+    return CaptureTally.merged([each for part in told for each in part.shuffled], [part.tally for part in told])
 
 
 def partition_tallies(files: Sequence[StagedFile]) -> list[PartitionTally]:
@@ -169,7 +169,7 @@ def partition_tallies(files: Sequence[StagedFile]) -> list[PartitionTally]:
 def _routing_findings(dealt: DataFrame) -> list[Finding]:
     """Return the findings of routing, which are in blocks without packets."""
     told = dealt.where("tally IS NOT NULL").select("tally").collect()
-    return [finding for row in told for finding in pickle.loads(row.tally).told]
+    return [finding for row in told for finding in pickle.loads(row.tally).file_problems]
 
 
 def _check_unchanged(told: Iterable[Finding]) -> None:

@@ -322,7 +322,7 @@ class MicroBatch(IngestRun):
             found = before if found is None else found.union(before)
         if found is None:
             return
-        end = min((part.waits_from for part in partition_tallies(files)), default=NEVER)
+        end = min((part.oldest_pending for part in partition_tallies(files)), default=NEVER)
         if end != NEVER:
             found.where(f.col("packet") >= end).write.parquet(str(self._after / OBSERVATIONS.name))
         for row in found.where(f.col("packet") < end).orderBy(*ORDER).toLocalIterator():

@@ -97,7 +97,7 @@ def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[Pa
     if not changed:
         count = yield from _read(split, store)
         changed = [] if count == split.packets else list(split.paths)
-    tally.told += [changed_file(path) for path in changed]
+    tally.file_problems += [changed_file(path) for path in changed]
 
 
 def changed_file(path: str) -> Finding:

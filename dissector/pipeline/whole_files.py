@@ -32,7 +32,7 @@ def of_file(plan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
         for cells in _unread(plan):
             yield "quarantine", where | cells
     except (OSError, CaptureError):
-        tally = CaptureTally(told=[changed_file(plan.path)])
+        tally = CaptureTally(file_problems=[changed_file(plan.path)])
         yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally([tally], CaptureTally()))}
 
 

@@ -1,4 +1,4 @@
-"""What could not be read, counted in parts, is told as of the whole."""
+"""Counts of partitions add up to those of the whole capture."""
 
 from collections import Counter
 
@@ -14,20 +14,29 @@ from dissector.transport.slow_path import INCOMPLETE
 counts = st.integers(0, 5)
 
 
-@given(alike=counts, wild=st.lists(counts, min_size=1, max_size=4), dealt=st.lists(counts, max_size=3))
-def test_what_all_parts_see_counts_once_and_the_rest_adds_up(alike: int, wild: list[int], dealt: list[int]) -> None:
-    parts = [CaptureTally(ignored=Counter({INCOMPLETE: alike, OUT_OF_WINDOW: each}), strangers=each) for each in wild]
-    whole = CaptureTally.together([CaptureTally(ignored=Counter({"GRE": each, NOT_TCP: 7})) for each in dealt], parts)
-    expected = Counter({INCOMPLETE: alike, OUT_OF_WINDOW: sum(wild), "GRE": sum(dealt), NOT_TCP: 7 * len(dealt)})
+@given(fragments=counts, wild=st.lists(counts, min_size=1, max_size=4), shuffled=st.lists(counts, max_size=3))
+def test_what_all_partitions_see_counts_once_and_the_rest_adds_up(
+    fragments: int, wild: list[int], shuffled: list[int]
+) -> None:
+    partitions = [
+        CaptureTally(ignored=Counter({INCOMPLETE: fragments, OUT_OF_WINDOW: each}), non_kafka_connections=each)
+        for each in wild
+    ]
+    whole = CaptureTally.merged(
+        [CaptureTally(ignored=Counter({"GRE": each, NOT_TCP: 7})) for each in shuffled], partitions
+    )
+    expected = Counter(
+        {INCOMPLETE: fragments, OUT_OF_WINDOW: sum(wild), "GRE": sum(shuffled), NOT_TCP: 7 * len(shuffled)}
+    )
     assert +whole.ignored == +expected
-    assert whole.strangers == sum(wild)
+    assert whole.non_kafka_connections == sum(wild)
 
 
-def test_nothing_left_out_has_no_line_nor_has_what_cannot_hide_kafka() -> None:
+def test_packets_that_cannot_be_kafka_are_no_problem() -> None:
     assert CaptureTally(ignored=Counter({NOT_TCP: 9})).problems == []
 
 
-def test_every_count_has_its_line_and_files_come_first() -> None:
+def test_every_count_is_a_problem_and_files_come_first() -> None:
     wrong = Finding("file-damaged", Severity.WARNING, "a.pcap: the file")
     whole = CaptureTally([wrong], Counter({INCOMPLETE: 1_000, NOT_TCP: 9}), 2, 3, 4, Counter({"slow": 5}))
     assert [each.code for each in whole.problems] == [

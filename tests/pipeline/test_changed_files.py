@@ -34,7 +34,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def told(split: InputSplit) -> list[Finding]:
     """What is told of files as they are dealt out."""
     *_, last = route(split, 2)
-    findings: list[Finding] = pickle.loads(last.block.data).told
+    findings: list[Finding] = pickle.loads(last.block.data).file_problems
     return findings
 
 
@@ -74,8 +74,8 @@ def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_pat
     path.unlink()
     [(_, cells)] = of_file(made, WriteOptions())
     assert isinstance(cells, dict)
-    [tally] = pickle.loads(cells["tally"]).dealt
-    assert [finding.path for finding in tally.told] == [str(path)]
+    [tally] = pickle.loads(cells["tally"]).shuffled
+    assert [finding.path for finding in tally.file_problems] == [str(path)]
 
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
                 None if is_last else put, now_ns,
             ))  # fmt: skip
         making = pickle.loads(pickle.dumps(making))
-        upto = min(pickle.loads(tally["tally"]).waits_from for tally in of(TALLIES, made))
+        upto = min(pickle.loads(tally["tally"]).oldest_pending for tally in of(TALLIES, made))
         notes += of(OBSERVATIONS, made)
         new = found_in([note for note in notes if note["packet"] < upto], origins, making)
         notes = [note for note in notes if note["packet"] >= upto]

@@ -54,7 +54,7 @@ def test_times_and_offsets_that_no_column_holds_are_null(tmp_path: Path, number:
 
 
 def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
-    tally = CaptureTally(strangers=3)
+    tally = CaptureTally(non_kafka_connections=3)
     [found] = write_rows([(TALLIES, {"tally": pickle.dumps(tally)})], f"file://{tmp_path}")
     assert (found.table, found.rows) == (TALLIES, 0)
     assert pickle.loads(found.tally or b"") == tally

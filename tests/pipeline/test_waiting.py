@@ -35,7 +35,7 @@ def waits_from(folder: Path, *talks: Talk, now_ns: int = START) -> int:
     [told] = [row["tally"] for table, row in made if table == TALLIES]
     part = pickle.loads(told)
     assert isinstance(part, PartitionTally)
-    return part.waits_from
+    return part.oldest_pending
 
 
 def hanging(answered: int) -> Talk:

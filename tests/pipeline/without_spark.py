@@ -172,6 +172,6 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
 def problems(made: Tables) -> list[Finding]:
     """What is told of the packets of all files together."""
     found = [pickle.loads(each["tally"]) for each in made["tallies"]]
-    return CaptureTally.together(
-        [each for part in found for each in part.dealt], [part.tally for part in found]
+    return CaptureTally.merged(
+        [each for part in found for each in part.shuffled], [part.tally for part in found]
     ).problems
