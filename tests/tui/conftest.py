@@ -1,4 +1,4 @@
-"""Each test has a configuration and a memory of its own. Of all screens a few are drawn in `make check`."""
+"""Each test has its own configuration and state folder. Only a few tests that draw screens run in `make check`."""
 
 import inspect
 from pathlib import Path
@@ -12,7 +12,7 @@ QUICK: Final = ("test_main_screen", "test_history")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A screen takes half a second to come and go: hundreds of them are for `make test`."""
+    """A screen takes half a second to open and close: hundreds of them are for `make test`."""
     for item in items:
         here = isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent
         if here and inspect.iscoroutinefunction(item.function) and item.path.stem not in QUICK:
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder above both."""
+    """Return the folder above both."""
     home = tmp_path / "home"
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))

@@ -1,4 +1,4 @@
-"""The diff screen in a test's words, opened on two captures."""
+"""Drives the diff screen on two captures."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ SIZES = [(60, 20), (80, 24), (120, 40), (200, 60)]
 
 
 class Screen(Driven):
-    """The screen in a test's words."""
+    """The diff screen under test."""
 
     @property
     def diff(self) -> DiffScreen:
@@ -67,7 +67,7 @@ async def opened(a: str = JAVA, b: str = LIBRDKAFKA, size: tuple[int, int] = (12
 
 
 async def to_cause(screen: Screen, api: str, path: str) -> None:
-    """Put the cursor on a cause."""
+    """Move the cursor to a cause."""
     entries = screen.model.comparison.entries
     screen.diff.causes.cursor = next(n for n, e in enumerate(entries) if (e.api, e.path) == (api, path))
     await screen.settle()

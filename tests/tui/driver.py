@@ -1,4 +1,4 @@
-"""Any screen in a test's words: keys, waiting, what is drawn."""
+"""Drives any screen: presses keys, waits, reads what is drawn."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from textual.pilot import Pilot
 
 
 class Driven:
-    """A program under test."""
+    """An application under test."""
 
     def __init__(self, pilot: Pilot[None]) -> None:
         self.pilot = pilot
@@ -22,7 +22,7 @@ class Driven:
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], object]) -> None:
-        """Wait for it, not for all that runs; the bound is for a hang."""
+        """Wait for a condition, not for everything that runs; the bound is for a hang."""
         for _ in range(600):
             await self.pilot.pause(0.05)
             if true():
@@ -30,6 +30,6 @@ class Driven:
         raise AssertionError(self.lines())
 
     def lines(self) -> str:
-        """All that is drawn, as text."""
+        """Return everything that is drawn, as text."""
         compositor = self.pilot.app.screen._compositor
         return "\n".join("".join(s.text for s in strip) for strip in compositor.render_strips())

@@ -1,4 +1,4 @@
-"""The main screen in a test's words: opened on real captures, driven by keys and clicks."""
+"""Drives the main screen on real captures, with keys and clicks."""
 
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -19,11 +19,11 @@ JAVA = str(PCAPS / "java.pcapng")
 
 
 class Screen(Driven):
-    """The screen in a test's words."""
+    """The main screen under test."""
 
     @property
     def main(self) -> MainScreen:
-        """The main screen, also where a menu is over it."""
+        """The main screen, also below a menu."""
         return next(screen for screen in self.pilot.app.screen_stack if isinstance(screen, MainScreen))
 
     @property
@@ -51,7 +51,7 @@ class Screen(Driven):
 
 
 class Halting(Capture):
-    """A capture that is read half, then to the end when the test says so."""
+    """A capture that is read half, and to its end when the test allows it."""
 
     def __init__(self, paths: list[str]) -> None:
         super().__init__(paths)

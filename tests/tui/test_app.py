@@ -56,7 +56,7 @@ async def test_the_configuration_is_applied() -> None:
         ('columns = ["[/nope]"]', "[/nope]"),
     ],
 )
-async def test_a_wrong_configuration_is_one_line_and_the_screen_is_as_usual(text: str, words: str) -> None:
+async def test_an_invalid_configuration_is_reported_in_one_line_and_ignored(text: str, words: str) -> None:
     written(text)
     async with opened(JAVA) as screen:
         assert words in said(screen)
@@ -85,7 +85,7 @@ async def test_without_a_choice_nothing_is_written() -> None:
     assert not path().exists()
 
 
-async def test_a_choice_that_can_not_be_kept_is_said(folders: Path) -> None:
+async def test_a_preference_that_can_not_be_saved_is_reported(folders: Path) -> None:
     async with opened(JAVA) as screen:
         folders.mkdir(exist_ok=True)
         (folders / "config").write_text("")

@@ -1,4 +1,4 @@
-"""Taking along what is chosen: each form, by key and by click."""
+"""Copying the selection: each format, by key and by click."""
 
 import json
 import shlex
@@ -90,7 +90,7 @@ async def test_what_is_copied_has_nothing_that_a_terminal_acts_on(tmp_path: Path
         assert "\n" not in await copied(screen, "v")
 
 
-async def test_what_is_too_long_is_cut_and_that_is_said(tmp_path: Path) -> None:
+async def test_a_long_text_is_cut_and_that_is_reported(tmp_path: Path) -> None:
     names = b"".join(b"\x00\x05t%04d" % n for n in range(5000))
     turns = [Turn(True, request(1, body=(5000).to_bytes(4, "big") + names))]
     async with opened(capture_of(tmp_path, conversation(turns))) as screen:

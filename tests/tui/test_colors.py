@@ -1,4 +1,4 @@
-"""What colours tell, the legend, and that they can be told apart."""
+"""The colors of rows, the legend, and that hues can be told apart."""
 
 import itertools
 

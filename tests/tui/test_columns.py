@@ -1,4 +1,4 @@
-"""The columns: what fits, what the user chooses, what a field's column shows."""
+"""The columns: which fit, which the user chooses, what a field's column shows."""
 
 import pytest
 from hypothesis import given
@@ -43,7 +43,7 @@ def test_a_choice_in_words_is_the_same_choice_again(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("word", ["Nope", "API=2", "API=x", "API=", "topics.name", "API=1000"])
-def test_what_is_no_column_is_said(word: str) -> None:
+def test_an_unknown_column_is_reported(word: str) -> None:
     with pytest.raises(ValueError, match=word.partition("=")[0]):
         ListColumns.of([word])
 

@@ -1,4 +1,4 @@
-"""The capture to compare with: typed, or found by a part of its name."""
+"""The dialog for the capture to compare with: typed, or found by a part of its name."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tui.screens.compare_dialog import CompareDialog
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The captures that were to be compared with: what becomes of it is another's test."""
+    """Records the captures to compare with; the comparison has tests of its own."""
     paths: list[str] = []
     monkeypatch.setattr(KDissectApp, "on_compare_with", lambda _, event: paths.append(event.path))
     return paths
@@ -32,7 +32,7 @@ async def test_a_part_of_a_name_leaves_what_has_it_and_enter_takes_the_first(ask
         assert asked == [str(PCAPS / "compare-librdkafka-2.pcapng")]
 
 
-async def test_a_path_is_taken_as_it_is_whether_it_is_there_or_not(asked: list[str], tmp_path: Path) -> None:
+async def test_a_path_is_taken_as_typed_whether_it_exists_or_not(asked: list[str], tmp_path: Path) -> None:
     there, missing = tmp_path / "java.pcap", tmp_path / "missing.pcap"
     there.write_bytes(b"")
     async with opened(JAVA) as screen:

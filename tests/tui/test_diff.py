@@ -128,7 +128,7 @@ async def test_without_colours_cursor_and_signs_are_seen(monkeypatch: pytest.Mon
         assert "+ " in screen.lines()
 
 
-async def test_a_side_without_kafka_is_said(tmp_path: Path) -> None:
+async def test_a_side_without_kafka_is_reported(tmp_path: Path) -> None:
     empty = tmp_path / "empty.pcap"
     empty.write_bytes(pcap([]))
     async with opened(JAVA, str(empty)) as screen:

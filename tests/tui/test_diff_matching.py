@@ -1,4 +1,4 @@
-"""What a user does with a comparison: matches, swaps, copies, exports, opens."""
+"""Actions on the diff screen: match, swap, copy, export, open."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ async def test_s_swaps_the_sides() -> None:
         assert screen.lines().startswith(" A compare-librdkafka-1")
 
 
-async def test_space_matches_two_rows_by_hand_and_takes_it_back() -> None:
+async def test_space_matches_two_rows_by_hand_and_undoes_it() -> None:
     async with opened() as screen:
         await to_pair(screen, "Metadata", PairVerdict.DIFFERENT)
         a = screen.rows[0]

@@ -1,4 +1,4 @@
-"""What the diff screen shows, without the screen: which pairs, which lines, how they are told."""
+"""The model of the diff screen: which pairs, which lines, their text."""
 
 import sys
 from collections.abc import Iterator
@@ -156,7 +156,7 @@ def test_a_comparison_says_how_far_it_is_and_stops_when_nobody_wants_it() -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("b", "title", "code"), [("java-2", "the same", 0), ("librdkafka-1", "differences", 1)])
-def test_on_a_terminal_kdissect_diff_is_the_screen_and_its_exit_code_the_answer(b: str, title: str, code: int) -> None:
+def test_on_a_terminal_kdissect_diff_opens_the_screen_and_exits_with_the_result(b: str, title: str, code: int) -> None:
     files = [str(PCAPS / f"compare-{name}.pcapng") for name in ("java-1", b)]
     with terminal([*COMMAND, *files]) as shown:
         shown.until(title)

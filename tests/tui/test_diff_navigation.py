@@ -1,4 +1,4 @@
-"""Along what differs on the diff screen: causes, pairs, fields."""
+"""Navigation on the diff screen: causes, pairs, fields."""
 
 from dissector.analysis.diff import PairVerdict
 from tests.conftest import PCAPS
@@ -81,7 +81,7 @@ async def test_n_goes_over_the_fields_of_a_pair_and_then_to_the_next_pair_that_d
         assert "no earlier pair differs" in screen.said()
 
 
-async def test_a_pair_that_one_side_alone_has_shows_its_fields() -> None:
+async def test_a_pair_without_a_counterpart_shows_its_fields() -> None:
     async with opened() as screen:
         await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
         drawn = screen.lines()

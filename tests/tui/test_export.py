@@ -1,4 +1,4 @@
-"""x on the main screen: exchanges to a file, in every form."""
+"""Export from the main screen, in every format."""
 
 import json
 import shlex
@@ -39,7 +39,7 @@ async def choose(screen: Screen, down: int) -> None:
 
 
 async def export(screen: Screen, rows: int, form: str, *, redact: bool = False, name: str = "") -> str:
-    """Through the menus; what is said at the end. `rows` is the place in the first menu."""
+    """Export through the menus; return the notification. `rows` is the index in the first menu."""
     await screen.pilot.press("x")
     await screen.pilot.pause()
     await choose(screen, rows)
@@ -135,7 +135,7 @@ def _topics(body: object) -> Iterator[str]:
             yield str(each["name"])
 
 
-async def test_no_file_is_written_over_and_a_wrong_name_is_told(here: Path) -> None:
+async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(here: Path) -> None:
     (here / "there.txt").write_text("mine")
     async with opened(JAVA) as screen:
         assert await export(screen, 1, "Transcript", name="there.txt") == "not written: there.txt: file exists"
@@ -182,7 +182,7 @@ async def test_writing_is_stopped_and_what_was_begun_goes_away(here: Path) -> No
         assert ended == [None]
 
 
-async def test_what_is_written_while_something_is_over_it_is_told_when_that_is_gone(here: Path) -> None:
+async def test_a_file_finished_below_another_screen_is_reported_when_that_closes(here: Path) -> None:
     go_on = threading.Event()
 
     def late(_: object) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Fields and bytes: each leads to the other; what was decompressed; long arrays."""
+"""Fields and bytes: each leads to the other; decompressed records; long arrays."""
 
 from pathlib import Path
 

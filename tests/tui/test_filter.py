@@ -1,4 +1,4 @@
-"""The filter bar and what it does to the list: keys, clicks, progress, stopping, going on."""
+"""The filter bar and the list: keys, clicks, progress, stopping, continuing."""
 
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -37,7 +37,7 @@ async def typed(screen: Screen, text: str) -> None:
     await screen.settle()
 
 
-async def test_slash_types_a_filter_and_enter_shows_what_fits() -> None:
+async def test_slash_types_a_filter_and_enter_shows_what_matches() -> None:
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await typed(screen, "api == Fetch")
@@ -87,7 +87,7 @@ async def test_what_is_no_filter_stays_in_the_bar_with_a_caret_below_its_place()
         assert screen.main.focused is screen.list
 
 
-async def test_what_is_wrong_is_said_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_errors_are_shown_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause is one that no machine is too slow for, and then none."""
     monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
     async with opened(JAVA) as screen:
@@ -164,7 +164,7 @@ async def test_a_click_into_the_bar_is_the_wish_to_type() -> None:
         assert screen.main.query_one(FilterBar).is_open
 
 
-async def test_nothing_that_fits_is_said_and_no_key_hurts() -> None:
+async def test_an_empty_result_is_shown_and_no_key_fails() -> None:
     async with opened(JAVA) as screen:
         screen.main.apply_filter("api == Vote")
         await screen.settle()
@@ -248,8 +248,8 @@ async def test_a_filter_and_an_order_go_together() -> None:
         assert shown(screen) == list(range(len(screen.main.capture)))
 
 
-async def test_rows_that_were_answered_since_are_looked_at_again() -> None:
-    """As in a live capture: half a capture has requests that wait for their answers."""
+async def test_rows_completed_since_are_matched_again() -> None:
+    """As in a live capture: half a capture has pending requests."""
     with Capture([JAVA]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)

@@ -1,4 +1,4 @@
-"""F, i, ? and the way to what was found; s and S."""
+"""The findings of a capture and of an exchange, and how to go to them; slow exchanges."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ async def test_enter_opens_the_first_kind_at_once() -> None:
         assert screen.pilot.app.screen._tree.root.children[0].is_expanded
 
 
-async def test_i_explains_what_is_wrong_with_this_row() -> None:
+async def test_i_explains_the_findings_of_the_row() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e", "i")
         assert isinstance(screen.pilot.app.screen, FindingDialog)
@@ -77,14 +77,14 @@ async def test_i_explains_what_is_wrong_with_this_row() -> None:
         assert any("has no findings" in said.message for said in screen.pilot.app._notifications)
 
 
-async def test_the_first_finding_is_said_below_with_who_explains_it() -> None:
+async def test_the_first_finding_is_shown_below_with_the_key_that_explains_it() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e")
         assert "GROUP_ID_NOT_FOUND" in screen.text("#inspector")
         assert "i explains" in screen.text("#inspector")
 
 
-async def test_s_goes_to_slow_exchanges_or_says_that_there_is_none() -> None:
+async def test_s_goes_to_slow_exchanges_or_reports_that_there_is_none() -> None:
     async with opened(str(PCAPS / "librdkafka-pipelined.pcapng")) as screen:
         await screen.press("s")
         first = screen.row
@@ -95,7 +95,7 @@ async def test_s_goes_to_slow_exchanges_or_says_that_there_is_none() -> None:
         assert any("no more slow exchanges" in said.message for said in screen.pilot.app._notifications)
 
 
-async def test_what_several_rows_tell_is_shown_without_being_asked_for() -> None:
+async def test_cross_message_findings_appear_by_themselves() -> None:
     path = str(PCAPS / "trouble-metadata-storm.pcapng")
     with Capture([path]) as capture:
         list(capture.exchanges())
@@ -109,7 +109,7 @@ async def test_what_several_rows_tell_is_shown_without_being_asked_for() -> None
         assert isinstance(screen.pilot.app.screen, FindingDialog)
 
 
-async def test_the_row_that_one_is_on_gets_its_findings_too(tmp_path: Path) -> None:
+async def test_the_selected_row_gets_its_findings_too(tmp_path: Path) -> None:
     talk = Talk()
     produce(talk, 0, throttle=100)
     async with opened(written(tmp_path, talk)) as screen:
@@ -149,7 +149,7 @@ def test_rows_that_are_known_are_not_decoded_again(monkeypatch: pytest.MonkeyPat
         assert model.first(np.arange(len(capture))) is not None
 
 
-def test_rows_that_are_completed_later_are_looked_at_then(tmp_path: Path) -> None:
+def test_rows_completed_later_are_analyzed_then(tmp_path: Path) -> None:
     recorded = PCAPS / "trouble-metadata-storm.pcapng"
     whole = recorded.read_bytes()
     model = None

@@ -1,4 +1,4 @@
-"""J, } and { along what exchanges have in common."""
+"""Following what exchanges have in common: J, } and {."""
 
 from dissector.analysis.follow_keys import follow_keys
 from tests.tui.main_driver import JAVA, opened, to

@@ -1,4 +1,4 @@
-"""Trees are kept from the search for cycles; cycles are found all the same."""
+"""Trees are kept out of garbage collections; cycles are collected all the same."""
 
 import gc
 import weakref
@@ -23,7 +23,7 @@ def restored() -> Iterator[None]:
     gc.enable()
 
 
-def test_nothing_is_gone_through_until_the_last_one_is_done() -> None:
+def test_nothing_is_collected_until_the_last_pause_ends() -> None:
     with gc_paused():
         with pytest.raises(ValueError, match="broken"), gc_paused():
             raise ValueError("broken")
@@ -31,7 +31,7 @@ def test_nothing_is_gone_through_until_the_last_one_is_done() -> None:
     assert gc.isenabled()
 
 
-def test_a_cycle_that_was_set_aside_is_found_when_it_is_taken_back() -> None:
+def test_a_frozen_cycle_is_collected_once_unfrozen() -> None:
     ring = Ring()
     alive = weakref.ref(ring)
     freeze_objects()

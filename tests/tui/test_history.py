@@ -1,4 +1,4 @@
-"""Back and forward over the places that were jumped from: their order alone, and on the screen."""
+"""Back and forward between locations: the history alone, and on the screen."""
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,7 @@ def test_it_remembers_so_many_and_no_more() -> None:
 
 
 @pytest.mark.slow
-async def test_back_returns_to_row_side_and_field_and_forward_to_where_one_was() -> None:
+async def test_back_returns_to_row_side_and_field_and_forward_reverses_it() -> None:
     async with opened(JAVA) as screen:
         await to(screen, "Metadata")
         await screen.press("r", "enter", "down", "down")

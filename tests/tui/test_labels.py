@@ -1,4 +1,4 @@
-"""Fields as text for the screen: a number with its name, an error with what it asks for."""
+"""Fields as text: a number with its name, an error with its advice."""
 
 from dissector.capture_session import Capture, Progress
 from dissector.protocol.schema.errors import advice

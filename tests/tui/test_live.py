@@ -1,4 +1,4 @@
-"""The main screen while packets still come, from a real capture on loopback."""
+"""The main screen of a live capture on the loopback interface."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ pytestmark = needs_rights
 
 
 class Live(Screen):
-    """The live screen in a test's words."""
+    """The live screen under test."""
 
     @property
     def title(self) -> str:
@@ -70,7 +70,7 @@ async def test_rows_appear_and_the_cursor_goes_along_while_it_is_on_the_last() -
             assert "with AF_PACKET" in screen.title
 
 
-async def test_a_field_that_is_looked_at_stays_while_rows_come() -> None:
+async def test_the_selected_field_stays_while_rows_come() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
             await asyncio.to_thread(talk, port, 3)
@@ -98,7 +98,7 @@ async def test_the_screen_stays_when_the_capture_ends() -> None:
             assert screen.main.model.number == 0
 
 
-async def test_silence_is_told_on_the_screen() -> None:
+async def test_silence_is_explained_on_the_screen() -> None:
     with broker() as port:
         unused = port
     async with watched(unused) as (screen, _):
@@ -296,7 +296,7 @@ async def test_the_title_says_that_rows_are_examined(monkeypatch: pytest.MonkeyP
             await screen.until(lambda: "analyzing " not in screen.title)
 
 
-async def test_another_capture_is_begun_in_place_of_one_that_ended() -> None:
+async def test_another_capture_starts_in_place_of_one_that_ended() -> None:
     with broker() as port:
         async with watched(port) as (screen, first):
             await asyncio.to_thread(talk, port, 3)
@@ -312,7 +312,7 @@ async def test_another_capture_is_begun_in_place_of_one_that_ended() -> None:
             await screen.until(lambda: "2 exchanges" in screen.title)
 
 
-async def test_what_is_kept_already_is_not_asked_for_and_not_written_over(tmp_path: Path) -> None:
+async def test_saved_packets_need_no_confirmation_and_files_are_not_overwritten(tmp_path: Path) -> None:
     out = tmp_path / "kept.pcapng"
     with broker() as port:
         async with watched(port, str(out)) as (screen, _):

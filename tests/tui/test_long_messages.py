@@ -1,4 +1,4 @@
-"""Long messages: bytes at once, fields when they are read."""
+"""Long messages: bytes at once, fields when they are traced."""
 
 import threading
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> str:
 
 
 class Held:
-    """Looks at messages when it is let go."""
+    """Traces messages when the test allows it."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -72,7 +72,7 @@ async def test_bytes_are_there_at_once_and_fields_when_they_are_read(path: str, 
         assert screen.path
 
 
-async def test_who_goes_on_has_only_the_last_one_read(path: str, held: Held) -> None:
+async def test_moving_on_traces_only_the_last_message(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await screen.pilot.press("j")
         await screen.pilot.pause()
@@ -89,7 +89,7 @@ async def test_who_goes_on_has_only_the_last_one_read(path: str, held: Held) -> 
         assert "header" in screen.lines()
 
 
-async def test_a_short_one_that_is_gone_on_to_stays(path: str, held: Held) -> None:
+async def test_a_short_message_selected_meanwhile_stays(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await screen.pilot.press("j")
         await screen.pilot.press("G")
@@ -101,7 +101,7 @@ async def test_a_short_one_that_is_gone_on_to_stays(path: str, held: Held) -> No
         assert look.message is screen.main.model.exchange.request
 
 
-async def test_who_goes_to_a_field_has_it_when_it_is_read(path: str, held: Held) -> None:
+async def test_a_jump_to_a_field_arrives_when_the_message_is_traced(path: str, held: Held) -> None:
     async with opened(path) as screen:
         assert screen.main.go_to_place(Location(2, "request", "header.client_id"))
         await screen.pilot.pause()
@@ -143,7 +143,7 @@ async def test_a_hit_in_a_long_message_is_lit_when_that_is_read_and_keys_stay_al
         assert "1 of 1 in this exchange" in screen.text("#inspector")
 
 
-def test_a_model_that_waits_has_every_message_looked_at(path: str) -> None:
+def test_a_model_that_waits_traces_every_message(path: str) -> None:
     with Capture([path]) as capture:
         for _ in capture.read():
             pass

@@ -1,4 +1,4 @@
-"""The main screen: opens, moves, says what it has to say."""
+"""The main screen: it opens, moves, and shows its messages."""
 
 import threading
 from pathlib import Path
@@ -165,7 +165,7 @@ async def test_a_capture_without_kafka_is_a_clear_screen(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-async def test_a_truncated_file_is_said_on_the_screen(tmp_path: Path) -> None:
+async def test_a_truncated_file_is_reported_on_the_screen(tmp_path: Path) -> None:
     path = tmp_path / "cut.pcapng"
     path.write_bytes(Path(JAVA).read_bytes()[:30_001])
     async with opened(str(path)) as screen:

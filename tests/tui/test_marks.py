@@ -1,4 +1,4 @@
-"""Marks and comments: kept by what is in the capture, shown in the list, taken along in an export."""
+"""Marks and comments: saved by the contents of the capture, shown in the list, exported."""
 
 import json
 import shutil
@@ -118,7 +118,7 @@ async def test_comments_of_the_user_are_exported_and_seen_in_the_copy(tmp_path: 
         assert "kdissect 9" not in line
 
 
-async def test_marks_that_can_not_be_kept_are_said_and_are_there_all_the_same(folders: Path) -> None:
+async def test_marks_that_can_not_be_saved_are_reported_and_shown(folders: Path) -> None:
     async with opened(JAVA) as screen:
         folders.mkdir(exist_ok=True)
         (folders / "state").write_text("")

@@ -27,7 +27,7 @@ SIZES = [(60, 20), (80, 24), (120, 40), (200, 60)]
 
 
 class Listening(MainScreen):
-    """Notes which filters are asked for."""
+    """Records the filters that are applied."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture)
@@ -128,7 +128,7 @@ async def test_keys_move_along_the_lines() -> None:
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "o"])
-async def test_it_closes_and_nothing_is_asked_for(key: str) -> None:
+async def test_it_closes_without_a_filter(key: str) -> None:
     async with opened(TRANSACTIONS) as (screen, main):
         await screen.press("o", key)
         assert screen.pilot.app.screen is main
@@ -142,7 +142,7 @@ async def test_help_has_its_keys() -> None:
         assert "Stop counting" in screen.lines()
 
 
-async def test_what_was_counted_is_kept() -> None:
+async def test_a_complete_count_is_kept() -> None:
     async with opened(TRANSACTIONS) as (screen, _):
         await screen.press("o")
         first = screen.pilot.app.screen
@@ -178,7 +178,7 @@ async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.Mon
         assert "● counted" in screen.lines(), "what was stopped is counted anew"
 
 
-async def test_resizing_draws_anew() -> None:
+async def test_resizing_draws_again() -> None:
     async with opened(TRANSACTIONS, size=(120, 40)) as (screen, _):
         await screen.press("o")
         await screen.pilot.resize_terminal(70, 22)

@@ -1,4 +1,4 @@
-"""Panes are as they were left."""
+"""Panes have the sizes of the last time."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ async def test_dragged_borders_come_back() -> None:
         assert screen.list.size.height >= 3
 
 
-async def test_what_was_never_touched_is_not_kept() -> None:
+async def test_default_sizes_are_not_saved() -> None:
     async with opened(JAVA):
         pass
     assert not (state_folder() / "panes.json").exists()

@@ -1,4 +1,4 @@
-"""Fields and bytes: chosen and opened with the mouse, selected, and where they come from."""
+"""Fields and bytes: selected and opened with the mouse; sources of bytes."""
 
 import pytest
 from textual.pilot import Pilot
@@ -62,7 +62,7 @@ async def test_the_wheel_moves_the_bytes_and_chooses_nothing() -> None:
         assert screen.main.place == before
 
 
-async def test_a_click_chooses_a_field_one_on_the_arrow_opens_it_and_so_do_two() -> None:
+async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_click_opens_it() -> None:
     async with opened(JAVA) as screen:
         await to(screen, "CreateTopics")
         screen.fields.focus()

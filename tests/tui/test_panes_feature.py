@@ -1,4 +1,4 @@
-"""How much room panes have: dragged borders, keys, sizes of the terminal, the wheel."""
+"""The sizes of panes: dragged borders, keys, resized terminals, the wheel."""
 
 import itertools
 
@@ -67,13 +67,13 @@ Hand = tuple[type[events.MouseEvent], tuple[int, int]]
 
 
 async def at_once(screen: Screen, *hands: Hand) -> None:
-    """What the mouse does before the program has looked at any of it."""
+    """Mouse events that arrive before the application has handled any of them."""
     for kind, (x, y) in hands:
         screen.pilot.app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y))
     await screen.settle()
 
 
-async def test_a_hand_may_be_faster_than_the_program() -> None:
+async def test_a_hand_may_be_faster_than_the_application() -> None:
     async with opened(JAVA) as screen:
         top, pane = screen.fields.region.y, screen.bytes.region
         await at_once(screen, (events.MouseDown, (9, top)), (events.MouseMove, (9, top - 5)),

@@ -27,6 +27,6 @@ async def test_a_screen_looks_as_somebody_saw_it(picture: Picture, sizes: Sequen
     assert not different, f"look at {DRAWN}; right? python -m tests.tui.pictures {picture.name}"
 
 
-def test_every_picture_that_is_kept_is_drawn() -> None:
+def test_every_saved_picture_is_drawn() -> None:
     kept_names = {path.name.removesuffix("z") for path in KEPT.iterdir()}
     assert kept_names == {file_name(picture, *how) for picture in PICTURES for how in product(SIZES, THEMES)}

@@ -1,4 +1,4 @@
-"""What is remembered, whatever stands in the file."""
+"""Recent captures and filters, whatever is in the file."""
 
 from pathlib import Path
 

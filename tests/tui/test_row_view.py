@@ -1,4 +1,4 @@
-"""What the list shows: against sets and lists that say the same thing slowly."""
+"""The rows of the list, against sets and lists that compute the same slowly."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def _view(
 
 
 @given(CHOSEN, CHOSEN, st.none() | st.permutations(range(COUNT)), st.just(0) | st.integers(0, COUNT))
-def test_it_shows_what_is_kept_and_marked_in_the_order_it_is_given(
+def test_it_shows_matching_and_marked_rows_in_the_given_order(
     kept: set[int] | None, marked: set[int] | None, order: list[int] | None, first: int
 ) -> None:
     view = _view(kept, marked, order, first=first)
@@ -57,7 +57,7 @@ def test_rows_that_a_filter_finds_step_by_step_are_those_it_finds_at_once(
     assert [view.number(at) for at in range(len(view))] == [whole.number(at) for at in range(len(whole))]
 
 
-def test_a_row_that_is_looked_at_again_takes_its_place() -> None:
+def test_a_row_matched_again_takes_its_place() -> None:
     view = _view({3, 9}, None, None)
     view.add(_rows({5, 12}))
     assert [view.number(at) for at in range(len(view))] == [3, 5, 9, 12]
@@ -71,7 +71,7 @@ def test_rows_that_come_later_stand_behind(order: list[int] | None) -> None:
     assert view.position(4) == 4
 
 
-def test_a_filter_hides_what_comes_until_it_has_been_looked_at() -> None:
+def test_a_filter_hides_new_rows_until_they_are_matched() -> None:
     view = _view({1}, None, None, count=3)
     view.grow(10)
     assert len(view) == 1

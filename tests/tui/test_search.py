@@ -79,7 +79,7 @@ async def test_bytes_and_fields_are_found_by_their_kinds() -> None:
         assert screen.path.endswith("session_timeout_ms")
 
 
-async def test_nonsense_is_said_and_nothing_found_is_said() -> None:
+async def test_an_invalid_search_and_an_empty_result_are_reported() -> None:
     async with opened(JAVA) as screen:
         await look_for(screen, "xyz", "tab")
         assert isinstance(screen.pilot.app.screen, SearchDialog)
@@ -105,7 +105,7 @@ async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> 
         assert 1 in sources
 
 
-async def test_what_is_typed_is_seen_over_the_screen() -> None:
+async def test_the_search_dialog_shows_what_is_typed() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.pilot.press("ctrl+f", *"teapot")
         await screen.pilot.pause()

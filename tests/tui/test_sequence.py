@@ -130,7 +130,7 @@ async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, m
     ElementTree.parse(tmp_path / "sequence-1-74.svg")
 
 
-async def test_a_folder_that_can_not_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_folder_that_can_not_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
     def refused(*_: object, **__: object) -> None:

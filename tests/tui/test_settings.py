@@ -1,4 +1,4 @@
-"""The configuration: what it says, what is wrong with it, and that a change harms nothing else."""
+"""The configuration: its values, its errors, and that a change damages nothing else."""
 
 import tomllib
 from pathlib import Path
@@ -43,7 +43,7 @@ def test_it_says_what_the_user_chose() -> None:
         ('"a\\u001b[31m" = 1', "unknown setting 'a"),
     ],
 )
-def test_what_is_wrong_is_one_plain_line_and_the_rest_counts(text: str | bytes, words: str) -> None:
+def test_an_invalid_value_is_reported_in_one_line_and_the_rest_counts(text: str | bytes, words: str) -> None:
     valid = b'theme = "nord"\n' if isinstance(text, str) and not text.startswith(("theme", "a =")) else b""
     written(valid + (text if isinstance(text, bytes) else text.encode()))
     settings = load()

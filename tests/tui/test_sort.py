@@ -1,4 +1,4 @@
-"""Sorting: the order against Python's own, and the keys and clicks that ask for it."""
+"""Sorting: the order against Python's, and its keys and clicks."""
 
 import pytest
 
@@ -28,14 +28,14 @@ def test_the_order_is_that_of_the_values_and_what_has_none_is_last(fact: str) ->
         assert reversed_order(order, present)[present:].tolist() == absent
 
 
-def test_sorting_stops_when_it_is_told_to() -> None:
+def test_sorting_stops_on_request() -> None:
     with Capture([JAVA]) as capture:
         count = len(list(capture.exchanges()))
         assert sorted_rows(capture, "number", count, lambda: True) is None
 
 
 def cells_of(screen: Screen, name: str) -> list[str]:
-    """What the list shows of a column."""
+    """Return what the list shows of a column."""
     start = MARKS_WIDTH
     for column in screen.list.columns():
         if column.name == name:

@@ -68,7 +68,7 @@ async def test_a_byte_of_another_pair_chooses_no_field() -> None:
         assert screen.model.line == line
 
 
-async def test_an_offer_that_is_chosen_while_others_come_is_the_one_that_was_seen() -> None:
+async def test_a_suggestion_chosen_while_others_appear_is_the_one_that_was_seen() -> None:
     async with opened(JAVA) as screen:
         given: list[str | None] = []
         dialog = CompareDialog(["/captures/a.pcap", "/captures/b.pcap"])

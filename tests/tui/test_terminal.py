@@ -1,4 +1,4 @@
-"""What reaches a terminal without colours: none, and yet the choice, what is lit and what is wrong are seen."""
+"""A terminal without colors gets none, and still shows selection, highlights and errors."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""The mouse as a terminal tells of it (xterm's SGR encoding): click, drag, wheel."""
+"""The mouse as a terminal reports it (xterm's SGR encoding): click, drag, wheel."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The ways to tell the time, against the standard library's; the keys that change it."""
+"""The time formats, against the standard library's; the keys that change them."""
 
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -24,7 +24,7 @@ def test_a_time_of_day_is_the_librarys(time_ns: int) -> None:
 
 @pytest.mark.parametrize("time_ns", [2**63 - 1, -(2**63), 2**70])
 @pytest.mark.parametrize("form", list(TimeFormat))
-def test_a_time_that_no_calendar_has_is_told_all_the_same(time_ns: int, form: TimeFormat) -> None:
+def test_a_time_beyond_any_calendar_is_shown_in_seconds(time_ns: int, form: TimeFormat) -> None:
     assert time_text(time_ns, form, 0)
     date_text(time_ns, form)
 

@@ -68,7 +68,7 @@ async def test_it_closes(key: str) -> None:
         assert screen.row == 0
 
 
-async def test_a_capture_without_any_says_so(tmp_path: Path) -> None:
+async def test_a_capture_without_timelines_says_so(tmp_path: Path) -> None:
     async with opened(capture_of(tmp_path, conversation(exchanges(2)))) as screen:
         await screen.press("L")
         assert "no groups and no transactions" in screen.lines()
@@ -84,7 +84,7 @@ async def test_while_the_capture_is_read_it_waits() -> None:
         assert said(screen) == ["still reading: this needs all exchanges"] * 3
 
 
-def test_what_was_left_out_is_said_and_words_are_clean() -> None:
+def test_omitted_events_are_counted_and_words_are_clean() -> None:
     event = TimelineEvent(4, 7, "JoinGroup", "\x1b[2Jme", "a\x07b", "ERR\x9b")
     timeline = Timeline("group\x1b", "classic", [Phase("generation 1 · \x1b", [event], heartbeats=1_234)], left_out=5)
     words = ["".join(text for text, _ in each.pieces) for each in timeline_lines([timeline], 0, 100)]

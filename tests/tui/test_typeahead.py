@@ -1,4 +1,4 @@
-"""Keys and clicks that come faster than the screen answers do what they do when they come slowly."""
+"""Keys and clicks that come faster than the screen responds do what they do when they come slowly."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ from tui.widgets.filter_bar import FilterBar
 NAMES = {"/": "slash", "?": "question_mark", "*": "asterisk", "[": "left_square_bracket", "\\": "backslash",
          "]": "right_square_bracket", "=": "equals_sign", "+": "plus", "-": "minus", " ": "space"}  # fmt: skip
 AT_ONCE = ("/", "?", "o", "L", "C", "x", "y", "f", "escape", "enter", "j", "k", "G", "g", "z", "a", "=")
-"""Keys whose effect is there at once: what others find in a while depends on when one looks."""
+"""Keys with an immediate effect: what others find in a while depends on when one looks."""
 KEYS = (*AT_ONCE, "ctrl+p", "ctrl+f", "tab", "down", "up", *"tTvcmsFeE[]nNPbuwlrpihd\\+-* ")
 CELLS = st.tuples(st.integers(0, 119), st.integers(0, 39))
 FEW = max(4, settings().max_examples // 30)
 """Examples: each opens a screen."""
 
 
-def in_one_breath(screen: Screen, *done: str | tuple[int, int]) -> None:
-    """Press keys, and click at cells, before any of it is answered."""
+def type_at_once(screen: Screen, *done: str | tuple[int, int]) -> None:
+    """Press keys, and click at cells, before any of it is handled."""
     app = screen.pilot.app
     for each in done:
         if isinstance(each, str):
@@ -43,7 +43,7 @@ def in_one_breath(screen: Screen, *done: str | tuple[int, int]) -> None:
 
 
 async def answered(screen: Screen) -> None:
-    """Not all that runs is over then: a dialogue may wait for the user."""
+    """Wait until all input is handled; a worker may still wait for the user."""
     app = screen.pilot.app
     assert isinstance(app, KDissectApp)
     await screen.until(lambda: app.is_at_rest)
@@ -60,35 +60,35 @@ def place(screen: Screen) -> tuple[Any, ...]:
 
 @given(st.lists(st.sampled_from(AT_ONCE), min_size=2, max_size=6))
 @settings(max_examples=FEW)
-async def test_keys_in_one_breath_lead_where_they_lead_slowly(keys: Sequence[str]) -> None:
+async def test_keys_typed_at_once_do_what_they_do_slowly(keys: Sequence[str]) -> None:
     async with opened(JAVA) as screen:
         for key in keys:
-            in_one_breath(screen, key)
+            type_at_once(screen, key)
             await answered(screen)
         wanted = place(screen)
     async with opened(JAVA) as screen:
-        in_one_breath(screen, *keys)
+        type_at_once(screen, *keys)
         await answered(screen)
         await screen.until(lambda: place(screen) == wanted)
 
 
 @given(st.lists(st.lists(st.sampled_from(KEYS) | CELLS, max_size=6), max_size=8))
 @settings(max_examples=FEW)
-async def test_no_keys_and_clicks_bring_it_down(
+async def test_no_keys_and_clicks_crash_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaths: Sequence[Sequence[str | tuple[int, int]]]
 ) -> None:
     monkeypatch.chdir(tmp_path)  # what they write
     async with opened(JAVA) as screen:
         for breath in breaths:
-            in_one_breath(screen, *breath)
+            type_at_once(screen, *breath)
             await asyncio.sleep(0.02 * len(breath))
         await answered(screen)
         assert screen.main.is_attached
 
 
-async def test_a_filter_is_typed_in_one_breath() -> None:
+async def test_a_filter_is_typed_at_once() -> None:
     async with opened(JAVA) as screen:
-        in_one_breath(screen, *"/api == Fetch", "enter")
+        type_at_once(screen, *"/api == Fetch", "enter")
         await answered(screen)
         await screen.until(lambda: screen.main.query_one(FilterBar).text == "api == Fetch")
         assert screen.main.view.is_filtered
@@ -96,16 +96,16 @@ async def test_a_filter_is_typed_in_one_breath() -> None:
 
 async def test_a_key_that_is_held_counts_each_time() -> None:
     async with opened(JAVA) as screen:
-        in_one_breath(screen, *"j" * 30, "k", *"jjj")
+        type_at_once(screen, *"j" * 30, "k", *"jjj")
         await answered(screen)
         await screen.until(lambda: screen.row == 32)
 
 
 async def test_what_is_pasted_keeps_its_place_among_keys() -> None:
     async with opened(JAVA) as screen:
-        in_one_breath(screen, "/", "a")
+        type_at_once(screen, "/", "a")
         screen.pilot.app.post_message(events.Paste("pi == "))
-        in_one_breath(screen, *"Fetch", "enter")
+        type_at_once(screen, *"Fetch", "enter")
         await answered(screen)
         await screen.until(lambda: screen.main.query_one(FilterBar).text == "api == Fetch")
 
@@ -116,7 +116,7 @@ async def test_a_choice_that_is_clicked_twice_is_made_once() -> None:
         screen.pilot.app.push_screen(Menu("Choose", [Choice("this"), Choice("that")]), chosen.append)
         await screen.settle()
         region = screen.pilot.app.screen.query_one(OptionList).content_region
-        in_one_breath(screen, *[(region.x + 1, region.y + 1)] * 3)
+        type_at_once(screen, *[(region.x + 1, region.y + 1)] * 3)
         await answered(screen)
         await screen.settle()
         assert chosen == [1]
@@ -147,7 +147,7 @@ async def test_a_command_that_is_clicked_twice_is_run_once(monkeypatch: pytest.M
         await screen.until(lambda: commands.option_count)
         await screen.settle()
         region = commands.content_region
-        in_one_breath(screen, *[(region.x + 1, region.y)] * 3)
+        type_at_once(screen, *[(region.x + 1, region.y)] * 3)
         await answered(screen)
         await screen.until(lambda: run)
         await screen.settle()
@@ -163,7 +163,7 @@ async def test_a_key_that_hangs_keeps_the_next_one_waiting_for_a_while_only(monk
             await over.wait()
 
         screen.list.call_later(hang)
-        in_one_breath(screen, "j", "ctrl+q")
+        type_at_once(screen, "j", "ctrl+q")
         began = asyncio.get_running_loop().time()
         while screen.pilot.app.is_running and not screen.pilot.app._exit:
             await asyncio.sleep(0.05)

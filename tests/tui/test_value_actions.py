@@ -1,4 +1,4 @@
-"""From fields and cells to filters and columns."""
+"""Filters and columns from fields and cells."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ from tui.value_filters import cell_filters, column_filter, field_filter
 
 
 class Told(MainScreen):
-    """Keeps what was asked for."""
+    """Records the messages."""
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture)
@@ -110,7 +110,7 @@ async def test_a_click_points_at_a_cell_which_is_seen() -> None:
             assert underlined == [["Conn", f"C{main.capture.connection_of(screen.row)}"][y > 0]]
 
 
-async def test_what_no_filter_can_ask_about_is_said() -> None:
+async def test_a_value_without_a_filter_is_reported() -> None:
     async with told() as (screen, main):
         await screen.press("enter", "g", "a", "c")
         assert main.filters == []

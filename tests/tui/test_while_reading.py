@@ -1,4 +1,4 @@
-"""While the capture is read, and however long it is: rows come, the cursor stays, keys work."""
+"""While the capture is read, however long it is: rows come, the cursor stays, keys work."""
 
 import asyncio
 import os
@@ -75,7 +75,7 @@ async def test_a_pipe_that_is_no_capture_ends_the_screen_with_a_word(tmp_path: P
 
 
 class Long(Capture):
-    """A capture of five million rows, each one of the few that it really has."""
+    """A capture of five million rows, copies of the few that it really has."""
 
     looked = 0
 
@@ -91,7 +91,7 @@ class Long(Capture):
 
 
 class Drawing(MainScreen):
-    """Looks at no row but to draw it."""
+    """Draws rows only."""
 
     def _rows_added(self, *, done: bool) -> None:
         pass
