@@ -29,7 +29,7 @@ def encode(file: str, out: str | None) -> int:
         _save(sink, out, name)
     _tell(name, sink.in_part, Counter({kind: n for kind, n in kinds.items() if kind not in TAKEN}))
     if not kinds[EXCHANGE]:
-        print_error(f"{name}: no exchange in it")
+        print_error(f"{name}: no exchange")
         return NEGATIVE
     return 0
 
@@ -67,6 +67,6 @@ def _save(made: CaptureTarget, out: str, name: str) -> None:
 def _tell(name: str, in_part: int, left_out: Counter[str]) -> None:
     if left_out:
         words = ", ".join(f"{kind} {count:,}" for kind, count in sorted(left_out.items()))
-        print_error(f"{name}: {left_out.total():,} lines were left out: {words}")
+        print_error(f"{name}: {left_out.total():,} lines skipped: {words}")
     if in_part:
-        print_error(f"{name}: {in_part:,} messages are not whole in the JSON, nor in what was made of it")
+        print_error(f"{name}: {in_part:,} messages are incomplete in the JSON, and in the output")

@@ -79,7 +79,7 @@ def _tell(outcome: "IngestResult", out: str) -> int:
     for problem in outcome.problems:
         print_error(problem.message)
     for path in outcome.already_ingested:
-        print(f"{clean(path)}: in the tables already", file=sys.stderr)
+        print(f"{clean(path)}: already in the tables", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items())
     if outcome.read:
         print(f"{outcome.read:,} captures, {outcome.packets:,} packets -> {clean(out)}: {counts}", file=sys.stderr)

@@ -28,14 +28,14 @@ def follow(spark: "SparkSession", folder: str, out: str, options: "WriteOptions"
         _tell(told)
 
     follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, tell)
-    print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C ends it", file=sys.stderr)
+    print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C stops", file=sys.stderr)
     try:
         follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
     except KeyboardInterrupt:
-        print("stopped: what waits for an answer is kept, and goes on when this is started again", file=sys.stderr)
+        print("stopped: pending requests are kept; start again to continue", file=sys.stderr)
         return 0
     except StreamingQueryException as error:
-        return print_error(f"stopped, and goes on when this is started again: {_cause(error)}")
+        return print_error(f"stopped; start again to continue: {_cause(error)}")
     return 0 if seen else NEGATIVE
 
 

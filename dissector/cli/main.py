@@ -1,6 +1,6 @@
-"""`kdissect`: the commands and what each takes.
+"""`kdissect`: the commands and their options.
 
-What is heavy is imported by the command that needs it, so that `--help` is quick.
+Each command imports what it needs when it runs, so that `--help` is quick.
 """
 
 import sys
@@ -21,16 +21,16 @@ from dissector.cli.options import (
     Ports,
     Remote,
     Response,
+    RowFilter,
     Secrets,
     Verbose,
-    Wanted,
 )
 from dissector.cli.schema_commands import schema
 from dissector.export.formats import ExportFormat
 
 
 class _OpensFiles(TyperGroup):
-    """`kdissect FILE…` is `kdissect open FILE…`; nothing at all, on a terminal, offers what was opened before."""
+    """`kdissect FILE…` is `kdissect open FILE…`; without arguments, on a terminal, it offers recent captures."""
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
         if not args and sys.stdin.isatty() and sys.stdout.isatty():
@@ -52,7 +52,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="See what Kafka clients and brokers say to each other.\n\n`kdissect FILE` opens a capture on the screen.",
+    help="Dissect Kafka's wire protocol from captures.\n\n`kdissect FILE` opens a capture in the terminal UI.",
     epilog="Example: kdissect show orders.pcapng --format tree --limit 3",
 )
 
@@ -61,7 +61,8 @@ app = typer.Typer(
 def open_files(
     files: Files,
     filter: Annotated[
-        str | None, typer.Option("-Y", metavar="FILTER", help="Of tables, what to put on the screen; / filters there.")
+        str | None,
+        typer.Option("-Y", metavar="FILTER", help="With tables, show only matching rows; / filters on the screen."),
     ] = None,
     response: Response = None,
     port: Ports = None,
@@ -71,7 +72,7 @@ def open_files(
     conf: Conf = None,
     verbose: Verbose = False,
 ) -> None:
-    """Open captures on the screen, or what is found in tables; without a terminal, print their rows."""
+    """Open captures or tables in the terminal UI; without a terminal, print their rows."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         show(
             files, filter=filter, response=response, port=port, show_secrets=show_secrets, master=master,
@@ -89,7 +90,7 @@ def open_files(
 
             return show_on_screen(files[0], on, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
         if filter is not None:
-            return print_error("-Y: of a capture all is opened: / filters it on the screen")
+            return print_error("-Y is for tables: to filter a capture on the screen, press /")
         return run(files, parse_response(response), ports=frozenset(port or ()), show_secrets=show_secrets)
 
     run_command(on_screen)
@@ -97,7 +98,7 @@ def open_files(
 
 @app.command("recent", hidden=True)
 def recent() -> None:
-    """Choose among captures that were opened before."""
+    """Choose a recent capture."""
     from tui.app import run
 
     run_command(lambda: run([]))
@@ -106,10 +107,12 @@ def recent() -> None:
 @app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
 def show(
     files: Files,
-    form: Annotated[Format, typer.Option("--format", "-f", help="A line, a tree, a JSON object, CSV.")] = (Format.TEXT),
+    form: Annotated[
+        Format, typer.Option("--format", "-f", help="One line, a tree or a JSON object for each exchange, or CSV.")
+    ] = (Format.TEXT),
     fields: Fields = None,
-    filter: Wanted = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    filter: RowFilter = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")] = None,
     response: Response = None,
     port: Ports = None,
     show_secrets: Secrets = False,
@@ -118,7 +121,7 @@ def show(
     conf: Conf = None,
     verbose: Verbose = False,
 ) -> None:
-    """Print the exchanges of captures, or of tables."""
+    """Print the exchanges of captures or tables."""
     from dissector.cli.response_option import parse_response
     from dissector.cli.show import show as run
 
@@ -144,12 +147,12 @@ def stats(
             " each field), or any other row field.",
         ),
     ] = None,
-    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Tables, or a JSON object a line.")] = (
+    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Text tables, or one JSON object per line.")] = (
         StatsFormat.TEXT
     ),
-    filter: Wanted = None,
+    filter: RowFilter = None,
     plot: Annotated[
-        bool, typer.Option("--plot", help="Pictures: latency over time, its heat map, bytes by topic.")
+        bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
     ] = False,
     response: Response = None,
     port: Ports = None,
@@ -158,7 +161,7 @@ def stats(
     conf: Conf = None,
     verbose: Verbose = False,
 ) -> None:
-    """Count the exchanges of captures, or of tables: bytes, errors, latencies, by API, client, topic and more."""
+    """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field."""
     from dissector.cli.response_option import parse_response
     from dissector.cli.stats import stats as run
 
@@ -176,15 +179,17 @@ def stats(
     "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
 )
 def diff(
-    files: Annotated[list[str], typer.Argument(metavar="A B…", help="Captures: two, or more for a matrix.")],
-    form: Annotated[
-        DiffFormat | None, typer.Option("--format", "-f", help="Print a report of this form, else text or the screen.")
+    files: Annotated[list[str], typer.Argument(metavar="A B…", help="Two captures, or more for a matrix.")],
+    form: Annotated[DiffFormat | None, typer.Option("--format", "-f", help="Print a report in this format.")] = None,
+    a: Annotated[
+        str | None, typer.Option("--a", metavar="FILTER", help="Rows of A to compare, or of the only capture.")
     ] = None,
-    a: Annotated[str | None, typer.Option("--a", metavar="FILTER", help="What of A, or of one capture.")] = None,
-    b: Annotated[str | None, typer.Option("--b", metavar="FILTER", help="What of B, or of the same capture.")] = None,
+    b: Annotated[
+        str | None, typer.Option("--b", metavar="FILTER", help="Rows of B to compare, or of the only capture.")
+    ] = None,
     match: Annotated[
         list[str] | None,
-        typer.Option(metavar="A:N=B:M", help="Connections, by number, that are the same; may be repeated."),
+        typer.Option(metavar="A:N=B:M", help="Compare these two connections; may be repeated."),
     ] = None,
     port: Ports = None,
     master: Master = None,
@@ -192,9 +197,11 @@ def diff(
     conf: Conf = None,
     verbose: Verbose = False,
 ) -> None:
-    """Compare what two clients do, or put several beside each other; exit code 0 for the same, 1 for different. On a
-    terminal two are shown on the screen. Of tables, sides are TABLES:NAME, a client id or a capture: of these the
-    matrix of what each does as a whole."""
+    """Compare two clients side by side, or more in a matrix; exit code 0 for the same, 1 for different.
+
+    On a terminal, two sides open in the terminal UI. With tables, a side is TABLES:NAME, a client id or a capture, and
+    the result is a matrix.
+    """
     from dissector.cli.diff import compare as run
 
     on_screen = form is None and len(files) <= 2 and sys.stdin.isatty() and sys.stdout.isatty()
@@ -214,32 +221,32 @@ def diff(
 )
 def live(
     interface: Annotated[
-        str | None, typer.Option("-i", metavar="NAME", help="An interface, or any; else loopback.")
+        str | None, typer.Option("-i", metavar="NAME", help="Interface name, or any; by default loopback.")
     ] = None,
     port: Annotated[
-        list[int] | None, typer.Option("-p", min=1, max=65535, help="A broker's port; may be repeated.")
+        list[int] | None, typer.Option("-p", min=1, max=65535, help="Broker port, by default 9092; may be repeated.")
     ] = None,
-    expression: Annotated[
-        str, typer.Option("-f", metavar="FILTER", help="A filter of tcpdump's, in place of ports.")
-    ] = "",
-    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Keep the packets, as pcapng.")] = "",
+    expression: Annotated[str, typer.Option("-f", metavar="FILTER", help="A tcpdump filter instead of ports.")] = "",
+    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Write the packets as pcapng.")] = "",
     ring: Annotated[
         list[str] | None,
-        typer.Option("-b", metavar="WHEN:N", help="With -w, several files: filesize:KB, duration:S, files:COUNT."),
+        typer.Option("-b", metavar="WHEN:N", help="With -w, a ring of files: filesize:KB, duration:S, files:COUNT."),
     ] = None,
-    promiscuous: Annotated[bool, typer.Option("--promiscuous", help="What is for other machines, too.")] = False,
-    text: Annotated[bool, typer.Option("--text", help="Rows on stdout, as where it is no terminal.")] = False,
-    form: Annotated[Format | None, typer.Option("--format", help="The form of what goes to stdout.")] = None,
+    promiscuous: Annotated[
+        bool, typer.Option("--promiscuous", help="Also capture packets for other machines.")
+    ] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")] = False,
+    form: Annotated[Format | None, typer.Option("--format", help="Output format of the rows.")] = None,
     fields: Fields = None,
-    filter: Annotated[
-        str | None, typer.Option("-Y", metavar="FILTER", help="Of the rows on stdout, only those that fit.")
+    filter: Annotated[str | None, typer.Option("-Y", metavar="FILTER", help="Only matching rows on stdout.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
-    duration: Annotated[float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after so long.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")] = None,
     show_secrets: Secrets = False,
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> None:
-    """Watch clients and brokers while they talk."""
+    """Capture and dissect live traffic."""
     from dissector.cli.filter_option import parse_filter
     from dissector.cli.live import capture_settings, list_interfaces
     from dissector.cli.live import live as run
@@ -269,11 +276,12 @@ def export(
     files: Files,
     out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
     rows: Annotated[
-        str | None, typer.Option(metavar="N,N-M", help="Rows by their numbers in show, else all of them.")
+        str | None, typer.Option(metavar="N,N-M", help="Rows by number, as in show; by default all.")
     ] = None,
-    filter: Wanted = None,
+    filter: RowFilter = None,
     form: Annotated[
-        ExportFormat | None, typer.Option("--format", "-f", help="What to write, else as OUT ends: .pcapng .txt .py …")
+        ExportFormat | None,
+        typer.Option("--format", "-f", help="File format; by default from the suffix of OUT: .pcapng .txt .py …"),
     ] = None,
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
@@ -281,11 +289,11 @@ def export(
     port: Ports = None,
     show_secrets: Secrets = False,
 ) -> None:
-    """Write exchanges to share: a capture of their very packets, a hex transcript, the JSON of show, a sequence diagram
-    (Mermaid, SVG), a pytest file that replays them, the command that shows them.
+    """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
+    file that replays them, or the command that shows them.
 
-    Secrets are masked in all but a capture, which has them as they were unless it is redacted. What is redacted keeps
-    its sizes and its structure, and the same name is the same again.
+    Secrets are masked, except in a capture that is not redacted. Redaction keeps sizes and structure, and replaces the
+    same name by the same name.
     """
     from dissector.cli.export import export as run
 
@@ -296,23 +304,28 @@ def export(
 @app.command("ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
 def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
-    out: Annotated[str, typer.Option(metavar="DIR", help="The folder of the tables, which may be there.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the tables; an existing one is extended.")],
     master: Master = None,
     remote: Remote = None,
     conf: Conf = None,
-    frames: Annotated[bool, typer.Option("--frames", help="Keep the bytes of requests and responses.")] = False,
-    hashed: Annotated[bool, typer.Option("--hash-records", help="Sizes and hashes for keys and values.")] = False,
+    frames: Annotated[bool, typer.Option("--frames", help="Also keep the bytes of requests and responses.")] = False,
+    hashed: Annotated[
+        bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
+    ] = False,
     show_secrets: Secrets = False,
     verbose: Verbose = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Go on: a folder's files as tcpdump or dumpcap close them, until Ctrl+C.")
+        bool,
+        typer.Option("--follow", help="Keep reading a folder's files as tcpdump or dumpcap close them, until Ctrl+C."),
     ] = False,
     idle: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="With --follow: end when nothing has come for so long, and write all."),
+        typer.Option(
+            metavar="SECONDS", help="With --follow, write everything and end when nothing has come for this long."
+        ),
     ] = None,
 ) -> None:
-    """Bring captures into Parquet tables, on Spark."""
+    """Convert captures to tables (Parquet) with Spark."""
     from dissector.cli.ingest import ingest as run
 
     run_command(
@@ -325,10 +338,12 @@ def ingest(
 
 @app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
 def encode(
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines of show, or - for standard input.")] = "-",
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="JSON lines that show printed; - is standard input.")
+    ] = "-",
     out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture.")] = None,
 ) -> None:
-    """Turn the JSON of show back into bytes: a hex transcript on stdout, or a capture."""
+    """Encode the JSON that show prints: as a hex transcript, or as a capture."""
     from dissector.cli.encode import encode as run
 
     run_command(lambda: run(file, out))
@@ -342,9 +357,11 @@ def explain(
             metavar="API", help="A name, key, message or finding; or primitives, records, headers, errors, findings."
         ),
     ],
-    version: Annotated[str | None, typer.Argument(metavar="[VERSION]", help="Else the newest stable one.")] = None,
+    version: Annotated[
+        str | None, typer.Argument(metavar="[VERSION]", help="By default the newest stable version.")
+    ] = None,
 ) -> None:
-    """Explain a message (fields, bytes, versions, an example) or a finding."""
+    """Explain a message (fields, bytes, versions, an example), a finding or an error."""
     from dissector.cli.explain import explain as run
 
     run_command(lambda: run(word, version))
@@ -354,13 +371,13 @@ def explain(
 def probe(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker's PLAINTEXT listener.")],
     form: Annotated[
-        ProbeFormat, typer.Option("--format", "-f", help="A report, or the probe's own bytes as show prints them.")
+        ProbeFormat, typer.Option("--format", "-f", help="A report, or the probe's exchanges as show prints them.")
     ] = ProbeFormat.TEXT,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest wait for each answer.")] = 5.0,
-    client_id: Annotated[str, typer.Option("--client-id", help="The name to ask under.")] = "kdissect",
-    topics: Annotated[bool, typer.Option("--topics", help="List the topics too.")] = False,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Timeout of each response.")] = 5.0,
+    client_id: Annotated[str, typer.Option("--client-id", help="Client id of the requests.")] = "kdissect",
+    topics: Annotated[bool, typer.Option("--topics", help="Also list the topics.")] = False,
 ) -> None:
-    """Ask a broker what it offers and who is in its cluster."""
+    """Show the API versions and the cluster of a broker."""
     from dissector.cli.probe import probe as run
 
     run_command(lambda: run(address, form, timeout, client_id, topics=topics))

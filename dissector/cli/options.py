@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, each in the same words."""
+"""Arguments and options that commands share."""
 
 from typing import Annotated
 
@@ -7,27 +7,31 @@ import typer
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE…", help="Captures, hex, segments of Kafka, or a folder of tables; - is standard input."
+        metavar="FILE…", help="Captures, hex dumps, Kafka log segments, or a folder of tables; - is standard input."
     ),
 ]
 Response = Annotated[
-    str | None, typer.Option(metavar="API:VERSION", help="What a response answers whose request is not there.")
+    str | None,
+    typer.Option(metavar="API:VERSION", help="API and version of responses whose request is missing: Metadata:12."),
 ]
 
 Ports = Annotated[
     list[int] | None,
-    typer.Option(
-        "--port", min=0, max=65535, help="A port of Kafka's servers, whatever it looks like; may be repeated."
-    ),
+    typer.Option("--port", min=0, max=65535, help="Treat this server port as Kafka; may be repeated."),
 ]
 Fields = Annotated[
-    str | None, typer.Option(metavar="A,B,C", help="Columns in place of rows: names and paths of the JSON object.")
+    str | None,
+    typer.Option(
+        metavar="A,B,C", help="Print these row fields and field paths as columns: conn,api,latency,request.acks."
+    ),
 ]
-Wanted = Annotated[
-    str | None, typer.Option("-Y", metavar="FILTER", help='Only what fits: "api == Fetch && latency > 50ms".')
+RowFilter = Annotated[
+    str | None, typer.Option("-Y", metavar="FILTER", help='Only matching rows: "api == Fetch && latency > 50ms".')
 ]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="A Spark master; else all cores of this machine.")]
-Remote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://HOST:PORT.")]
-Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting of Spark; may be repeated.")]
-Verbose = Annotated[bool, typer.Option("-v", help="Let Spark speak.")]
-Secrets = Annotated[bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys, which are masked.")]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master; by default all cores of this machine.")]
+Remote = Annotated[str | None, typer.Option(metavar="URL", help="Spark Connect server: sc://HOST:PORT.")]
+Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="Spark setting; may be repeated.")]
+Verbose = Annotated[bool, typer.Option("-v", help="Show Spark's log.")]
+Secrets = Annotated[
+    bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys instead of masking them.")
+]

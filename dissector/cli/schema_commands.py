@@ -16,10 +16,12 @@ schema = typer.Typer(
 
 @schema.command("import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
 def schema_import(
-    jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="The jars of one release, kafka-clients first.")],
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="What to call it, else as the jar does.")] = None,
+    jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="Jars of one release, kafka-clients first.")],
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Name of the release; by default from the jar.")
+    ] = None,
 ) -> None:
-    """Take in a release: what is new is decoded from then on."""
+    """Import a release; its new messages are decoded from then on."""
     from dissector.cli.schema import import_release as run
 
     run_command(lambda: run(jars, name))
@@ -27,7 +29,7 @@ def schema_import(
 
 @schema.command("list", epilog="Example: kdissect schema list")
 def schema_list() -> None:
-    """List the releases that are known, shipped and imported."""
+    """List the known releases, shipped and imported."""
     from dissector.cli.schema import list_releases as run
 
     run_command(run)
@@ -35,7 +37,7 @@ def schema_list() -> None:
 
 @schema.command("remove", epilog="Example: kdissect schema remove 4.5.0")
 def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> None:
-    """Forget an imported release."""
+    """Remove an imported release."""
     from dissector.cli.schema import remove_release as run
 
     run_command(lambda: run(name))
@@ -43,8 +45,8 @@ def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.
 
 @schema.command("diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
 def schema_diff(
-    one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a release that is known.")],
-    other: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a known release.")],
+    other: Annotated[str, typer.Argument(metavar="B", help="Another jar or release.")],
 ) -> None:
     """Compare two releases; exit code 0 for the same, 1 for different."""
     from dissector.cli.schema import diff_releases as run

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dissector.filter import Filter
     from dissector.pipeline.table_reader import Tables
 
-NOT_KEPT: Final = "frames were not kept (ingest --frames keeps them): these were written anew from what they hold"
+NOT_KEPT: Final = "frames were not kept (use ingest --frames): these were encoded from their fields"
 
 
 _IS_URL: Final = "://"

@@ -70,7 +70,7 @@ def test_lines_of_other_kinds_are_counted(tmp_path: Path) -> None:
     )
     done = kdissect("encode", data=data)
     assert done.returncode == 0
-    assert done.stderr.decode() == "kdissect: standard input: 3 lines were left out: tls 2, unparsed 1\n"
+    assert done.stderr.decode() == "kdissect: standard input: 3 lines skipped: tls 2, unparsed 1\n"
 
 
 def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_bad_line_is_one_plain_line_and_leaves_no_capture(tmp_path: Path, line
 
 def test_nothing_to_encode_is_a_negative_answer(tmp_path: Path) -> None:
     done = kdissect("encode", "-w", str(tmp_path / "made.pcapng"))
-    assert (done.returncode, done.stderr.decode()) == (1, "kdissect: standard input: no exchange in it\n")
+    assert (done.returncode, done.stderr.decode()) == (1, "kdissect: standard input: no exchange\n")
 
 
 def test_files_that_cannot_be_read_or_written_are_told(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_the_same_captures_again_change_nothing(folder: Path, local: dict[str, t
     process = kdissect("ingest", str(folder / "captures"), "--out", str(folder / "local"), "--master", "local[2]")
     _, err = process.communicate(timeout=600)
     assert process.returncode == 0
-    assert err.count(": in the tables already\n") == len(QUICK) + 1
+    assert err.count(": already in the tables\n") == len(QUICK) + 1
     assert contents(folder / "local") == local
 
 

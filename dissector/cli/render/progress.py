@@ -39,7 +39,7 @@ def read_with_progress(capture: Capture) -> None:
 def examine_with_progress(capture: Capture) -> None:
     """Examine what was read, from where that stopped."""
     if _is_worth_a_bar(capture):
-        step_with_progress(capture.examine(), "examining")
+        step_with_progress(capture.examine(), "analyzing")
         return
     for _ in capture.examine():
         pass
