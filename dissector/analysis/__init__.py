@@ -1,1 +1,1 @@
-"""What a person asks of a capture: filter, findings, statistics, sequence, differences."""
+"""Analyses of whole captures: differences, statistics, sequence diagrams, timelines, search."""

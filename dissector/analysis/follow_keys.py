@@ -1,10 +1,10 @@
-"""What an exchange has in common with others, so that one can go along it: a partition of a topic, a group and its
+"""What an exchange shares with others, to follow it from row to row: a partition of a topic, a group and its
 generation, a member, a producer and its epoch, a transactional id, a fetch session, a correlation id.
 
-Read off plain values, wherever they stand in a body: Kafka's names for these are few. Topics are told by name also
-where the wire has their ids, as far as the capture teaches the names.
+Keys are read from the values of a body by field name, as Kafka has few names for them. A topic with an id on the wire
+has its name, if the capture teaches it.
 
-Invariant: an exchange is on a thread exactly if `follow_keys` gives it. What a thread's bytes are only saves decoding.
+Invariant: an exchange has a key exactly if `follow_keys` returns it. The bytes of a key only save decoding.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,24 +26,24 @@ _GENERATION: Final = ("generation_id", "generation_id_or_member_epoch", "member_
 
 @dataclass(frozen=True)
 class FollowKey:
-    """One thing in common. Two are equal if it is the same thing."""
+    """Something that exchanges share. Equal keys mean the same thing."""
 
     kind: str
     """``topic partition``, ``group``, ``group generation``, ``member``, ``producer``, ``transactional id``,
     ``fetch session``, ``correlation id``."""
     label: str
-    """Which one; as the wire has it, not cleaned."""
+    """Which one; as on the wire, not cleaned."""
     path: str = field(compare=False, default="")
-    """Where the exchange says so first: a path that begins with ``request`` or ``response``."""
+    """The first field with it: a path that begins with ``request`` or ``response``."""
     marks: tuple[bytes, ...] = field(compare=False, default=())
-    """Every frame on it has one of these."""
+    """Every frame with the key has one of these bytes."""
 
     def holds(self, exchange: Exchange) -> bool:
-        """Whether an exchange is on it."""
-        return any(thread == self for thread in _all(exchange))
+        """Return whether an exchange has the key."""
+        return any(key == self for key in _all(exchange))
 
     def first(self, capture: Capture, rows: Int64) -> int | None:
-        """The first of these rows, from 0, in the order given, that is on it."""
+        """Return the first of these rows, from 0 and in the given order, that has the key; None without one."""
         for number, frames in zip(rows.tolist(), capture.index.raw_frames(rows), strict=True):
             if any(mark in frame for frame in frames for mark in self.marks):
                 [exchange] = capture.at(range(number, number + 1))
@@ -53,7 +53,7 @@ class FollowKey:
 
 
 def follow_keys(exchange: Exchange) -> list[FollowKey]:
-    """All that an exchange is on, each once, in the order in which it says so."""
+    """Return the keys of an exchange, each once, in the order of its fields."""
     return list(dict.fromkeys(_all(exchange)))
 
 
@@ -62,24 +62,24 @@ def _all(exchange: Exchange) -> Iterator[FollowKey]:
         message = getattr(exchange, side)
         if message is not None:
             yield from _KeyWalk(exchange, side, message.context.topic_names).values(message.body, f"{side}.body", "")
-    facts = exchange.fields
-    if facts.correlation_id is not None:
-        mark = facts.correlation_id.to_bytes(4, "big", signed=True)
-        label = f"{facts.correlation_id} on C{facts.connection}"
+    row = exchange.fields
+    if row.correlation_id is not None:
+        mark = row.correlation_id.to_bytes(4, "big", signed=True)
+        label = f"{row.correlation_id} on C{row.connection}"
         yield FollowKey("correlation id", label, "request.header.correlation_id", (mark,))
 
 
 class _KeyWalk:
-    """Through the values of one message."""
+    """Reads the keys from the values of one message."""
 
     def __init__(self, exchange: Exchange, side: str, names: Mapping[str, str]) -> None:
         self._exchange = exchange
         self._names = names
         self._marks: dict[str, tuple[bytes, ...]] = {}
-        """Of topics that were met."""
-        asked = exchange.request.body if exchange.request is not None else {}
-        self._group = _text(asked.get("group_id")) if side == "response" else ""
-        """A response does not say which group it is about: its request does."""
+        """The marks of topics seen so far."""
+        request = exchange.request.body if exchange.request is not None else {}
+        self._group = _text(request.get("group_id")) if side == "response" else ""
+        """A response does not name its group: the request does."""
 
     def values(self, value: Any, path: str, topic: str) -> Iterator[FollowKey]:
         if isinstance(value, list):
@@ -90,7 +90,7 @@ class _KeyWalk:
             topic = self._topic(value) or topic
             yield from self._struct(value, path, topic)
             for name, inner in value.items():
-                if isinstance(inner, dict | list) and "base_sequence" not in value:  # records are on no other thread
+                if isinstance(inner, dict | list) and "base_sequence" not in value:  # records have no keys
                     yield from self.values(inner, f"{path}.{name}", topic)
 
     def _topic(self, struct: Mapping[str, Any]) -> str:
@@ -135,7 +135,7 @@ class _KeyWalk:
         return FollowKey("topic partition", f"{topic}-{number}", path, self._marks[topic])
 
     def _topic_marks(self, topic: str) -> tuple[bytes, ...]:
-        """A topic on the wire: its name, and its ids."""
+        """Return the bytes of a topic on the wire: its name and its ids."""
         ids = [id_ for id_, name in self._names.items() if topic in (id_, name)] or [topic]
         return (_bytes(topic), *filter(None, map(_id_bytes, ids)))
 
@@ -149,7 +149,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _id_bytes(text: str) -> bytes:
-    """The bytes of a topic id; none of what is no id."""
+    """Return the bytes of a topic id; empty for other texts."""
     try:
         return uuid_bytes(text)
     except EncodeError:

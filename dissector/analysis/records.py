@@ -1,8 +1,8 @@
-"""The records that an exchange carries, or an entry of a log: batch by batch, with what each says of its records.
+"""The records of an exchange or of a log entry, batch by batch, with the properties of each batch.
 
 Invariants:
-  * records come in the order of the wire, those of control batches among them;
-  * of a batch that can't be read there is none: its body says why.
+  * records are in the order of the wire, control batches included;
+  * an unreadable batch has no records: its body has the reason.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,19 +17,19 @@ NO_SEQUENCE: Final = -1
 NO_PRODUCER: Final = -1
 """The id and the epoch of a producer that is not idempotent (KIP-98)."""
 _SEQUENCES: Final = 1 << 31
-"""Behind the last of which they begin again at 0."""
+"""Sequence numbers wrap around to 0 at this one."""
 Body = Mapping[str, Any]
 
 
 RecordFields = tuple[int, int | None, bytes | None, bytes | None, Sequence[RecordHeader]]
-"""A record as `batch.Record` has it, the time not always."""
+"""The fields of `batch.Record`; the timestamp may be missing."""
 
 
 class CarriedRecords(NamedTuple):
-    """Records that stand together: those of a batch, or a message of before 0.11, which has no producer."""
+    """The records of a batch, or a message of magic 0 or 1, which has no producer."""
 
     topic: str
-    """Its name, or its id where nothing tells the name."""
+    """Its name, or its id if the name is unknown."""
     partition: int | None
     records: Sequence[RecordFields]
     """A message has no headers; one of magic 0 has no timestamp either."""
@@ -38,12 +38,12 @@ class CarriedRecords(NamedTuple):
     producer_epoch: int = NO_PRODUCER
     base_sequence: int = NO_SEQUENCE
     codec: str = "none"
-    """Of the batch, or of the wrapper."""
+    """Of the batch or of the wrapper message."""
     control: bool = False
 
     @property
     def sequences(self) -> list[int]:
-        """Those of its records: the first one's, and their places behind it."""
+        """The sequence numbers of its records."""
         first = self.base_sequence
         if first < 0:
             return [NO_SEQUENCE] * len(self.records)
@@ -51,24 +51,24 @@ class CarriedRecords(NamedTuple):
 
 
 class LogPartition(NamedTuple):
-    """Where records stand."""
+    """The partition of a log that holds records."""
 
     topic: str
     partition: int | None
 
 
 def has_records_field(message: ExchangeMessage) -> bool:
-    """Whether a message has a field for records."""
+    """Return whether a message has a `records` field."""
     return message.shape.body in RECORDS_FIELDS
 
 
 def records_of_entry(file: str, body: Body) -> Iterator[CarriedRecords]:
-    """The records of an entry of a log segment, whose folder says which log it is."""
+    """Yield the records of an entry of a log segment; the segment's folder names the partition."""
     yield from records_of_object(body, LogPartition(*partition_of(file)))
 
 
 def records_of_batch(batch: Batch, records: list[Record], log: LogPartition) -> Iterator[CarriedRecords]:
-    """The records of a batch of magic 2, which were read."""
+    """Yield the records of a batch of magic 2 that have been read."""
     if records:
         yield CarriedRecords(
             *log, records, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
@@ -77,12 +77,12 @@ def records_of_batch(batch: Batch, records: list[Record], log: LogPartition) -> 
 
 
 def records_of_object(batch: Body, log: LogPartition) -> Iterator[CarriedRecords]:
-    """The records of a batch of magic 2, a message of before it, or a wrapper of such messages, as JSON has it."""
+    """Yield the records of a JSON object: a batch of magic 2, an older message, or a wrapper of such messages."""
     if batch.get("magic") != 2:
         yield from _of_messages(batch, log, batch.get("compression", "none"))
     elif batch["records"]:
         yield CarriedRecords(
-            *log, [_each(record) for record in batch["records"]], batch["base_offset"], batch["producer_id"],
+            *log, [_record_fields(record) for record in batch["records"]], batch["base_offset"], batch["producer_id"],
             batch["producer_epoch"], batch["base_sequence"], batch["compression"], batch["control"],
         )  # fmt: skip
 
@@ -92,9 +92,9 @@ def _of_messages(message: Body, log: LogPartition, codec: str) -> Iterator[Carri
         for inner in message["messages"] or ():
             yield from _of_messages(inner, log, codec)
     elif "value" in message:
-        yield CarriedRecords(*log, [_each(message)], message["offset"], codec=codec)
+        yield CarriedRecords(*log, [_record_fields(message)], message["offset"], codec=codec)
 
 
-def _each(record: Body) -> RecordFields:
+def _record_fields(record: Body) -> RecordFields:
     headers = [RecordHeader(each["key"], each["value"]) for each in record.get("headers", ())]
     return record["offset"], record.get("timestamp"), record["key"], record["value"], headers

@@ -1,12 +1,12 @@
-"""Finding text, bytes or a field in messages: in one that is looked at, and in the next rows that have it.
+"""Search for text, bytes or a field: in one message, and in the next rows.
 
-Text is looked for in what strings and bytes hold, in records, and in the names of fields and of numbers' meanings;
-whatever its case, unless it has a capital letter. Bytes are hex. A field is a name, or a path such as ``topics.name``.
+Text is searched in strings, bytes and records, in field names and in the names of enum values; ignoring case, unless it
+has a capital letter. Bytes are hex. A field is a name, or a path such as ``topics.name``.
 
-A row is decoded only if its bytes have what is looked for, or, of a name, if its API may. So what a compressed batch
-holds is found in messages that are decoded anyway, and elsewhere only where records are to be opened.
+A row is decoded only if its bytes contain the text or, for a name, if its API may have it. So the content of compressed
+batches is found in messages that are decoded anyway, and in others only if the query opens records.
 
-Invariant: what was masked is not found; a row is told by what a user may see of it.
+Invariant: masked secrets are not found; only what a user may see of a row matches.
 """
 
 import re
@@ -28,16 +28,16 @@ from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
 
 MAX_HITS: Final = 10_000
-"""Hits of a message that are told; who wants more needs another word."""
+"""Hits per message at most."""
 SIDES: Final = ("request", "response")
 
 
 class SearchError(ValueError):
-    """What is looked for makes no sense; one plain line."""
+    """An invalid search; one plain line."""
 
 
 class SearchKind(StrEnum):
-    """What is looked for."""
+    """What a search is for."""
 
     TEXT = "text"
     HEX = "hex"
@@ -45,7 +45,7 @@ class SearchKind(StrEnum):
 
 
 class SearchHit(NamedTuple):
-    """A place in a message: the field's path from the root, and bytes of one of the message's sources."""
+    """A match in a message: the field's path from the root, and bytes of one of the message's sources."""
 
     path: str
     source: int
@@ -55,7 +55,7 @@ class SearchHit(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchQuery:
-    """What is looked for, made by `search_query`."""
+    """What to search for, built by `search_query`."""
 
     kind: SearchKind
     text: str
@@ -63,10 +63,10 @@ class SearchQuery:
     """As bytes; empty for a field."""
     any_case: bool
     opens_records: bool
-    """Whether compressed records are looked into, wherever they are."""
+    """Whether all compressed records are searched."""
 
     def hits(self, message: ExchangeMessage) -> list[SearchHit]:
-        """Where a message has it, in the order of the tree."""
+        """Return the matches in a message, in the order of the tree."""
         found = self._fields(message.tree) if self.kind is not SearchKind.HEX else {}
         order = {node: place for place, node in enumerate(message.tree.walk())}
         hits = [(order[node], SearchHit(node.path, node.source, node.start, node.end)) for node in found.values()]
@@ -77,7 +77,7 @@ class SearchQuery:
         return [hit for _, hit in sorted(hits)[:MAX_HITS]]
 
     def _fields(self, tree: Node) -> dict[str, Node]:
-        """Fields whose name, or whose value's name, is what is looked for."""
+        """Return the fields whose name, or whose value's name, matches."""
         by_path = self.kind is SearchKind.FIELD and ("." in self.text or "[" in self.text)
         found = {}
         for node in tree.walk():
@@ -96,7 +96,7 @@ class SearchQuery:
         return self.text in (words.lower() if self.any_case else words)
 
     def _starts(self, data: bytes) -> Iterator[int]:
-        """Where the bytes are."""
+        """Yield the offsets of the bytes."""
         if not self.data:
             return
         data = data.lower() if self.any_case else data
@@ -108,7 +108,7 @@ class SearchQuery:
             at = data.find(self.data, at + len(self.data))
 
     def first(self, capture: Capture, rows: Int64) -> int | None:
-        """The first of these rows, from 0, in the order given, that has it."""
+        """Return the first of these rows, from 0 and in the given order, with a match; None without one."""
         for number in self._candidates(capture, rows):
             if number < len(capture):
                 [exchange] = capture.at(range(number, number + 1))
@@ -117,14 +117,14 @@ class SearchQuery:
         return None
 
     def hits_of(self, exchange: Exchange) -> Iterator[tuple[str, list[SearchHit]]]:
-        """The hits of each side that is there."""
+        """Yield the hits of the request and of the response."""
         for side in SIDES:
             found: ExchangeMessage | None = getattr(exchange, side)
             if found is not None:
                 yield side, self.hits(found)
 
     def _candidates(self, capture: Capture, rows: Int64) -> Iterator[int]:
-        """Rows that may have it."""
+        """Yield the rows that may match."""
         keys = capture.index_columns(rows).api_key
         may = (keys < 0) | np.isin(keys, np.array(sorted(self._apis()), np.int64))
         if not self.data:
@@ -137,7 +137,7 @@ class SearchQuery:
                 yield number
 
     def _apis(self) -> frozenset[int]:
-        """The APIs whose messages may have it, whatever their bytes are."""
+        """Return the APIs whose messages may match independent of their bytes."""
         keys = _records_apis() if self.opens_records else frozenset[int]()
         if self.kind is SearchKind.HEX:
             return keys
@@ -145,19 +145,19 @@ class SearchQuery:
         if self.kind is SearchKind.TEXT and name in _number_words():
             return frozenset(each.key for each in apis())
         by_name = frozenset(key for key, names in _names().items() if name in names)
-        if self.kind is SearchKind.FIELD and not by_name:  # of what bytes hold, or of records
+        if self.kind is SearchKind.FIELD and not by_name:  # a field inside of bytes or records
             return frozenset(each.key for each in apis())
         return keys | by_name
 
 
 def search_query(text: str, kind: SearchKind, *, opens_records: bool = False) -> SearchQuery:
-    """What to look for. Raises `SearchError` for nothing, and for what is no hex."""
+    """Build a query. Raises `SearchError` for empty text and for invalid hex."""
     if not text:
-        raise SearchError("nothing to look for")
+        raise SearchError("nothing to search for")
     if kind is SearchKind.HEX:
         digits = re.sub(r"[\s:]|0x", "", text)
         if not re.fullmatch(r"(?:[0-9a-fA-F]{2})+", digits):
-            raise SearchError(f"no bytes in hex: {text!r}: two digits a byte, such as 00 2a")
+            raise SearchError(f"invalid hex: {text!r}: two digits per byte, such as 00 2a")
         return SearchQuery(kind, text, bytes.fromhex(digits), False, opens_records)
     any_case = text == text.lower()
     data = text.encode("utf-8", "surrogateescape") if kind is SearchKind.TEXT else b""
@@ -165,7 +165,7 @@ def search_query(text: str, kind: SearchKind, *, opens_records: bool = False) ->
 
 
 def _leaves_at(tree: Node, source: int, starts: list[int]) -> Iterator[tuple[Node, int]]:
-    """The leaf that each offset of a source belongs to; offsets ascend."""
+    """Yield the leaf of each offset of a source; offsets ascend."""
     at = 0
     if not starts:
         return
@@ -179,13 +179,13 @@ def _leaves_at(tree: Node, source: int, starts: list[int]) -> Iterator[tuple[Nod
 
 @cache
 def _records_apis() -> frozenset[int]:
-    """The APIs whose messages have records."""
+    """Return the APIs whose messages have records."""
     return frozenset(each.key for each in apis() if {each.request, each.response} & RECORDS_FIELDS.keys())
 
 
 @cache
 def _names() -> dict[int, str]:
-    """The names of all fields of an API's messages, in one string, by its key."""
+    """Return the field names of each API's messages as one string, by API key."""
     return {
         each.key: "\n".join(_names_of(message(each.request).fields + message(each.response).fields)) for each in apis()
     }
@@ -199,7 +199,7 @@ def _names_of(fields: tuple[Field, ...]) -> Iterator[str]:
 
 @cache
 def _number_words() -> str:
-    """What numbers are called, and the names of the header's fields, in one string of lower case."""
+    """Return the names of enum values and of header fields as one lower-case string."""
     headers = [*_names_of(message("RequestHeader").fields), *_names_of(message("ResponseHeader").fields)]
     words = [word for enum in enums() for word in members(enum).values()]
     return "\n".join([*words, *headers]).lower()

@@ -1,6 +1,6 @@
-"""Exchanges that took longer than their like: a look at the columns of the index, without decoding.
+"""Find exchanges that took longer than comparable ones, from the columns of the index, without decoding.
 
-Like are those of the same API on the same connection, where there are enough of them; else those of the API.
+Comparable are exchanges of one API on one connection if there are enough of them; else all of that API.
 """
 
 from typing import Final
@@ -11,12 +11,12 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 
 MIN_EXCHANGES: Final = 100
-"""Exchanges that have a slowest hundredth."""
+"""The smallest group that has a 99th percentile."""
 QUANTILE: Final = 0.99
 
 
 def slow_rows(capture: Capture) -> Int64:
-    """The rows, from 0 and ascending, whose latency is above the 99th percentile of their like."""
+    """Return the rows, from 0 and ascending, whose latency is above the 99th percentile of their group."""
     index_columns = capture.index_columns(np.arange(len(capture)))
     rows = np.flatnonzero(index_columns.has_latency)
     latency = index_columns.latency_ns[rows]
@@ -28,7 +28,7 @@ def slow_rows(capture: Capture) -> Int64:
 
 
 def _limits(group: Int64, latency: Int64) -> Int64:
-    """For each row the 99th percentile of its group (nearest rank), `(n,)`; -1 where the group is too small."""
+    """Return for each row the 99th percentile of its group (nearest rank), `(n,)`; -1 for a group that is too small."""
     order = np.lexsort((latency, group))
     sizes = np.unique(group, return_counts=True)[1]
     last = np.cumsum(sizes) - 1

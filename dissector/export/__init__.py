@@ -1,5 +1,5 @@
-"""Chosen exchanges in forms that can be sent to somebody: text to read, a test to run, a command to type.
+"""Export exchanges to share: captures, transcripts, JSON, sequence diagrams, tests, commands; redacted or as they are.
 
-Each form is one module, a function of a capture and rows of it (from 0) that gives text; none writes a file. The very
-packets are copied by `exporting`; Kafka's JSON lines are those of `show`.
+Each format is one entry in `formats`, produced by a module of its own from a capture and rows of it (from 0). Nothing
+here writes files.
 """

@@ -19,7 +19,7 @@ def show_command(names: Sequence[str], chosen: str | None, fitting: str | None =
 
 
 def format_rows(rows: Iterable[int]) -> str:
-    """Rows, from 0 and ascending, as `chosen` has them: ``3,10-20``."""
+    """Return rows, from 0 and ascending, as `--rows` takes them: ``3,10-20``."""
     parts: list[list[int]] = []
     for row in rows:
         if parts and row == parts[-1][1]:
@@ -30,5 +30,5 @@ def format_rows(rows: Iterable[int]) -> str:
 
 
 def _file(name: str) -> str:
-    """A name that no option can be taken for."""
+    """Return a name that can't be taken for an option."""
     return f"./{name}" if name.startswith("-") and name != "-" else name

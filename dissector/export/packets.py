@@ -1,11 +1,11 @@
-"""Chosen exchanges as a capture of their own: the very packets that carried them, with comments on what each brought.
+"""Export exchanges as a capture: the packets that carried them, with comments on what each carried.
 
-Of every connection that is chosen from, packets with SYN, FIN or RST come along: so the copy tells who opened it, and
-how it ended, as the original does. What the chosen exchanges leave out is a gap in the copy. Where one of the packets
-was a fragment of an IP datagram all fragments come along, as nothing tells which of them go together.
+Packets with SYN, FIN or RST of every chosen connection are included, so that the copy shows who opened it and how it
+ended. Exchanges that are not chosen are gaps in the copy. If one of the packets is a fragment of an IP datagram, all
+fragments are included, as it is unknown which of them belong together.
 
-The capture's files are read twice more, a batch at a time: once to learn which packets brought which bytes of which
-stream, once to write them. Connections have the same numbers each time.
+The capture's files are read twice more, in batches: once to find the packets that carry the bytes of the streams, once
+to write them. Connections have the same numbers each time.
 """
 
 import re
@@ -30,20 +30,20 @@ from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
 _OFFSETS: Final = 1 << 41
-"""No stream of a capture is longer: two terabytes."""
+"""Longer than any stream of a capture: two terabytes."""
 ROWS_PER_BATCH: Final = 4096
-"""Rows of the index that are looked up at once."""
+"""Rows of the index read together."""
 EXPORT_COMMENT: Final = re.compile(r"kdissect \d+: ")
-"""How the comments begin that say what a packet brought."""
+"""How the comments on packets begin."""
 NO_COMMENTS: Final[Mapping[int, str]] = MappingProxyType({})
-_FACTS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
+_COMMENT_FIELDS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
 
 
 def carrying_packets(
     capture: Capture, rows: Iterable[int], comments: Mapping[int, str] = NO_COMMENTS
 ) -> Iterator[Packet]:
-    """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again.
-    `comments` are what the user wrote on rows: the first packet of each has it."""
+    """Yield the packets of these rows, from 0, in capture order. The capture has been read to its end, and can be read
+    again. `comments` are the user's comments on rows: the first packet of each row has it."""
     wanted = _CarrierSearch(capture, rows, comments)
     numbers = wanted.carriers(capture)
     for batch in packet_batches(capture, Store()):
@@ -60,14 +60,14 @@ def carrying_packets(
             )
 
 
-def _passed_over(name: str, data: object) -> bool:
-    """A file without packets has none to export."""
+def _skip(name: str, data: object) -> bool:
+    """Skip a file without packets."""
     return True
 
 
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
-    """All packets of the capture's files, read anew."""
-    readers = [open_capture(name, store, _passed_over, limits=capture.limits) for name in capture.names]
+    """Read all packets of the capture's files again."""
+    readers = [open_capture(name, store, _skip, limits=capture.limits) for name in capture.names]
     merged = PacketMerger(readers, store, capture.limits)
     try:
         yield from (batch for batch in merged.batches() if len(batch))
@@ -79,18 +79,18 @@ def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
 
 
 class _CarrierSearch:
-    """The stretches of streams that are wanted, and the packets that bring them."""
+    """The chosen ranges of streams, and the search for the packets that carry them."""
 
     def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
         self.comments: defaultdict[int, list[str]] = defaultdict(list)
         """By the packet with the frame's first byte."""
         spans: list[FrameSpan] = []
-        for number, facts in _facts(capture, rows):
+        for number, fields in _row_fields(capture, rows):
             for place, span in enumerate(capture.index.spans(number)):
                 spans.append(span)
                 if place == 0 and number in comments:
                     self.comments[span.packet].append(comments[number])
-                self.comments[span.packet].append(_words(number, *facts, of_client=span.of_client))
+                self.comments[span.packet].append(_comment(number, *fields, of_client=span.of_client))
         spans.sort()
         columns = np.array([(span.direction, span.start, span.size) for span in spans], np.int64).reshape(-1, 3)
         self._direction, self._start, size = columns.T
@@ -98,7 +98,7 @@ class _CarrierSearch:
         self._ends = self._key(self._direction, self._start + size)
 
     def carriers(self, capture: Capture) -> Int64:
-        """Numbers of the packets, in order."""
+        """Return the numbers of the packets, in order."""
         store = Store()
         transport = Transport(store, capture.limits)
         brought, places = _AddressedPackets(), _AddressedPackets()
@@ -120,7 +120,7 @@ class _CarrierSearch:
         return key
 
     def _brought(self, runs: RunBatch) -> tuple[Int64, Int64]:
-        """Addresses of runs that have a byte of a stretch; and their packets, which count where there is no byte."""
+        """Return the addresses of runs within the chosen ranges; and their packets, for runs without captured bytes."""
         ours = np.flatnonzero(np.isin(runs.direction, self._directions) & (runs.kind != RunKind.LOST))
         if not len(ours):
             return ours, ours
@@ -138,7 +138,7 @@ class _CarrierSearch:
 
 
 class _AddressedPackets:
-    """Addresses and packets, collected a batch at a time."""
+    """Addresses and packets, collected in batches."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Int64, Int64]] = []
@@ -147,15 +147,15 @@ class _AddressedPackets:
         self._parts.append((address, packet))
 
     def columns(self) -> tuple[Int64, Int64]:
-        """All of them, by address."""
+        """Return all of them, sorted by address."""
         address, packet = (np.concatenate(column) for column in zip(*self._parts, strict=True))
         order = np.argsort(address, kind="stable")
         return address[order], packet[order]
 
 
 def _carriers(places: _AddressedPackets, brought: _AddressedPackets) -> Int64:
-    """The packets that have the bytes of runs. A run's own packet is another one where TCP had to wait for bytes before
-    it; it counts where the snap length left no byte."""
+    """Return the packets that carry the bytes of runs. The packet of a run may be another one, if earlier bytes arrived
+    late; it is used only if the snap length cut all bytes off."""
     begins, packets = places.columns()
     address, shown_by = brought.columns()
     at = np.searchsorted(begins, address, side="right") - 1
@@ -163,20 +163,20 @@ def _carriers(places: _AddressedPackets, brought: _AddressedPackets) -> Int64:
     return carriers
 
 
-def _facts(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
-    """Each row with what the index has of it: looked up a stretch at a time."""
+def _row_fields(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
+    """Yield each row with its fields from the index, read in batches."""
     for stretch, numbers in groupby(rows, lambda number: number // ROWS_PER_BATCH):
         start = stretch * ROWS_PER_BATCH
         table = list(
-            zip(*capture.columns(_FACTS, range(start, min(start + ROWS_PER_BATCH, len(capture)))), strict=True)
+            zip(*capture.columns(_COMMENT_FIELDS, range(start, min(start + ROWS_PER_BATCH, len(capture)))), strict=True)
         )
         yield from ((number, table[number - start]) for number in numbers)
 
 
-def _words(
+def _comment(
     number: int, kind: Value, api: Value, version: Value, correlation_id: Value, latency_ns: Value, *, of_client: bool
 ) -> str:
-    """What a packet brought, as its comment says it."""
+    """Return the comment on what a packet carries."""
     if kind != "exchange":
         return f"kdissect {number + 1}: {kind}"
     name = f"{api or 'API not known'}" + ("" if version is None else f" v{version}")

@@ -1,8 +1,7 @@
-"""Exchanges as a Python test: their bytes, a server that gives the recorded answers again, and what they hold.
+"""Export exchanges as a Python test: their bytes, a server that replays the responses, and assertions on the fields.
 
-The file stands by itself: it needs pytest and kdissect. Every word from the wire is in it as hex, or as an escaped
-literal of ASCII: none can end a string, or be code. What is no whole exchange (an orphan, a gap, a token) is left out,
-and counted.
+The file needs only pytest and kdissect. All text from the wire is hex or an escaped ASCII literal, which can't end a
+string or be code. Rows without a complete exchange (an orphan, a gap, a token) are left out, and counted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,15 +13,15 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 
 _SCALARS: Final = (int, str, bytes, type(None))
 _WIDTH: Final = 50
-"""Bytes of hex on a line."""
+"""Bytes of hex per line."""
 _LONGEST: Final = 200
-"""Characters of a value that is asserted; longer ones are in the bytes alone."""
+"""Characters of an asserted value; longer values are only in the bytes."""
 
 _HEAD: Final = '''"""Recorded exchanges as a test, made by `kdissect export`. It needs pytest and kafka-dissector.
 
-`broker` is a server that answers a client as the recorded broker did: requests of the same API and version get the
-recorded responses in their order, the last one again where they run out, each with the correlation id that was asked
-under. Point a client at `broker.address`. A response that names brokers still names the recorded ones.
+`broker` is a server that replays the recorded responses: requests of an API and version get its recorded responses in
+order, and then the last one again, each with the correlation id of the request. Connect a client to `broker.address`.
+Responses that contain broker addresses still contain the recorded ones.
 """
 
 import socket
@@ -36,7 +35,7 @@ import pytest
 
 
 class Recorded(NamedTuple):
-    """An exchange: its frames as hex, size prefix included, and the fields of its bodies that are plain values."""
+    """An exchange: its frames as hex, size prefix included, and the scalar fields of its bodies."""
 
     number: int
     api_key: int
@@ -45,8 +44,8 @@ class Recorded(NamedTuple):
     client_id: str | None
     request: str
     response: str | None
-    asked: dict[str, Any]
-    answered: dict[str, Any]
+    request_fields: dict[str, Any]
+    response_fields: dict[str, Any]
 
 
 '''
@@ -54,15 +53,15 @@ class Recorded(NamedTuple):
 _TAIL: Final = '''
 
 class Replay:
-    """A broker on loopback that says again what the recorded one said."""
+    """A broker on loopback that replays the recorded responses."""
 
     def __init__(self) -> None:
         self.requests: list[bytes] = []
-        """What came, size prefix included."""
-        self._answers: defaultdict[tuple[int, int], list[bytes | None]] = defaultdict(list)
+        """The received frames, size prefix included."""
+        self._responses: defaultdict[tuple[int, int], list[bytes | None]] = defaultdict(list)
         for each in EXCHANGES:
-            answer = None if each.response is None else bytes.fromhex(each.response)
-            self._answers[each.api_key, each.api_version].append(answer)
+            response = None if each.response is None else bytes.fromhex(each.response)
+            self._responses[each.api_key, each.api_version].append(response)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = self._listener.getsockname()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -83,12 +82,12 @@ class Replay:
             while len(prefix := stream.read(4)) == 4:
                 request = stream.read(int.from_bytes(prefix, "big"))
                 self.requests.append(prefix + request)
-                answers = self._answers[int.from_bytes(request[:2], "big"), int.from_bytes(request[2:4], "big")]
-                if not answers:
-                    return  # nothing was recorded: a broker, too, closes on what it does not know
-                answer = answers.pop(0) if len(answers) > 1 else answers[0]
-                if answer is not None:
-                    client.sendall(answer[:4] + request[4:8] + answer[8:])
+                responses = self._responses[int.from_bytes(request[:2], "big"), int.from_bytes(request[2:4], "big")]
+                if not responses:
+                    return  # no recorded response: a broker, too, closes the connection on an unknown API
+                response = responses.pop(0) if len(responses) > 1 else responses[0]
+                if response is not None:
+                    client.sendall(response[:4] + request[4:8] + response[8:])
 
 
 @pytest.fixture
@@ -99,22 +98,22 @@ def broker() -> Iterator[Replay]:
 
 
 @pytest.mark.parametrize("recorded", EXCHANGES, ids=lambda each: str(each.number))
-def test_what_was_recorded(recorded: Recorded) -> None:
+def test_recorded_exchange(recorded: Recorded) -> None:
     request = dissector.decode_request(bytes.fromhex(recorded.request))
     assert request.header["request_api_key"] == recorded.api_key
     assert request.header["request_api_version"] == recorded.api_version
     assert request.header["correlation_id"] == recorded.correlation_id
     assert request.header.get("client_id") == recorded.client_id
-    assert {name: request.body[name] for name in recorded.asked} == recorded.asked
+    assert {name: request.body[name] for name in recorded.request_fields} == recorded.request_fields
     if recorded.response is not None:
         response = dissector.decode_response(
             bytes.fromhex(recorded.response), api_key=recorded.api_key, api_version=recorded.api_version
         )
         assert response.header["correlation_id"] == recorded.correlation_id
-        assert {name: response.body[name] for name in recorded.answered} == recorded.answered
+        assert {name: response.body[name] for name in recorded.response_fields} == recorded.response_fields
 
 
-def test_the_broker_answers_as_it_was_recorded(broker: Replay) -> None:
+def test_broker_replays_the_recorded_responses(broker: Replay) -> None:
     with socket.create_connection(broker.address, timeout=10) as client, client.makefile("rb") as stream:
         for each in EXCHANGES:
             client.sendall(bytes.fromhex(each.request))
@@ -122,13 +121,13 @@ def test_the_broker_answers_as_it_was_recorded(broker: Replay) -> None:
                 prefix = stream.read(4)
                 assert (prefix + stream.read(int.from_bytes(prefix, "big"))).hex() == each.response
         client.shutdown(socket.SHUT_WR)
-        assert stream.read() == b""  # the broker has read all, and had nothing else to say
+        assert stream.read() == b""  # the broker has read everything and sends nothing else
     assert [request.hex() for request in broker.requests] == [each.request for each in EXCHANGES]
 '''
 
 
 def pytest_file(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
-    """The file's text, in pieces. Secrets are masked, unless the capture shows them."""
+    """Yield the file's text. Secrets are masked, unless the capture shows them."""
     yield _HEAD
     yield "EXCHANGES = [\n"
     left_out = 0
@@ -162,21 +161,21 @@ def _recorded(exchange: Exchange) -> Iterator[str]:
     yield f"        client_id={header.get('client_id')!a},\n"
     for name, message in (("request", exchange.request), ("response", exchange.response)):
         yield f"        {name}={_hex(message)},\n"
-    for name, message in (("asked", exchange.request), ("answered", exchange.response)):
-        yield f"        {name}={_plain(message.body if message is not None else {})},\n"
+    for name, message in (("request_fields", exchange.request), ("response_fields", exchange.response)):
+        yield f"        {name}={_scalar_fields(message.body if message is not None else {})},\n"
     yield "    ),\n"
 
 
 def _hex(message: ExchangeMessage | None) -> str:
-    """A frame as a literal, in lines."""
+    """Return a frame as a literal of several lines."""
     if message is None:
         return "None"
     lines = (message.data[at : at + _WIDTH].hex() for at in range(0, len(message.data), _WIDTH))
     return "(\n" + "".join(f'            "{line}"\n' for line in lines) + "        )"
 
 
-def _plain(body: Mapping[str, object]) -> str:
-    """The fields of a body that are neither lists nor structures, as a literal of ASCII alone."""
+def _scalar_fields(body: Mapping[str, object]) -> str:
+    """Return the scalar fields of a body as an ASCII literal."""
     fields = (f"{name!r}: {value!a}" for name, value in body.items()
               if isinstance(value, _SCALARS) and len(ascii(value)) <= _LONGEST)  # fmt: skip
     return "{" + ", ".join(fields) + "}"

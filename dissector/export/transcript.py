@@ -1,6 +1,6 @@
-"""Exchanges as a hex transcript, which kdissect reads again: a comment on what a row is, then its frames.
+"""Export exchanges as a hex transcript, which kdissect can read: a comment on each row, then its frames.
 
-A response stands right behind its request. What a row has no bytes of (a gap, a stranger) is a comment alone.
+A response follows its request. A row without bytes (a gap, a non-Kafka connection) is only a comment.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,12 +12,12 @@ from dissector.exchange.model import Exchange
 
 
 def transcript(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
-    """The lines of these rows. Secrets are masked, unless the capture shows them."""
+    """Yield the lines of these rows. Secrets are masked, unless the capture shows them."""
     for row in rows:
         exchange = capture.exchange(row)
-        yield "# " + clean(_words(exchange))
+        yield "# " + clean(_row_comment(exchange))
         if exchange.is_stored:
-            continue  # an entry of a file is no frame that somebody sent
+            continue  # an entry of a file was not sent as a frame
         for message, from_client in ((exchange.request, True), (exchange.response, False)):
             if message is not None:
                 yield from frame_lines(message.data, from_client=from_client, connection=exchange.fields.connection)
@@ -26,11 +26,11 @@ def transcript(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
                     yield f"# {missing:,} bytes of it were not captured"
 
 
-def _words(exchange: Exchange) -> str:
-    """What a row is."""
-    facts = exchange.fields
-    words = f"{facts.number}: {facts.client} to {facts.server}, {facts.api}"
-    words += "" if facts.version is None else f" v{facts.version}"
-    words += "" if facts.correlation_id is None else f", correlation id {facts.correlation_id}"
-    words += "" if facts.client_id is None else f", {facts.client_id}"
-    return words + ("" if facts.latency_ns is None else f", after {duration(facts.latency_ns)}")
+def _row_comment(exchange: Exchange) -> str:
+    """Return the comment on a row."""
+    row = exchange.fields
+    text = f"{row.number}: {row.client} to {row.server}, {row.api}"
+    text += "" if row.version is None else f" v{row.version}"
+    text += "" if row.correlation_id is None else f", correlation id {row.correlation_id}"
+    text += "" if row.client_id is None else f", {row.client_id}"
+    return text + ("" if row.latency_ns is None else f", after {duration(row.latency_ns)}")

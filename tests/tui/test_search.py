@@ -83,7 +83,7 @@ async def test_an_invalid_search_and_an_empty_result_are_reported() -> None:
     async with opened(JAVA) as screen:
         await look_for(screen, "xyz", "tab")
         assert isinstance(screen.pilot.app.screen, SearchDialog)
-        assert "no bytes in hex" in str(screen.pilot.app.screen.query_one("#how", Static).render())
+        assert "invalid hex" in str(screen.pilot.app.screen.query_one("#how", Static).render())
         await screen.pilot.press("escape")
         await screen.pilot.pause()
         await look_for(screen, "not in here at all")

@@ -1,4 +1,4 @@
-"""The sequence of messages between clients and brokers, and pictures of it."""
+"""Sequence diagrams of the messages between clients and brokers."""
 
 from dissector.analysis.sequence_diagram.diagram import Lane, SequenceDiagram, SequenceEvent, sequence_diagram
 from dissector.analysis.sequence_diagram.mermaid import render_mermaid

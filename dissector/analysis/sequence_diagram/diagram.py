@@ -1,4 +1,4 @@
-"""The sequence of messages between clients and brokers: who sent what to whom, when, and what it waited for.
+"""The sequence diagram of rows: which messages clients and brokers sent to each other, and when.
 
 A lane is a client (its client id and the host that it runs on) or a broker (its address, and its node id where the
 conversations tell it). An event is one frame on its way from one lane to another.
@@ -29,7 +29,7 @@ _EXCHANGE: Final = "exchange"
 
 
 class Lane(NamedTuple):
-    """One who talks. Texts are as the wire has them: not cleaned."""
+    """A client or a broker. Texts are as on the wire: not cleaned."""
 
     name: str
     """A client id, or a broker's node."""
@@ -39,7 +39,7 @@ class Lane(NamedTuple):
 
 
 class SequenceEvent(NamedTuple):
-    """A frame on its way. Texts are as the wire has them: not cleaned."""
+    """A frame from one lane to another. Texts are as on the wire: not cleaned."""
 
     number: int
     """Its row, from 0."""
@@ -50,20 +50,20 @@ class SequenceEvent(NamedTuple):
     target: int
     connection: int
     label: str
-    """``Fetch v12``; ``gap`` and the like for what is no message."""
+    """``Fetch v12``; or the kind of a row that is no exchange, such as ``gap``."""
     words: str
-    """What it is about."""
+    """Its info text."""
     latency_ns: int | None
-    """From the request to the response; None where not both are there."""
+    """From the request to the response; None if either is missing."""
     error: str
-    """The first error that a response names; empty where it names none, and for requests."""
+    """The first error in a response; empty for none, and for requests."""
     depth: int
-    """Requests of these rows in flight on its connection: with this one, or before this response came."""
+    """Requests of these rows in flight on the connection: including this one, or before this response."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceDiagram:
-    """Lanes and events: columns of what the index has, `(events,)` each; `event` decodes the words."""
+    """Lanes and events: columns from the index, `(events,)` each; `event` decodes the texts."""
 
     capture: Capture
     lanes: tuple[Lane, ...]
@@ -75,7 +75,7 @@ class SequenceDiagram:
     target: Int32
     depth: Int32
     partner: Int32
-    """The other event of the same exchange; -1 where there is none."""
+    """The other event of the same exchange; -1 for none."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -84,7 +84,7 @@ class SequenceDiagram:
         return (self.event(at) for at in range(len(self)))
 
     def event(self, at: int) -> SequenceEvent:
-        """Event `at`, from 0, with its words."""
+        """Return event `at`, from 0, with its texts."""
         number, is_request = int(self.rows[at]), bool(self.is_request[at])
         exchange = self.capture.exchange(number)
         row = exchange.row
@@ -98,7 +98,7 @@ class SequenceDiagram:
 
 
 def sequence_diagram(capture: Capture, rows: Iterable[int]) -> SequenceDiagram:
-    """The ladder of these rows, from 0, of a capture that has been read."""
+    """Return the diagram of these rows, from 0, of a capture that has been read."""
     chosen = np.unique(rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64))
     found = capture.index_columns(chosen)
     which = found.kind >= 0
@@ -123,7 +123,7 @@ def _events(found: IndexColumns) -> tuple[Int32, Bool, Int64]:
 
 
 def _words(exchange: Exchange, is_request: bool) -> str:
-    """What one side of an exchange is about."""
+    """Return the info text of one side of an exchange."""
     message = exchange.request if is_request else exchange.response
     if message is None or exchange.fields.kind != _EXCHANGE:
         return exchange.row.info

@@ -1,4 +1,4 @@
-"""What a ladder's lanes and events are called in a picture of it. Cleaned: fit for people, not yet for markup."""
+"""Labels of lanes and events in a picture. Cleaned for display, not yet escaped for markup."""
 
 from dissector.analysis.sequence_diagram.diagram import Lane, SequenceEvent
 from dissector.core.text import clean, duration
@@ -7,18 +7,18 @@ MAX_TEXT = 60
 
 
 def lane_label(lane: Lane) -> str:
-    """``rdkafka · 127.0.0.1``."""
+    """Return ``rdkafka · 127.0.0.1``."""
     name = lane.name or ("client" if lane.is_client else "broker")
     return clean(f"{name} · {lane.address}")
 
 
 def event_label(event: SequenceEvent) -> str:
-    """``17 Fetch v12 · orders[0..3]``: what it is, behind its number in the list."""
+    """Return ``17 Fetch v12 · orders[0..3]``: the row number and the message."""
     return f"{event.number + 1} {message_label(event)}"
 
 
 def message_label(event: SequenceEvent) -> str:
-    """``Fetch v12 · orders[0..3]``; of a response with its latency: ``Fetch v12 · 2.0 ms``."""
+    """Return ``Fetch v12 · orders[0..3]``; for a response, with its latency: ``Fetch v12 · 2.0 ms``."""
     latency = "" if event.is_request or event.latency_ns is None else duration(event.latency_ns)
-    said = event.words if len(event.words) <= MAX_TEXT else f"{event.words[: MAX_TEXT - 1]}…"
-    return clean(" · ".join(filter(None, (event.label, latency, said))))
+    text = event.words if len(event.words) <= MAX_TEXT else f"{event.words[: MAX_TEXT - 1]}…"
+    return clean(" · ".join(filter(None, (event.label, latency, text))))

@@ -1,7 +1,7 @@
-"""A ladder as a Mermaid sequence diagram: text that GitHub and others draw.
+"""Render a sequence diagram as Mermaid: text that GitHub and others draw.
 
-Words from the wire can't be markup: every character that Mermaid may act on is written as its number (``#59;``), and so
-is the word that would end a block.
+Text from the wire can't be markup: every character with a meaning in Mermaid is written as its number (``#59;``), and
+so is the word that would end a block.
 """
 
 import re
@@ -15,20 +15,20 @@ _UNSAFE: Final = re.compile(r"[^\w .,/\[\]()·…|@=-]|\be(?=nd\b)", re.IGNORECA
 
 
 def escape_mermaid(text: str) -> str:
-    """Text that Mermaid shows as it is."""
+    """Return text that Mermaid shows unchanged."""
     return _UNSAFE.sub(lambda match: f"#{ord(match[0])};", text)
 
 
-def render_mermaid(ladder: SequenceDiagram) -> str:
-    """The diagram. A response is a dashed arrow; one with an error, or what is no message, ends in a cross."""
-    return "\n".join(_lines(ladder)) + "\n"
+def render_mermaid(diagram: SequenceDiagram) -> str:
+    """Return the diagram. A response is a dashed arrow; with an error, it ends in a cross."""
+    return "\n".join(_lines(diagram)) + "\n"
 
 
-def _lines(ladder: SequenceDiagram) -> Iterator[str]:
+def _lines(diagram: SequenceDiagram) -> Iterator[str]:
     yield "sequenceDiagram"
-    for number, lane in enumerate(ladder.lanes):
+    for number, lane in enumerate(diagram.lanes):
         kind = "actor" if lane.is_client else "participant"
         yield f"    {kind} L{number} as {escape_mermaid(lane_label(lane))}"
-    for event in ladder:
+    for event in diagram:
         arrow = "--x" if event.error else "->>" if event.is_request else "-->>"
         yield f"    L{event.source}{arrow}L{event.target}: {escape_mermaid(event_label(event))}"

@@ -1,8 +1,8 @@
-"""A ladder as an SVG picture: a lane a column, time downwards, an arrow a message, a bar for what each request took.
+"""Render a sequence diagram as SVG: a column per lane, time downwards, an arrow per message, a bar per request.
 
-Bars stand on the lane of the server, those of requests in flight together side by side: so pipelining can be seen.
-Lines are evenly spaced; the time stands at their left. Words from the wire are escaped, and clean of what XML can't
-hold.
+Bars are on the lane of the server and end at the response; those of requests in flight together are side by side, which
+shows pipelining. Lines are evenly spaced, with the time at the left. Text from the wire is escaped, without characters
+that XML does not allow.
 """
 
 from collections.abc import Iterator
@@ -21,16 +21,17 @@ BAR: Final = 5
 MOST_BARS: Final = 12
 _STYLE: Final = (
     "text{font:12px sans-serif;fill:#222}.t{font:11px monospace;fill:#666}.lane{stroke:#999}.head{font-weight:bold}"
-    ".ask{stroke:#06c}.answer{stroke:#093;stroke-dasharray:5 3}.error{stroke:#c00}text.error{fill:#c00;stroke:none}"
+    ".request{stroke:#06c}.response{stroke:#093;stroke-dasharray:5 3}.error{stroke:#c00}"
+    "text.error{fill:#c00;stroke:none}"
     ".bar{fill:#06c;fill-opacity:.25}"
 )
 
 
-def render_svg(ladder: SequenceDiagram) -> str:
-    """The picture, a document of its own."""
-    width, height = LEFT + LANE * max(1, len(ladder.lanes) - 1) + LEFT * 2, TOP + LINE * (len(ladder) + 2)
+def render_svg(diagram: SequenceDiagram) -> str:
+    """Return the picture, a complete document."""
+    width, height = LEFT + LANE * max(1, len(diagram.lanes) - 1) + LEFT * 2, TOP + LINE * (len(diagram) + 2)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-    body = "\n".join((*_lanes(ladder, height), *_bars(ladder), *_arrows(ladder)))
+    body = "\n".join((*_lanes(diagram, height), *_bars(diagram), *_arrows(diagram)))
     return f"{head}\n<style>{_STYLE}</style>\n{_MARKER}\n{body}\n</svg>\n"
 
 
@@ -48,31 +49,31 @@ def _y(at: int) -> int:
     return TOP + LINE * (at + 1)
 
 
-def _lanes(ladder: SequenceDiagram, height: int) -> Iterator[str]:
-    for number, lane in enumerate(ladder.lanes):
+def _lanes(diagram: SequenceDiagram, height: int) -> Iterator[str]:
+    for number, lane in enumerate(diagram.lanes):
         x = _x(number)
         words = escape(lane_label(lane))
         yield f'<text class="head" x="{x}" y="{TOP - 20}" text-anchor="middle">{words}</text>'
         yield f'<line class="lane" x1="{x}" y1="{TOP - 10}" x2="{x}" y2="{height - 10}"/>'
 
 
-def _bars(ladder: SequenceDiagram) -> Iterator[str]:
-    """From each request to its response, on the server's lane."""
-    for at, partner in enumerate(ladder.partner.tolist()):
-        if partner > at and ladder.is_request[at]:
-            x = _x(int(ladder.target[at])) + BAR * min(MOST_BARS, int(ladder.depth[at]) - 1)
+def _bars(diagram: SequenceDiagram) -> Iterator[str]:
+    """Yield a bar from each request to its response, on the server's lane."""
+    for at, partner in enumerate(diagram.partner.tolist()):
+        if partner > at and diagram.is_request[at]:
+            x = _x(int(diagram.target[at])) + BAR * min(MOST_BARS, int(diagram.depth[at]) - 1)
             yield f'<rect class="bar" x="{x}" y="{_y(at)}" width="{BAR}" height="{_y(partner) - _y(at)}"/>'
 
 
-def _arrows(ladder: SequenceDiagram) -> Iterator[str]:
-    start = int(ladder.time_ns[0]) if len(ladder) else 0
-    for at, event in enumerate(ladder):
+def _arrows(diagram: SequenceDiagram) -> Iterator[str]:
+    start = int(diagram.time_ns[0]) if len(diagram) else 0
+    for at, event in enumerate(diagram):
         yield from _arrow(at, event, start)
 
 
 def _arrow(at: int, event: SequenceEvent, start: int) -> Iterator[str]:
     y, low, high = _y(at), _x(event.source), _x(event.target)
-    kind = "error" if event.error else "ask" if event.is_request else "answer"
+    kind = "error" if event.error else "request" if event.is_request else "response"
     yield f'<text class="t" x="6" y="{y + 4}">{seconds(event.time_ns - start)}</text>'
     yield f'<line class="{kind}" x1="{low}" y1="{y}" x2="{high}" y2="{y}" marker-end="url(#tip)"/>'
     place = (min(low, high) + max(low, high)) // 2

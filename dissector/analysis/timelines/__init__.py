@@ -1,4 +1,4 @@
-"""What happened to groups and transactions, in phases."""
+"""Timelines of groups and transactions, in phases."""
 
 from dissector.analysis.timelines.timeline import Phase, Timeline, TimelineEvent
 from dissector.analysis.timelines.timeline_pass import (

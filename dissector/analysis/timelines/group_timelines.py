@@ -1,8 +1,8 @@
-"""What exchanges say of groups: the classic protocol by generations, the newer ones (KIP-848, 932, 1071) by epochs.
+"""Timelines of groups: the classic protocol by generations, the newer ones (KIP-848, 932, 1071) by epochs.
 
-A phase begins when a response has a higher generation or member epoch than any before it. What names a generation
-stands in its phase, also when the next one has begun; what names none (a join that failed, a coordinator that is looked
-for) in the last one.
+A phase begins when a response has a higher generation or member epoch than any before it. An event with a
+generation belongs to its phase, even after the next one has begun; an event without one (a failed join, a coordinator
+lookup) belongs to the last phase.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +20,7 @@ LEAVES: Final[dict[int, str]] = {
     GroupMemberEpoch.LEAVE_GROUP: "leaves",
     GroupMemberEpoch.LEAVE_GROUP_STATIC: "leaves for a while, its instance id stays",
 }
-"""Member epochs that say so (KIP-848)."""
+"""Member epochs with a special meaning (KIP-848)."""
 _TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
 _KINDS: Final = {
     "ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "ShareAcknowledge": "share",
@@ -35,7 +35,7 @@ class GroupTimelines:
         self.timelines: dict[str, Timeline] = {}
         self._phases: dict[str, dict[int, Phase]] = {}
         """By group, by generation or epoch."""
-        self._take: dict[str, Callable[[Exchange, Timeline], None]] = {
+        self._handlers: dict[str, Callable[[Exchange, Timeline], None]] = {
             "JoinGroup": self._join, "SyncGroup": self._sync, "Heartbeat": self._heartbeat,
             "OffsetCommit": self._commit, "LeaveGroup": self._leave,
             "ConsumerGroupHeartbeat": self._epoch_heartbeat, "ShareGroupHeartbeat": self._epoch_heartbeat,
@@ -44,21 +44,21 @@ class GroupTimelines:
 
     @property
     def apis(self) -> frozenset[str]:
-        """What tells something of a group."""
-        return frozenset((*self._take, FIND_COORDINATOR))
+        """The relevant APIs."""
+        return frozenset((*self._handlers, FIND_COORDINATOR))
 
-    def take(self, exchange: Exchange) -> None:
-        """Learn from an exchange; they come in the order of rows."""
-        asked = _body(exchange, "request")
+    def add(self, exchange: Exchange) -> None:
+        """Add an exchange; they come in the order of rows."""
+        request = _body(exchange, "request")
         if exchange.fields.api == FIND_COORDINATOR:
-            self._find_coordinator(exchange, asked)
+            self._find_coordinator(exchange, request)
             return
-        group = asked.get("group_id")
-        take = self._take.get(exchange.fields.api)
-        if take is not None and isinstance(group, str) and group:
+        group = request.get("group_id")
+        handle = self._handlers.get(exchange.fields.api)
+        if handle is not None and isinstance(group, str) and group:
             timeline = self._timeline(group, _KINDS.get(exchange.fields.api))
             if timeline is not None:
-                take(exchange, timeline)
+                handle(exchange, timeline)
 
     def _timeline(self, group: str, kind: str | None) -> Timeline | None:
         if group not in self.timelines:
@@ -69,122 +69,125 @@ class GroupTimelines:
             self.timelines[group].kind = kind
         return self.timelines[group]
 
-    def _find_coordinator(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        """Version 4 on asks for several at once."""
-        if asked.get("key_type", CoordinatorType.GROUP) != CoordinatorType.GROUP:
+    def _find_coordinator(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        """Versions since 4 look up more than one group."""
+        if request.get("key_type", CoordinatorType.GROUP) != CoordinatorType.GROUP:
             return
-        answer = _body(exchange, "response")
-        found = {each.get("key"): each for each in answer.get("coordinators") or [] if isinstance(each, dict)}
-        for key in asked.get("coordinator_keys") or [asked.get("key")]:
+        response = _body(exchange, "response")
+        found = {each.get("key"): each for each in response.get("coordinators") or [] if isinstance(each, dict)}
+        for key in request.get("coordinator_keys") or [request.get("key")]:
             timeline = self._timeline(key, None) if isinstance(key, str) and key else None
             if timeline is not None:
-                node = found.get(key, answer)
+                node = found.get(key, response)
                 words = f"node {node['node_id']}" if node.get("node_id", -1) >= 0 else ""
                 timeline.add(_event(exchange, timeline, FIND_COORDINATOR, "", words))
 
     def _phase(self, timeline: Timeline, number: object) -> Phase:
-        """The phase of a generation or epoch; the last one where it is not known."""
+        """Return the phase of a generation or epoch; the last one if it is unknown."""
         known = self._phases.get(timeline.name, {})
         return known.get(number, timeline.phase) if isinstance(number, int) else timeline.phase
 
     def _advance(self, timeline: Timeline, number: object, title: str) -> None:
-        """Begin a phase where this generation or epoch is new."""
+        """Begin a phase if this generation or epoch is new."""
         known = self._phases.setdefault(timeline.name, {})
         if isinstance(number, int) and number > max((0, *known)):
             known[number] = timeline.begin(title)
 
     def _join(self, exchange: Exchange, timeline: Timeline) -> None:
-        asked, answer = _body(exchange, "request"), _body(exchange, "response")
-        member = asked.get("member_id") or answer.get("member_id") or ""
-        protocol, generation = answer.get("protocol_name") or "", answer.get("generation_id")
+        request, response = _body(exchange, "request"), _body(exchange, "response")
+        member = request.get("member_id") or response.get("member_id") or ""
+        protocol, generation = response.get("protocol_name") or "", response.get("generation_id")
         self._advance(timeline, generation, f"generation {generation} · {protocol}".rstrip(" ·"))
-        leads = bool(answer.get("members")) and answer.get("leader") == answer.get("member_id")
+        leads = bool(response.get("members")) and response.get("leader") == response.get("member_id")
         words = [f"generation {generation}"] if isinstance(generation, int) and generation >= 0 else []
-        words += [f"leads {len(answer['members'])} members"] if leads else []
-        words += [str(asked["reason"])] if asked.get("reason") else []
+        words += [f"leads {len(response['members'])} members"] if leads else []
+        words += [str(request["reason"])] if request.get("reason") else []
         timeline.add(_event(exchange, timeline, "JoinGroup", member, " · ".join(words)))
 
     def _sync(self, exchange: Exchange, timeline: Timeline) -> None:
-        asked = _body(exchange, "request")
-        answer = exchange.response.decoded_body if exchange.response is not None else {}
-        decoded = answer.get("assignment_decoded")
+        request = _body(exchange, "request")
+        response = exchange.response.decoded_body if exchange.response is not None else {}
+        decoded = response.get("assignment_decoded")
         given = decoded.get("assigned_partitions") if isinstance(decoded, dict) else None
         words = format_partitions(given, _names(exchange)) or "nothing" if given is not None else ""
-        event = _event(exchange, timeline, "SyncGroup", asked.get("member_id"), f"gets {words}" if words else "")
-        timeline.add(event, self._phase(timeline, asked.get("generation_id")))
+        event = _event(exchange, timeline, "SyncGroup", request.get("member_id"), f"gets {words}" if words else "")
+        timeline.add(event, self._phase(timeline, request.get("generation_id")))
 
     def _heartbeat(self, exchange: Exchange, timeline: Timeline) -> None:
-        asked = _body(exchange, "request")
-        phase = self._phase(timeline, asked.get("generation_id"))
+        request = _body(exchange, "request")
+        phase = self._phase(timeline, request.get("generation_id"))
         if first_error(exchange) or exchange.response is None:
-            timeline.add(_event(exchange, timeline, "Heartbeat", asked.get("member_id"), ""), phase)
+            timeline.add(_event(exchange, timeline, "Heartbeat", request.get("member_id"), ""), phase)
         else:
             timeline.beat(phase)
 
     def _commit(self, exchange: Exchange, timeline: Timeline) -> None:
-        asked = _body(exchange, "request")
-        words = format_partitions(asked.get("topics"), _names(exchange))
-        event = _event(exchange, timeline, "OffsetCommit", asked.get("member_id"), words)
-        generation = asked.get("generation_id_or_member_epoch", asked.get("generation_id"))
+        request = _body(exchange, "request")
+        words = format_partitions(request.get("topics"), _names(exchange))
+        event = _event(exchange, timeline, "OffsetCommit", request.get("member_id"), words)
+        generation = request.get("generation_id_or_member_epoch", request.get("generation_id"))
         timeline.add(event, self._phase(timeline, generation))
 
     def _leave(self, exchange: Exchange, timeline: Timeline) -> None:
-        """Version 3 on is for several members at once, each with an error of its own."""
-        asked, answer = _body(exchange, "request"), _body(exchange, "response")
-        several = bool(answer.get("members"))
-        for at, each in enumerate(asked.get("members") or [asked]):
+        """Versions since 3 have a list of members, each with an error."""
+        request, response = _body(exchange, "request"), _body(exchange, "response")
+        has_errors = bool(response.get("members"))
+        for at, each in enumerate(request.get("members") or [request]):
             words = [f"instance {each['group_instance_id']}"] if each.get("group_instance_id") else []
             words += [str(each["reason"])] if each.get("reason") else []
             event = _event(exchange, timeline, "LeaveGroup", each.get("member_id"), " · ".join(words))
-            timeline.add(event._replace(error=_error_of(answer, at)) if several else event)
+            timeline.add(event._replace(error=_error_of(response, at)) if has_errors else event)
 
     def _epoch_heartbeat(self, exchange: Exchange, timeline: Timeline) -> None:
-        asked, answer = _body(exchange, "request"), _body(exchange, "response")
-        was, now = asked.get("member_epoch"), answer.get("member_epoch")
+        request, response = _body(exchange, "request"), _body(exchange, "response")
+        was, now = request.get("member_epoch"), response.get("member_epoch")
         self._advance(timeline, now, f"epoch {now}")
-        said = list(_said(was, now, asked, answer, _names(exchange)))
-        if said or first_error(exchange) or exchange.response is None:
-            member = asked.get("member_id") or answer.get("member_id")
-            timeline.add(_event(exchange, timeline, "Heartbeat", member, " · ".join(said)))
+        changes = list(_epoch_changes(was, now, request, response, _names(exchange)))
+        if changes or first_error(exchange) or exchange.response is None:
+            member = request.get("member_id") or response.get("member_id")
+            timeline.add(_event(exchange, timeline, "Heartbeat", member, " · ".join(changes)))
         else:
             timeline.beat()
 
     def _acknowledge(self, exchange: Exchange, timeline: Timeline) -> None:
-        asked = _body(exchange, "request")
-        words = format_partitions(asked.get("topics"), _names(exchange))
-        closes = asked.get("share_session_epoch") == ShareSessionEpoch.FINAL
-        said = " · ".join(filter(None, (words, "closes the share session" if closes else "")))
-        timeline.add(_event(exchange, timeline, "ShareAcknowledge", asked.get("member_id"), said))
+        request = _body(exchange, "request")
+        words = format_partitions(request.get("topics"), _names(exchange))
+        closes = request.get("share_session_epoch") == ShareSessionEpoch.FINAL
+        text = " · ".join(filter(None, (words, "closes the share session" if closes else "")))
+        timeline.add(_event(exchange, timeline, "ShareAcknowledge", request.get("member_id"), text))
 
 
-def _said(
-    was: object, now: object, asked: Mapping[str, Any], answer: Mapping[str, Any], names: Mapping[str, str]
+def _epoch_changes(
+    was: object, now: object, request: Mapping[str, Any], response: Mapping[str, Any], names: Mapping[str, str]
 ) -> Iterator[str]:
-    """What a heartbeat with an epoch changes."""
+    """Yield what a heartbeat with an epoch changes."""
     if was == 0:
         yield "joins"
     elif isinstance(was, int) and was in LEAVES:
         yield LEAVES[was]
-    elif isinstance(now, int) and now != was and "member_epoch" in answer:
+    elif isinstance(now, int) and now != was and "member_epoch" in response:
         yield f"epoch {was} → {now}"
-    if was != 0 and isinstance(asked.get("topic_partitions"), list) and was not in LEAVES:
-        yield f"owns {format_partitions(asked['topic_partitions'], names) or 'nothing'}"
-    assignment = answer.get("assignment")
+    if was != 0 and isinstance(request.get("topic_partitions"), list) and was not in LEAVES:
+        yield f"owns {format_partitions(request['topic_partitions'], names) or 'nothing'}"
+    assignment = response.get("assignment")
     if isinstance(assignment, dict):
         yield f"is given {format_partitions(assignment.get('topic_partitions'), names) or 'nothing'}"
     for tasks in _TASKS:
-        if answer.get(tasks):
+        if response.get(tasks):
             yield f"is given {tasks.replace('_', ' ')} " + format_partitions(
-                [{"name": each.get("subtopology_id"), "partitions": each.get("partitions")} for each in answer[tasks]],
+                [
+                    {"name": each.get("subtopology_id"), "partitions": each.get("partitions")}
+                    for each in response[tasks]
+                ],
                 {},
             )
-    for status in answer.get("status") or []:
+    for status in response.get("status") or []:
         yield str(status.get("status_detail"))
 
 
-def _error_of(answer: Mapping[str, Any], at: int) -> str:
-    """The error of one of the members that leave together."""
-    members = answer["members"]
+def _error_of(response: Mapping[str, Any], at: int) -> str:
+    """Return the error of one of the members that leave together."""
+    members = response["members"]
     code = members[at].get("error_code") if at < len(members) else 0
     return error_name(code) if code else ""
 
@@ -195,12 +198,12 @@ def _body(exchange: Exchange, side: str) -> Mapping[str, Any]:
 
 
 def _names(exchange: Exchange) -> Mapping[str, str]:
-    """The names of topic ids."""
+    """Return the names of topic ids."""
     return exchange.request.context.topic_names if exchange.request is not None else {}
 
 
 def _event(exchange: Exchange, timeline: Timeline, what: str, member: object, words: str) -> TimelineEvent:
-    facts = exchange.fields
-    name = timeline.member(member if isinstance(member, str) else "", facts.client_id)
+    row = exchange.fields
+    name = timeline.member(member if isinstance(member, str) else "", row.client_id)
     error = first_error(exchange) if exchange.response is not None else "unanswered"
-    return TimelineEvent(facts.number - 1, facts.time_ns, what, name, words, error)
+    return TimelineEvent(row.number - 1, row.time_ns, what, name, words, error)

@@ -1,4 +1,4 @@
-"""Partitions in a few words: ``orders[0..3] payments[1]``."""
+"""Partitions as text: ``orders[0..3] payments[1]``."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ _INDEXES = ("partition_index", "index", "partition")
 
 
 def format_partitions(topics: object, names: Mapping[str, str]) -> str:
-    """The partitions of structures that each name a topic, or its id, which `names` may know."""
+    """Return the partitions of structures that each have a topic name or id; `names` are those of ids."""
     found = [_topic(each, names) for each in topics if isinstance(each, dict)] if isinstance(topics, list) else []
     more = f" +{len(found) - MAX_TOPICS}" if len(found) > MAX_TOPICS else ""
     return " ".join(found[:MAX_TOPICS]) + more
@@ -29,7 +29,7 @@ def _index(partition: object) -> int | None:
 
 
 def format_ranges(numbers: Iterable[int | None]) -> str:
-    """Numbers in ascending order, neighbours together: ``[0..3,7]``."""
+    """Return numbers in ascending order, consecutive ones as a range: ``[0..3,7]``."""
     runs: list[list[int]] = []
     for number in sorted({each for each in numbers if each is not None}):
         if runs and number == runs[-1][1] + 1:

@@ -1,18 +1,18 @@
-"""A timeline: what happened to a group or a transactional id, in phases (generations, epochs, transactions).
+"""The timeline of a group or a transactional id, in phases (generations, epochs, transactions).
 
-Plain values. Texts are as the wire has them: not cleaned.
+Plain values. Texts are as on the wire: not cleaned.
 """
 
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 MAX_EVENTS: Final = 5_000
-"""Events kept of one timeline; past it they are counted."""
+"""Events of one timeline; further ones are only counted."""
 MAX_TIMELINES: Final = 2_000
 
 
 class TimelineEvent(NamedTuple):
-    """Something worth telling. Heartbeats that change nothing are counted in the phase instead."""
+    """An event. Heartbeats that change nothing are counted in the phase instead."""
 
     number: int
     """Its row, from 0."""
@@ -20,10 +20,10 @@ class TimelineEvent(NamedTuple):
     what: str
     """The API, or what it means: ``JoinGroup``, ``joins``, ``leaves``."""
     member: str
-    """Who: a client id, with a number where several members have the same."""
+    """The member: its client id, numbered if more than one member has it."""
     words: str
     error: str
-    """The name of the error that answered it; empty for none."""
+    """The name of the error in the response; empty for none."""
 
 
 @dataclass(slots=True)
@@ -33,25 +33,25 @@ class Phase:
     title: str
     events: list[TimelineEvent] = field(default_factory=list)
     heartbeats: int = 0
-    """That changed nothing."""
+    """Heartbeats that changed nothing."""
 
 
 @dataclass(slots=True)
 class Timeline:
-    """Of a group or of a transactional id."""
+    """The events of a group or of a transactional id."""
 
     name: str
     kind: str
     """``classic``, ``consumer`` (KIP-848), ``share`` (KIP-932), ``streams`` (KIP-1071) or ``transaction``."""
     phases: list[Phase] = field(default_factory=list)
     left_out: int = 0
-    """Events that came when there were too many."""
+    """Events beyond `MAX_EVENTS`."""
     _members: dict[str, str] = field(default_factory=dict, repr=False)
     _kept: int = field(default=0, repr=False)
 
     @property
     def members(self) -> list[str]:
-        """Who took part, in the order of their first events."""
+        """The members, in the order of their first events."""
         return list(dict.fromkeys(self._members.values()))
 
     @property
@@ -61,22 +61,22 @@ class Timeline:
 
     @property
     def phase(self) -> Phase:
-        """The last one."""
+        """The current phase: the last one."""
         if not self.phases:
             self.phases.append(Phase("before the first"))
         return self.phases[-1]
 
     def is_only(self, what: str) -> bool:
-        """Whether nothing else has happened."""
+        """Return whether there are no other events."""
         return all(event.what == what for event in self.events) and not any(each.heartbeats for each in self.phases)
 
     def begin(self, title: str) -> Phase:
-        """A new phase."""
+        """Begin a new phase."""
         self.phases.append(Phase(title))
         return self.phases[-1]
 
     def add(self, event: TimelineEvent, phase: Phase | None = None) -> None:
-        """An event of a phase, else of the last one."""
+        """Add an event to a phase, by default to the last one."""
         if self._kept < MAX_EVENTS:
             self._kept += 1
             (phase or self.phase).events.append(event)
@@ -84,11 +84,11 @@ class Timeline:
             self.left_out += 1
 
     def beat(self, phase: Phase | None = None) -> None:
-        """A heartbeat that changed nothing."""
+        """Count a heartbeat that changed nothing."""
         (phase or self.phase).heartbeats += 1
 
     def member(self, member_id: str, client_id: str | None) -> str:
-        """What to call a member: by its client id, numbered where another member has the same."""
+        """Return the name of a member: its client id, numbered if another member has the same."""
         name = client_id or "(no client id)"
         if not member_id:
             return name

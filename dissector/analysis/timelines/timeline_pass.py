@@ -1,7 +1,6 @@
-"""One pass over a capture that has been read, for all timelines: in steps, so that a screen can draw between, and
-stop.
+"""Build all timelines of a capture that has been read, in one pass with steps, so that a screen can draw, and stop.
 
-Only exchanges whose API tells something are decoded; of Produce those of client ids that take part in transactions.
+Only exchanges of relevant APIs are decoded; Produce requests only of client ids that take part in transactions.
 """
 
 from collections.abc import Iterator
@@ -17,21 +16,21 @@ from dissector.core.arrays import Int64
 from dissector.protocol.schema.loader import api_named
 
 ROWS_PER_STEP: Final = 1 << 16
-"""Rows of the index looked at together."""
+"""Rows of the index read together."""
 EXCHANGES_PER_STEP: Final = 128
-"""Exchanges decoded at a step."""
+"""Exchanges decoded in one step."""
 _TRANSACTIONAL: Final = ("AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn")
 
 
 class TimelineProgress(NamedTuple):
-    """How far it is, in exchanges to decode."""
+    """Decoded exchanges of all that are to be decoded."""
 
     done: int
     total: int
 
 
 class TimelinePass:
-    """Finds the timelines of a capture."""
+    """Builds the timelines of a capture."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
@@ -40,27 +39,27 @@ class TimelinePass:
 
     @property
     def groups(self) -> list[Timeline]:
-        """Those of groups, in the order of their first events; not of which only the coordinator was looked for."""
+        """Timelines of groups, in the order of their first events; without those of coordinator lookups alone."""
         return [timeline for timeline in self._groups.timelines.values() if not timeline.is_only(FIND_COORDINATOR)]
 
     @property
     def transactions(self) -> list[Timeline]:
-        """Those of transactional ids, in the order of their first events."""
+        """Timelines of transactional ids, in the order of their first events."""
         return list(self._transactions.timelines.values())
 
     def steps(self) -> Iterator[TimelineProgress]:
-        """Read; complete behind the last step."""
+        """Read the capture; the timelines are complete after the last step."""
         rows = self._rows()
         for start in range(0, len(rows), EXCHANGES_PER_STEP):
             for number in rows[start : start + EXCHANGES_PER_STEP].tolist():
                 exchange = self._capture.exchange(number)
-                self._groups.take(exchange)
-                self._transactions.take(exchange)
+                self._groups.add(exchange)
+                self._transactions.add(exchange)
             yield TimelineProgress(min(start + EXCHANGES_PER_STEP, len(rows)), len(rows))
 
     def _rows(self) -> Int64:
-        """The rows that may tell something, ascending."""
-        telling = _keys(*(self._groups.apis | self._transactions.apis) - {"Produce"})
+        """Return the relevant rows, ascending."""
+        relevant = _keys(*(self._groups.apis | self._transactions.apis) - {"Produce"})
         transactional, produce = _keys(*_TRANSACTIONAL), _keys("Produce")
         rows, produced, ids = [_NONE], [_NONE], [_NONE]
         clients = [_NONE]
@@ -68,7 +67,7 @@ class TimelinePass:
             some = np.arange(start, min(start + ROWS_PER_STEP, len(self._capture)))
             found = self._capture.index_columns(some)
             asks = found.is_exchange & (found.request_size >= 0)
-            rows.append(some[asks & np.isin(found.api_key, telling)])
+            rows.append(some[asks & np.isin(found.api_key, relevant)])
             ids.append(np.unique(found.client_id[asks & np.isin(found.api_key, transactional)]))
             produces = asks & np.isin(found.api_key, produce)
             produced.append(some[produces])
@@ -85,16 +84,16 @@ def _keys(*names: str) -> Int64:
 
 
 def find_group_timelines(capture: Capture) -> list[Timeline]:
-    """The timelines of the groups of a capture that has been read."""
-    reading = TimelinePass(capture)
-    for _ in reading.steps():
+    """Return the timelines of the groups of a capture that has been read."""
+    timeline_pass = TimelinePass(capture)
+    for _ in timeline_pass.steps():
         pass
-    return reading.groups
+    return timeline_pass.groups
 
 
 def find_transaction_timelines(capture: Capture) -> list[Timeline]:
-    """The timelines of the transactional ids of a capture that has been read."""
-    reading = TimelinePass(capture)
-    for _ in reading.steps():
+    """Return the timelines of the transactional ids of a capture that has been read."""
+    timeline_pass = TimelinePass(capture)
+    for _ in timeline_pass.steps():
         pass
-    return reading.transactions
+    return timeline_pass.transactions

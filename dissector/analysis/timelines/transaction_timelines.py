@@ -1,8 +1,8 @@
-"""What exchanges say of transactions: by transactional id, a phase a transaction.
+"""Timelines of transactional ids, with a phase for each transaction.
 
-A transaction begins with the first request after InitProducerId, or after the EndTxn before, that adds to it; it ends
-with EndTxn. Brokers write markers behind that, to the transaction that ended last: since KIP-890 with an epoch of its
-own, so epochs alone can't tell.
+A transaction begins with the first request that adds to it after InitProducerId or the previous EndTxn; it ends with
+EndTxn. Brokers write markers after that, for the transaction that ended last: since KIP-890 with another epoch, so
+epochs alone do not identify it.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,10 +22,10 @@ class TransactionTimelines:
         self._producers: dict[int, str] = {}
         """Transactional ids by producer id."""
         self._open: dict[str, Phase] = {}
-        """The transaction that is not ended, by transactional id."""
+        """The open transaction, by transactional id."""
         self._ended: dict[str, Phase] = {}
         self._counts: dict[str, int] = {}
-        self._take: dict[str, Callable[[Exchange, Mapping[str, Any]], None]] = {
+        self._handlers: dict[str, Callable[[Exchange, Mapping[str, Any]], None]] = {
             "InitProducerId": self._init, "AddPartitionsToTxn": self._add_partitions, "Produce": self._produce,
             "AddOffsetsToTxn": self._add_offsets, "TxnOffsetCommit": self._commit_offsets, "EndTxn": self._end,
             "WriteTxnMarkers": self._markers,
@@ -33,14 +33,14 @@ class TransactionTimelines:
 
     @property
     def apis(self) -> frozenset[str]:
-        """What tells something of a transaction."""
-        return frozenset(self._take)
+        """The relevant APIs."""
+        return frozenset(self._handlers)
 
-    def take(self, exchange: Exchange) -> None:
-        """Learn from an exchange; they come in the order of rows."""
-        take = self._take.get(exchange.fields.api)
-        if take is not None and exchange.request is not None:
-            take(exchange, exchange.request.body)
+    def add(self, exchange: Exchange) -> None:
+        """Add an exchange; they come in the order of rows."""
+        handle = self._handlers.get(exchange.fields.api)
+        if handle is not None and exchange.request is not None:
+            handle(exchange, exchange.request.body)
 
     def _timeline(self, transactional_id: object) -> Timeline | None:
         if not isinstance(transactional_id, str) or not transactional_id:
@@ -52,75 +52,75 @@ class TransactionTimelines:
         return self.timelines[transactional_id]
 
     def _transaction(self, timeline: Timeline) -> Phase:
-        """The transaction that lasts; a new one where the last was ended."""
+        """Return the open transaction; begin one if there is none."""
         phase = self._open.get(timeline.name)
         if phase is None:
             number = self._counts[timeline.name] = self._counts.get(timeline.name, 0) + 1
             phase = self._open[timeline.name] = timeline.begin(f"transaction {number}")
         return phase
 
-    def _note(self, exchange: Exchange, transactional_id: object, words: str) -> None:
-        """An event of the transaction that lasts."""
+    def _add_event(self, exchange: Exchange, transactional_id: object, words: str) -> None:
+        """Add an event to the open transaction."""
         timeline = self._timeline(transactional_id)
         if timeline is not None:
             timeline.add(_event(exchange, timeline, words), self._transaction(timeline))
 
-    def _init(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        timeline = self._timeline(asked.get("transactional_id"))
+    def _init(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        timeline = self._timeline(request.get("transactional_id"))
         if timeline is None:
             return
-        answer = exchange.response.body if exchange.response is not None else {}
-        producer, words = answer.get("producer_id"), ""
+        response = exchange.response.body if exchange.response is not None else {}
+        producer, words = response.get("producer_id"), ""
         if isinstance(producer, int) and producer >= 0:
             self._producers[producer] = timeline.name
-            words = f"producer id {producer}, epoch {answer.get('producer_epoch')}"
+            words = f"producer id {producer}, epoch {response.get('producer_epoch')}"
         if not timeline.phases or not first_error(exchange):
             self._open.pop(timeline.name, None)
             if not timeline.phases or timeline.phase.title != _STARTING:
                 timeline.begin(_STARTING)
         timeline.add(_event(exchange, timeline, words))
 
-    def _add_partitions(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        """Version 4 on is between brokers, and for several transactions at once (KIP-890)."""
-        for each in asked.get("transactions") or [asked]:
-            if each is asked:
-                name, topics, verb = asked.get(f"{_OLD}transactional_id"), asked.get(f"{_OLD}topics"), "adds"
+    def _add_partitions(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        """Versions since 4 are between brokers, with a list of transactions (KIP-890)."""
+        for each in request.get("transactions") or [request]:
+            if each is request:
+                name, topics, verb = request.get(f"{_OLD}transactional_id"), request.get(f"{_OLD}topics"), "adds"
             else:
                 name, topics = each.get("transactional_id"), each.get("topics")
                 verb = "verifies" if each.get("verify_only") else "adds"
-            self._note(exchange, name, f"{verb} {_partitions(exchange, topics)}")
+            self._add_event(exchange, name, f"{verb} {_partitions(exchange, topics)}")
 
-    def _produce(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        if asked.get("transactional_id"):
-            self._note(exchange, asked["transactional_id"], _partitions(exchange, asked.get("topic_data")))
+    def _produce(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        if request.get("transactional_id"):
+            self._add_event(exchange, request["transactional_id"], _partitions(exchange, request.get("topic_data")))
 
-    def _add_offsets(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        self._note(exchange, asked.get("transactional_id"), f"of group {asked.get('group_id')}")
+    def _add_offsets(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        self._add_event(exchange, request.get("transactional_id"), f"of group {request.get('group_id')}")
 
-    def _commit_offsets(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        words = f"of group {asked.get('group_id')}: {_partitions(exchange, asked.get('topics'))}"
-        self._note(exchange, asked.get("transactional_id"), words)
+    def _commit_offsets(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        words = f"of group {request.get('group_id')}: {_partitions(exchange, request.get('topics'))}"
+        self._add_event(exchange, request.get("transactional_id"), words)
 
-    def _end(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        timeline = self._timeline(asked.get("transactional_id"))
+    def _end(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        timeline = self._timeline(request.get("transactional_id"))
         if timeline is None:
             return
         phase = self._transaction(timeline)
-        outcome = "commit" if asked.get("committed") else "abort"
-        words = f"{outcome}, epoch {asked.get('producer_epoch')}"
-        answer = exchange.response.body if exchange.response is not None else {}
-        bumped = answer.get("producer_epoch")
-        if isinstance(bumped, int) and bumped >= 0 and bumped != asked.get("producer_epoch"):
+        outcome = "commit" if request.get("committed") else "abort"
+        words = f"{outcome}, epoch {request.get('producer_epoch')}"
+        response = exchange.response.body if exchange.response is not None else {}
+        bumped = response.get("producer_epoch")
+        if isinstance(bumped, int) and bumped >= 0 and bumped != request.get("producer_epoch"):
             words += f" → {bumped}"
         timeline.add(_event(exchange, timeline, words), phase)
         if not first_error(exchange):
-            ended = "committed" if asked.get("committed") else "aborted"
+            ended = "committed" if request.get("committed") else "aborted"
             phase.title = f"{phase.title.partition(' · ')[0]} · {ended}"
             self._ended[timeline.name] = phase
             self._open.pop(timeline.name, None)
 
-    def _markers(self, exchange: Exchange, asked: Mapping[str, Any]) -> None:
-        for marker in asked.get("markers") or []:
+    def _markers(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
+        for marker in request.get("markers") or []:
             timeline = self.timelines.get(self._producers.get(marker.get("producer_id"), ""))
             if timeline is not None:
                 outcome = "commit" if marker.get("transaction_result") else "abort"
@@ -132,7 +132,7 @@ class TransactionTimelines:
 
 _STARTING: Final = "start"
 _OLD: Final = "v3_and_below_"
-"""What fields of AddPartitionsToTxn that version 4 replaced begin with."""
+"""The prefix of fields of AddPartitionsToTxn that version 4 replaced."""
 
 
 def _partitions(exchange: Exchange, topics: object) -> str:
@@ -141,7 +141,7 @@ def _partitions(exchange: Exchange, topics: object) -> str:
 
 
 def _event(exchange: Exchange, timeline: Timeline, words: str) -> TimelineEvent:
-    facts = exchange.fields
+    row = exchange.fields
     error = first_error(exchange) if exchange.response is not None else "unanswered"
-    who = timeline.member(facts.client_id or "", facts.client_id)
-    return TimelineEvent(facts.number - 1, facts.time_ns, facts.api, who, words, error)
+    member = timeline.member(row.client_id or "", row.client_id)
+    return TimelineEvent(row.number - 1, row.time_ns, row.api, member, words, error)

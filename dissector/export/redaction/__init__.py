@@ -1,7 +1,7 @@
-"""Captures that can be given away: contents, credentials and names replaced, structure and sizes kept.
+"""Redact captures: replace contents, credentials and names, keep structure and sizes.
 
-What stays is listed (`kept`); all other words go, those of fields that nobody has heard of, too. Contents and secrets
-become asterisks, names become other names of the same length, one for one over the whole capture (`names`). A frame
-keeps its size and its tree (`frames`), compressed sections too (`packing`); packets are made anew around the frames, so
-that nothing of theirs is left but times, ports, sequence numbers and flags (`packets`).
+Only listed words stay (`allowed_words`); all others are replaced, also in unknown fields. Contents and secrets become
+asterisks; a name becomes a pseudonym of the same length, the same one in the whole capture (`pseudonyms`). A frame
+keeps its size and its tree (`frames`), also with compressed sections (`compress_to_size`); packets are built new around
+the frames and keep only times, ports, sequence numbers and flags (`packets`).
 """

@@ -1,7 +1,7 @@
-"""Addresses in place of addresses: one for one, of the same kind (private stays private), IPv4 with as many digits.
+"""Replace addresses: one for one, of the same kind (private stays private), IPv4 with the same number of digits.
 
-So an address that stands as text in a message keeps its length, and is still that of the packets. Loopback and the
-unspecified address tell nothing and stay. IPv6 becomes an address of RFC 3849, or of RFC 4193 where it was private.
+So an address in the text of a message keeps its length, and still equals that of the packets. Loopback and the
+unspecified address identify nobody and stay. IPv6 becomes an address of RFC 3849, or of RFC 4193 where it was private.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,24 +10,24 @@ from itertools import product
 from typing import Final
 
 _CHOICES: Final = (range(0), range(10), range(10, 100), range(100, 256))
-"""Numbers of an IPv4 address by their count of digits."""
+"""The numbers of an IPv4 address by their number of digits."""
 _PUBLIC: Final = (range(0), range(1, 10), range(11, 100), (*range(128, 169), *range(173, 192), *range(193, 224)))
-"""Those that may stand first without making the address private, loopback or multicast."""
+"""First numbers that make the address neither private nor loopback nor multicast."""
 _V6: Final = (("fe80::", "is_link_local"), ("fd00::", "is_private"), ("2001:db8::", "is_global"))
 _HOST_BITS: Final = (1 << 64) - 1
 
 
 class AddressPseudonyms:
-    """What has been replaced by what."""
+    """The addresses of a capture and their replacements."""
 
     def __init__(self) -> None:
         self._replacements: dict[str, str] = {}
         self._taken: set[str] = set()
         self._unused: dict[tuple[Sequence[int], ...], Iterator[tuple[int, ...]]] = {}
-        """By what may stand at each place, what has not been given out."""
+        """Unused addresses, by the choices for each of the four numbers."""
 
     def of(self, text: str) -> str:
-        """The replacement of an address. Text that is none is a ValueError."""
+        """Return the replacement of an address. Raises `ValueError` for other text."""
         if text not in self._replacements:
             address = ip_address(text)
             stays = address.is_loopback or address.is_unspecified
@@ -37,7 +37,7 @@ class AddressPseudonyms:
         return self._replacements[text]
 
     def _v4(self, text: str) -> str:
-        """An address of the same shape that stands for none yet; were there none left, they would share one."""
+        """Return an unused address of the same form; if none is left, a shared one."""
         choices = _choices(text)
         for numbers in self._unused.setdefault(choices, product(*choices)):
             made = ".".join(map(str, numbers))
@@ -47,7 +47,7 @@ class AddressPseudonyms:
 
 
 def _choices(text: str) -> tuple[Sequence[int], ...]:
-    """What may stand at each of the four places."""
+    """Return the choices for each of the four numbers."""
     numbers = [int(part) for part in text.split(".")]
     free: list[Sequence[int]] = [_CHOICES[len(str(number))] for number in numbers]
     if not IPv4Address(text).is_global:

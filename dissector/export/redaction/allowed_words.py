@@ -1,6 +1,6 @@
-"""The words that stay: Kafka's own, each in the fields that it belongs to. Any other word is a name, and goes.
+"""The words that redaction keeps: Kafka's, each in its fields. Any other text is a name, and is replaced.
 
-A field is named by itself, or with the one that it stands in where its own name says too little (``configs.name``).
+A field is listed by its name, or with the field around it if its name is ambiguous (``configs.name``).
 """
 
 import re
@@ -17,7 +17,7 @@ _FORMS: Final = {
     "mechanism": _MECHANISM,
     "mechanisms": _MECHANISM,
 }
-"""Fields that name programs (KIP-511) and mechanisms (RFC 4422, 3.1): what has their form stays."""
+"""Fields with programs (KIP-511) and mechanisms (RFC 4422, 3.1): text of this form stays."""
 _EVERYWHERE: Final = frozenset(("*", *INTERNAL_TOPICS))
 _PROTOCOL_TYPES: Final = frozenset(("consumer", "connect", "share", "streams"))
 _ASSIGNORS: Final = frozenset(
@@ -84,7 +84,7 @@ _WORDS: Final = {
 
 
 def is_allowed(node: Node, text: str) -> bool:
-    """Whether a string of a message is one of Kafka's own words, and not somebody's."""
+    """Return whether a string of a message is one of Kafka's words, not a user's."""
     *_, outer, name = ("", *_fields(node))
     if name in _FORMS:
         return _FORMS[name].fullmatch(text) is not None
@@ -92,7 +92,7 @@ def is_allowed(node: Node, text: str) -> bool:
 
 
 def pseudonym_prefix(node: Node) -> str:
-    """What a string names, in a word for its replacement."""
+    """Return the kind of a name, for its pseudonym."""
     if node.schema is not None and node.schema.entity_type in _ENTITIES:
         return _ENTITIES[node.schema.entity_type]
     name = next(reversed(_fields(node)), "")
@@ -109,6 +109,6 @@ _PARTS: Final = {
 
 
 def _fields(node: Node) -> list[str]:
-    """The names on a node's path, without numbers of elements and the wire's own parts."""
+    """Return the field names on a node's path, without indexes and parts of the encoding."""
     names = (part.partition("[")[0] for part in node.path.split("."))
     return [name for name in names if name and not name.startswith("(")]

@@ -1,8 +1,8 @@
-"""A frame without what it says: as long as it was, laid out as it was, its checksums right where they were right.
+"""Redact a frame: same size, same layout, and valid checksums where they were valid.
 
-Worked out on the frame's tree. Leaves keep their place: numbers and ids stay; strings are replaced (`kept`, `names`);
-bytes become asterisks; what no field explains becomes zeros. Sources are done from the innermost on, as a section is
-packed again once all in it is replaced. A section that does not go into its place becomes zeros, and reads as damaged.
+It follows the frame's tree. Leaves keep their place: numbers and ids stay; strings are replaced (`allowed_words`,
+`pseudonyms`); bytes become asterisks; unparsed bytes become zeros. Sources are redacted from the innermost outwards, as
+a section is compressed again after its content is replaced. A section that does not fit becomes zeros, and is damaged.
 """
 
 import re
@@ -25,11 +25,11 @@ from dissector.protocol.tree import UNPARSED, ByteSource, Node
 _IPV4: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
 _SIZE_AT: Final = 8
 _NO_WORDS: Final = frozenset(("UUID", "LENGTH"))
-"""Leaves whose value is text for people alone."""
+"""Leaves whose value is text only for display."""
 
 
 class Redactor:
-    """Redacts the frames of one capture. What it has replaced stays replaced by the same."""
+    """Redacts the frames of one capture, with the same pseudonyms in all of them."""
 
     def __init__(self) -> None:
         self.names = Pseudonyms()
@@ -38,7 +38,7 @@ class Redactor:
         """Compressed sections that had to become zeros."""
 
     def frame(self, traced: Traced) -> bytes:
-        """The frame's bytes, as many as its first source has."""
+        """Return the redacted frame, of the size of its first source."""
         plain = [bytearray(source.data) for source in traced.sources]
         leaves: defaultdict[int, list[Node]] = defaultdict(list)
         summed: defaultdict[int, list[Node]] = defaultdict(list)
@@ -54,13 +54,13 @@ class Redactor:
             for leaf in leaves[source.number]:
                 self._replace(leaf, out, free[source.number])
             for node in summed[source.number]:
-                _mend(node, source.data, out)
+                _update_checksum(node, source.data, out)
             if source.compressed is not None:
                 self._pack(source, bytes(out), free[source.number], plain[source.compressed.source])
         return bytes(plain[0])
 
     def _replace(self, leaf: Node, out: bytearray, free: list[Span]) -> None:
-        """Put something else in place of a leaf's content, which ends where the leaf does."""
+        """Replace a leaf's content, which ends where the leaf ends."""
         if leaf.type == UNPARSED:
             out[leaf.start : leaf.end] = _unread(leaf)
         elif leaf.name == AUTH_BYTES and isinstance(leaf.value, bytes):
@@ -76,7 +76,7 @@ class Redactor:
             out[leaf.end - len(made) : leaf.end] = made
 
     def text(self, leaf: Node, text: str) -> bytes:
-        """What stands in place of a string, of the same size in UTF-8."""
+        """Return the replacement of a string, of the same size in UTF-8."""
         raw = text.encode("utf-8", "surrogateescape")
         if is_allowed(leaf, text):
             return raw
@@ -92,7 +92,7 @@ class Redactor:
             return self.names.of(found[0].encode(), "host").decode()
 
     def _pack(self, source: ByteSource, content: bytes, free: list[Span], outer: bytearray) -> None:
-        """Put a section's content back where it was compressed."""
+        """Compress a section's content into its place."""
         assert source.compressed is not None
         _, start, end, codec = source.compressed
         made = compress_to_size(codec, content, bytes(outer[start:end]), free)
@@ -101,7 +101,7 @@ class Redactor:
 
 
 def _walk(tree: Node) -> list[Node]:
-    """All nodes, but a login's token as one leaf: what it consists of is told by its mechanism alone."""
+    """Return all nodes, a SASL token as one leaf: only its mechanism knows its parts."""
     nodes, stack = [], [tree]
     while stack:
         node = stack.pop()
@@ -116,7 +116,7 @@ def _is_leaf(node: Node) -> bool:
 
 
 def _unread(leaf: Node) -> bytes:
-    """Zeros for what could not be read; of a batch that a fetch cut off, what says that it was."""
+    """Return zeros for unparsed bytes; a batch that a Fetch truncated keeps its length and magic."""
     size = leaf.end - leaf.start
     data = leaf.value
     if not leaf.note.startswith("truncated") or not isinstance(data, bytes) or size <= MAGIC_AT:
@@ -126,8 +126,8 @@ def _unread(leaf: Node) -> bytes:
     return head.ljust(size, b"\x00")
 
 
-def _mend(node: Node, data: bytes, out: bytearray) -> None:
-    """Make the checksum of a batch or a message right, if it was; it covers all that is behind it."""
+def _update_checksum(node: Node, data: bytes, out: bytearray) -> None:
+    """Update the checksum of a batch or a message if it was valid; it covers all bytes after it."""
     crc = next((child for child in node.children if child.name == "crc"), None)
     if crc is None:
         return

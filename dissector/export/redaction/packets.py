@@ -1,11 +1,11 @@
-"""The packets of chosen exchanges, redacted: made anew around the redacted frames.
+"""Build redacted packets of exchanges around their redacted frames.
 
-A packet keeps its time, its ports, its sequence numbers, its flags, and which bytes of which stream it brings. All else
-is made: Ethernet, IP and TCP headers, addresses one for one. Nothing of a packet is copied, so nothing that was in it
-and is not known (options, tunnels, what another program sent) can be left. What brings no byte of a chosen exchange is
-not there, but SYN, FIN and RST of its connection; and so are bytes that came a second time.
+A packet keeps its time, ports, sequence numbers, flags, and which bytes of which stream it carries. All else is new:
+Ethernet, IP and TCP headers, with addresses replaced one for one. Nothing of a packet is copied, so no unknown content
+(options, tunnels, traffic of other programs) can remain. Packets without bytes of a chosen exchange are left out,
+except SYN, FIN and RST of its connection; so are retransmitted bytes.
 
-The capture's files are read once more, a batch at a time.
+The capture's files are read once more, in batches.
 """
 
 from bisect import bisect_right
@@ -27,13 +27,13 @@ from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
 CACHED_FRAMES: Final = 256
-"""Redacted frames that are kept: those of a stream come in many packets."""
+"""Redacted frames that are cached: a frame may be in many packets."""
 MAX_PAYLOAD: Final = 65_000
-"""What an IP datagram has room for; what a network card puts together may be more."""
+"""What fits in an IP datagram; segments that a network card merged may be larger."""
 
 
 class _ChosenFrame(NamedTuple):
-    """A frame that is wanted, and where it is in its stream."""
+    """A chosen frame, and its place in its stream."""
 
     direction: int
     start: int
@@ -43,23 +43,23 @@ class _ChosenFrame(NamedTuple):
 
 
 class _SegmentPart(NamedTuple):
-    """Bytes of a wanted frame that a segment brings; or none, where it only opens or closes."""
+    """Bytes of a chosen frame in a segment; none in one that only opens or closes the connection."""
 
     segment: int
     """Row of `_ChosenStreams`."""
     ahead: int
-    """How many bytes of the segment's stand before them."""
+    """The bytes of the segment before them."""
     size: int
     captured: bool
-    """Whether the capture has them: not so behind its snap length."""
+    """Whether the capture has them: not beyond its snap length."""
     frame: int
-    """Number of the wanted frame; -1 for none."""
+    """Number of the chosen frame; -1 for none."""
     start: int
-    """Counted in the frame."""
+    """The offset in the frame."""
 
 
 def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) -> Iterator[Packet]:
-    """The packets of these rows, from 0, in capture order. The capture has been read to its end, and can be again."""
+    """Yield the redacted packets of these rows, from 0, in capture order. The capture can be read again."""
     wanted = sorted(_frames(capture, rows))
     if not wanted:
         return
@@ -87,7 +87,7 @@ def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
 
 
 def _ends(capture: Capture, wanted: Sequence[_ChosenFrame], redactor: Redactor) -> dict[int, tuple[End, End]]:
-    """Who sends and who receives in each direction, by the addresses that they get."""
+    """Return the sender and the receiver of each direction, with replaced addresses."""
     ends: dict[int, tuple[End, End]] = {}
     for direction, of_client, row in {
         each.direction: (each.direction, each.of_client, each.row) for each in wanted
@@ -105,7 +105,7 @@ def _redacted_end(text: str, redactor: Redactor) -> End:
 
 
 class _ChosenStreams:
-    """What the capture's files say of the connections that are chosen from: segments, and the runs that they bring."""
+    """The segments and runs of the chosen connections, from the capture's files."""
 
     def __init__(self, capture: Capture, wanted: Sequence[_ChosenFrame]) -> None:
         ours = np.unique([each.direction >> 1 for each in wanted])
@@ -122,13 +122,13 @@ class _ChosenStreams:
         self._runs = _joined(runs)
 
     def pieces(self, wanted: Sequence[_ChosenFrame]) -> list[_SegmentPart]:
-        """What of the wanted frames each segment brings, in capture order."""
+        """Return the parts of chosen frames in each segment, in capture order."""
         found = [piece for run in self._carried() for piece in _inside(run, wanted)]
         found += self._marks({(each.segment, each.ahead + each.size) for each in found})
         return sorted(found)
 
     def _carried(self) -> Iterator["_SegmentRun"]:
-        """Each run with the segment that has its bytes."""
+        """Yield each run with the segment that has its bytes."""
         segments, runs = self._segments, self._runs
         order = np.argsort(segments.address, kind="stable")
         there = runs.address != NOWHERE
@@ -136,14 +136,14 @@ class _ChosenStreams:
         by_packet = np.searchsorted(segments.packet, runs.packet)
         row = np.where(there, order[np.maximum(at, 0)], np.minimum(by_packet, len(order) - 1))
         ahead = np.where(there, runs.address - segments.address[row], segments.size[row])
-        # What was cut off by the snap length stands behind its segment; where that can't be told, it is left out.
+        # Bytes beyond the snap length belong after their segment; they are left out if that is unknown.
         cut = (runs.kind == RunKind.TRUNCATED) & (segments.missing[row] >= runs.size)
         kept = np.flatnonzero((there | cut) & (segments.direction[row] == runs.direction))
         columns = (row, ahead, there, runs.direction, runs.start, runs.size)
         return map(_SegmentRun._make, zip(*(column[kept].tolist() for column in columns), strict=True))
 
     def _marks(self, ends: set[tuple[int, int]]) -> Iterator[_SegmentPart]:
-        """Segments that open or close, where no piece does it for them."""
+        """Yield segments that open or close a connection and are not in another part."""
         segments = self._segments
         begun = {segment for segment, _ in ends}
         for row in np.flatnonzero(segments.flags & (SYN | FIN | RST)).tolist():
@@ -153,7 +153,7 @@ class _ChosenStreams:
                 yield _SegmentPart(row, size if closes else 0, 0, True, -1, 0)
 
     def packets(self, piece: _SegmentPart, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
-        """A piece as a packet; as several where it is too large for one."""
+        """Yield a part as a packet; as more packets if it is too large for one."""
         segments, row = self._segments, piece.segment
         direction, flags = int(segments.direction[row]), int(segments.flags[row])
         time_ns, seq, ack = int(segments.time_ns[row]), int(segments.seq[row]), int(segments.ack[row])
@@ -168,7 +168,7 @@ class _ChosenStreams:
 
 
 class _SegmentRun(NamedTuple):
-    """A stretch of a stream."""
+    """A run within a segment."""
 
     segment: int
     ahead: int
@@ -179,7 +179,7 @@ class _SegmentRun(NamedTuple):
 
 
 def _inside(run: _SegmentRun, wanted: Sequence[_ChosenFrame]) -> Iterator[_SegmentPart]:
-    """The parts of a run that wanted frames have."""
+    """Yield the parts of a run that belong to chosen frames."""
     end = run.start + run.size
     number = max(0, bisect_right(wanted, (run.direction, run.start, 1 << 62)) - 1)
     while number < len(wanted) and wanted[number][:2] < (run.direction, end):
@@ -195,7 +195,7 @@ ColumnBatch = TypeVar("ColumnBatch", SegmentBatch, RunBatch)
 
 
 def _of(batch: ColumnBatch, connections: Int64) -> ColumnBatch:
-    """The rows of a batch that are of these connections."""
+    """Return the rows of a batch with these connections."""
     rows = np.flatnonzero(np.isin(batch.direction >> 1, connections))
     return type(batch)(*(getattr(batch, each.name)[rows] for each in fields(batch)))
 

@@ -1,7 +1,7 @@
-"""Names in place of names: the same one for the same one, of the same size in bytes, another one for another one.
+"""Replace names by pseudonyms: one for one, of the same size in bytes.
 
-A replacement says what it stands for, as far as it has room: ``topic-0001``, ``top1``, ``1``. Where a capture has more
-names of so few bytes than there are replacements (36 of one byte, 1,296 of two), those that come later share asterisks.
+A pseudonym has the kind of the name, as far as there is room: ``topic-0001``, ``top1``, ``1``. If a capture has more
+short names than there are pseudonyms (36 of one byte, 1,296 of two), the later ones share asterisks.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ MASK: Final = b"*"
 
 
 class Pseudonyms:
-    """What has been replaced by what. It holds each name of a capture once."""
+    """The names of a capture and their pseudonyms."""
 
     def __init__(self) -> None:
         self._replacements: dict[bytes, bytes] = {}
@@ -21,7 +21,7 @@ class Pseudonyms:
         self._counts: Counter[tuple[str, int]] = Counter()
 
     def of(self, name: bytes, word: str) -> bytes:
-        """The replacement of a name; `word` says what is named, where it is met for the first time."""
+        """Return the pseudonym of a name; `word` is its kind, used when the name is new."""
         if name not in self._replacements:
             self._replacements[name] = self._new(name, word)
         return self._replacements[name]

@@ -1,7 +1,7 @@
-"""Tokens of logins without what they say: user names become other names, all else that somebody chose asterisks.
+"""Redact SASL tokens: user names become pseudonyms, all other chosen content asterisks.
 
-What makes a token one of its mechanism stays (RFC 4616, 5802, 7628): separators, the letters of SCRAM's attributes, its
-count of iterations, that a bearer's token is a JWT. So it reads as before, and opens nothing.
+The syntax of the mechanism stays (RFC 4616, 5802, 7628): separators, the letters of SCRAM's attributes, its iteration
+count, that a bearer token is a JWT. So the token parses as before, and grants nothing.
 """
 
 import re
@@ -19,7 +19,7 @@ _BEARER: Final = re.compile(rb"(bearer +)(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def redacted_token(raw: bytes, mechanism: str, names: Pseudonyms) -> bytes:
-    """A token of that mechanism, of the same size."""
+    """Return the redacted token of a mechanism, of the same size."""
     if mechanism == "PLAIN":
         authzid, user, password = raw.split(b"\x00", 2)
         return b"\x00".join((_user(authzid, names), _user(user, names), MASK * len(password)))
@@ -35,7 +35,7 @@ def _user(name: bytes, names: Pseudonyms) -> bytes:
 
 
 def _gs2(raw: bytes, names: Pseudonyms) -> bytes:
-    """What stands before the attributes, or nothing."""
+    """Return the redacted GS2 header before the attributes; empty without one."""
     found = _GS2.match(raw)
     if found is None:
         return b""
@@ -57,7 +57,7 @@ def _attribute(attribute: bytes, names: Pseudonyms) -> bytes:
 
 
 def _bearer(raw: bytes, names: Pseudonyms) -> bytes:
-    """Key-value pairs, each ended by 0x01, the first one behind the header."""
+    """Redact key-value pairs, each ended by 0x01, after the header."""
     head = _gs2(raw, names)
     return head + b"\x01".join(_pair(pair) for pair in raw[len(head) :].split(b"\x01"))
 
@@ -75,7 +75,7 @@ def _pair(pair: bytes) -> bytes:
 
 
 def _piece(encoded: bytes) -> bytes:
-    """A JSON object that says nothing, in base64 of the same length; asterisks where there is none."""
+    """Return an empty JSON object in base64 of the same length, or asterisks if there is none."""
     size = len(encoded.rstrip(b"="))
     made = urlsafe_b64encode(_json(size * 3 // 4)).rstrip(b"=")
     return made + b"=" * (len(encoded) - size) if len(made) == size and size > 2 else MASK * len(encoded)
