@@ -10,7 +10,7 @@ from dissector.capture_session.stage_pipeline import Progress, StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.framework.aggregation import Noted
+from dissector.findings.framework.aggregation import Observation
 from dissector.findings.framework.examination import Examination
 from dissector.findings.message_column import UNKNOWN, MessageFindingColumn
 from dissector.findings.summary import NO_FINDINGS, FindingSummary
@@ -53,18 +53,18 @@ class FindingsPass:
         Of a `part` of a larger capture, findings that involve several connections become observations, as not all of
         these connections are there: see `take_observations`."""
         examination = self._begun(part=part)
-        yield from self._run(examination.go_on(self._most_pending, final=self._pipeline.is_finished))
+        yield from self._run(examination.examine(self._most_pending, final=self._pipeline.is_finished))
 
     def examine_in_order(self, now_ns: int) -> Iterator[Progress]:
         """Examine a part in the order in which rows begin, so that the findings do not depend on where its pieces end.
         `now_ns` is the time that the capture as a whole has reached."""
         examination = self._begun(part=True)
         final = self._pipeline.is_finished
-        yield from self._run(examination.go_on_in_order(self._most_pending, now_ns, final=final))
+        yield from self._run(examination.examine_in_order(self._most_pending, now_ns, final=final))
 
-    def take_observations(self) -> list[Noted]:
+    def take_observations(self) -> list[Observation]:
         """Observations since the last call, for `dissector.findings.framework.aggregation`."""
-        return [] if self.examination is None else self.examination.notes.taken()
+        return [] if self.examination is None else self.examination.observations.take()
 
     def examine_messages(self, rows: Int64) -> Iterator[int]:
         """Find the message findings of rows in short steps, and how far that is. They are kept, so that filters on
@@ -88,7 +88,7 @@ class FindingsPass:
         examination = self.examination
         if examination is None:
             return np.zeros(len(index_rows), np.int64), (NO_FINDINGS,)
-        return examination.found.numbers(index_rows), examination.found.summaries
+        return examination.findings.numbers(index_rows), examination.findings.summaries
 
     def may_have_message_findings(self, rows: Int64) -> Bool:
         """Which rows have message findings, or may have some, as far as `examine_messages` went, `(n,)`."""
@@ -102,11 +102,11 @@ class FindingsPass:
         if self.examination is None:
             return []
         with self._step:
-            return [(self._rows.entries + row, finding) for row, finding in self.examination.found.all()]
+            return [(self._rows.entries + row, finding) for row, finding in self.examination.findings.all()]
 
     def of_index_row(self, index_row: int) -> list[Finding]:
         """The cross-message findings of a row of the index, as far as they are found."""
-        return [] if self.examination is None else self.examination.found.of(index_row)
+        return [] if self.examination is None else self.examination.findings.of(index_row)
 
     def _begun(self, *, part: bool) -> Examination:
         if self.examination is None:
@@ -129,4 +129,4 @@ class FindingsPass:
             count = len(self._rows)
             yield Progress(self._rows.entries + examined, count, self._pipeline.packets, count)
         if self._pipeline.is_finished and self.examination is not None:
-            self._pipeline.count_omitted_findings(self.examination.found.take_left_out())
+            self._pipeline.count_omitted_findings(self.examination.findings.take_omitted())

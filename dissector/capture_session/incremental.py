@@ -19,9 +19,9 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.framework.decoded_exchange import Place
-from dissector.findings.framework.examination_queue import PATIENCE_NS
-from dissector.findings.framework.open_findings import Anew
+from dissector.findings.framework.decoded_exchange import RowPosition
+from dissector.findings.framework.examination_queue import MAX_WAIT_NS
+from dissector.findings.framework.open_findings import Revision
 
 
 class IncrementalReading:
@@ -58,21 +58,21 @@ class IncrementalReading:
 
     def oldest_pending_packet(self, now_ns: int) -> int:
         """The packet of the oldest request that may still cause observations; `NEVER` where there is none. Requests
-        that have waited for longer than `PATIENCE_NS` do not count."""
+        that have waited for longer than `MAX_WAIT_NS` do not count."""
         if self._pipeline.is_finished:
             return NEVER
-        after_ns = now_ns - PATIENCE_NS
+        after_ns = now_ns - MAX_WAIT_NS
         oldest = self._pipeline.streams.oldest_pending(after_ns).packet
         examination = self._findings.examination
         if examination is None:
             return oldest
-        time_ns, packet = examination.waits()
+        time_ns, packet = examination.pending_requests()
         return int(packet[time_ns > after_ns].min(initial=oldest))
 
-    def take_revisions(self) -> list[Anew]:
+    def take_revisions(self) -> list[Revision]:
         """Changes of findings of rows that were taken after earlier pieces, each once."""
         examination = self._findings.examination
-        return [] if examination is None else examination.found.changes.take()
+        return [] if examination is None else examination.findings.revisions.take()
 
     def checkpoint(self) -> bytes:
         """Serialize what is unfinished, for `Capture(..., checkpoint=...)`. The capture can only be closed
@@ -81,14 +81,14 @@ class IncrementalReading:
         untaken = self._untaken()
         rows = np.union1d(untaken, self._indexer.conversation_state.pending_rows)
         if examination is not None:
-            rows = np.union1d(rows, examination.waiting)
+            rows = np.union1d(rows, examination.pending_rows)
         connections = np.union1d(pipeline.transport.connections.open(), self._indexer.table.connection.values[rows])
         rows = np.union1d(rows, self._decoder.retain(rows, connections))
-        looked_back = rows[:0] if examination is None else examination.looks_back
+        looked_back = rows[:0] if examination is None else examination.rechecked_frames
         held = [self._indexer.regions(rows), pipeline.streams.held_regions()]
         excerpt = pipeline.store.excerpt(*np.concatenate(held, axis=1))
         if examination is not None:
-            examination.found.keep(untaken, examination.remembers, self._position)
+            examination.findings.keep(untaken, examination.revisable_rows, self._position)
         self._indexer.retain(rows, looked_back)
         return dump(
             Checkpoint(
@@ -101,7 +101,7 @@ class IncrementalReading:
         """Rows of the index that were not taken as final ones, ascending."""
         return np.concatenate([self._pending, np.arange(self._rows_seen, len(self._indexer.table))])
 
-    def _position(self, index_row: int) -> Place:
+    def _position(self, index_row: int) -> RowPosition:
         """Packet and stream offset: how a row is found again once it was taken."""
         [position] = self._index.positions(self._rows.capture_rows(np.array([index_row])))
         return position

@@ -6,12 +6,12 @@
 from typing import Final
 
 from dissector.findings.explanation import Explanation
-from dissector.findings.explanations import KNOWN
-from dissector.findings.registry import FINDERS
+from dissector.findings.explanations import EXPLANATIONS
+from dissector.findings.registry import DETECTORS
 
 __all__ = ["CODES", "Explanation", "explain"]
 
-_EXPLANATIONS: Final = {each.code: each for each in (*(finder.explanation for finder in FINDERS), *KNOWN)}
+_EXPLANATIONS: Final = {each.code: each for each in (*(finder.explanation for finder in DETECTORS), *EXPLANATIONS)}
 CODES: Final = tuple(sorted(_EXPLANATIONS))
 """All codes that a finding can have."""
 

@@ -284,4 +284,4 @@ OF_FILES: Final = (
     ),
 )  # fmt: skip
 
-KNOWN: Final = (*OF_EXCHANGES, *OF_FILES)
+EXPLANATIONS: Final = (*OF_EXCHANGES, *OF_FILES)

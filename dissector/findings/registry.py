@@ -13,19 +13,19 @@ from dissector.findings.detectors.near_loss import NearLoss
 from dissector.findings.detectors.out_of_order_response import OutOfOrderResponse
 from dissector.findings.detectors.oversized_request import OversizedRequest
 from dissector.findings.detectors.rebalance_loop import RebalanceLoop
-from dissector.findings.detectors.repeated_expected_error import EverydayErrorAgain
+from dissector.findings.detectors.repeated_expected_error import RepeatedExpectedError
+from dissector.findings.detectors.retransmitted_bytes import RetransmittedBytes
 from dissector.findings.detectors.retried_batch import RetriedBatch
-from dissector.findings.detectors.sent_again import SentAgain
 from dissector.findings.detectors.sequence_gap import SequenceGap
-from dissector.findings.detectors.slow import Slow
+from dissector.findings.detectors.slow_response import Slow
 from dissector.findings.detectors.throttled import Throttled
 from dissector.findings.detectors.tiny_batches import TinyBatches
 from dissector.findings.detectors.uncompressed_batches import UncompressedBatches
 from dissector.findings.detectors.version_not_offered import VersionNotOffered
 from dissector.findings.detectors.version_stepped_down import VersionSteppedDown
-from dissector.findings.framework.detector import Finder
+from dissector.findings.framework.detector import Detector
 
-FINDERS: Final[tuple[type[Finder], ...]] = (
+DETECTORS: Final[tuple[type[Detector], ...]] = (
     DuplicateCorrelationId,
     OutOfOrderResponse,
     Slow,
@@ -33,11 +33,11 @@ FINDERS: Final[tuple[type[Finder], ...]] = (
     ClosedInFlight,
     OversizedRequest,
     NearLoss,
-    SentAgain,
+    RetransmittedBytes,
     VersionNotOffered,
     VersionSteppedDown,
     ErrorStorm,
-    EverydayErrorAgain,
+    RepeatedExpectedError,
     FetchSessionError,
     Throttled,
     MetadataStorm,

@@ -10,13 +10,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from dissector.core.finding import Severity
-from dissector.findings.registry import FINDERS
+from dissector.findings.registry import DETECTORS
 from dissector.pipeline.observations import BY, ORDER
 from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS
 
 KEYS: Final = ["capture", "packet", "start"]
 """Columns that identify an exchange."""
-_MARKS: Final = rf"^(\[({'|'.join(sorted({each.explanation.code for each in FINDERS}))})\]( |$))+"
+_MARKS: Final = rf"^(\[({'|'.join(sorted({each.explanation.code for each in DETECTORS}))})\]( |$))+"
 """Matches the codes of cross-connection findings at the beginning of an info column."""
 _SEVERITIES: Final = [each.value for each in Severity]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from dissector.core.finding import Finding
-from dissector.findings.framework.aggregation import Noted, made
-from dissector.findings.framework.open_findings import Anew
+from dissector.findings.framework.aggregation import Observation, aggregate
+from dissector.findings.framework.open_findings import Revision
 from dissector.pipeline.origins import Origin, Origins
 from dissector.pipeline.table_rows import Cells
 
@@ -23,17 +23,17 @@ BY: Final = ("noter", "scope")
 ORDER: Final = (*BY, "packet", "start", "nth")
 
 
-def row_of(noted: Noted) -> Cells:
+def row_of(noted: Observation) -> Cells:
     """Return an observation as a row of `table_schemas.OBSERVATIONS`; packets are numbered over all files."""
     return {
-        "day": None, "capture": None, "noter": noted.noter, "scope": repr(noted.scope), "packet": noted.packet,
-        "start": noted.start, "nth": noted.nth, "note": pickle.dumps((noted.scope, noted.note)),
+        "day": None, "capture": None, "noter": noted.extractor, "scope": repr(noted.scope), "packet": noted.packet,
+        "start": noted.start, "nth": noted.nth, "note": pickle.dumps((noted.scope, noted.value)),
     }  # fmt: skip
 
 
 def findings_of(
     notes: Iterable[Cells], origins: list[Origin],
-    make: Callable[[Iterable[Noted]], Iterable[tuple[Noted, Finding]]] = made,
+    make: Callable[[Iterable[Observation]], Iterable[tuple[Observation, Finding]]] = aggregate,
 ) -> Iterator[Cells]:  # fmt: skip
     """Yield findings of observations as rows of `table_schemas.FOUND`. The observations are in `ORDER`, those of one
     detector and scope together. They are all, or those of one micro-batch if `make` keeps state between these."""
@@ -46,7 +46,7 @@ def findings_of(
         }  # fmt: skip
 
 
-def updates_of(changes: Iterable[Anew], origins: list[Origin]) -> Iterator[Cells]:
+def updates_of(changes: Iterable[Revision], origins: list[Origin]) -> Iterator[Cells]:
     """Yield findings about rows that are written already, as rows of `table_schemas.UPDATES`."""
     places = Origins(origins)
     for (at, start), before, finding in changes:
@@ -75,11 +75,11 @@ def _finding_key(cells: Cells, words: str | None) -> tuple[Any, ...]:
     return (cells["capture"], *(cells[name] for name in FINDING_KEY), words)
 
 
-def _noted(notes: Iterable[Cells]) -> Iterator[Noted]:
+def _noted(notes: Iterable[Cells]) -> Iterator[Observation]:
     last: tuple[Any, ...] = ()
     for cells in notes:
         order = tuple(cells[name] for name in ORDER)
         assert last <= order, "observations are not in order"
         last = order
         scope, note = pickle.loads(cells["note"])
-        yield Noted(cells["noter"], scope, cells["packet"], cells["start"], cells["nth"], note)
+        yield Observation(cells["noter"], scope, cells["packet"], cells["start"], cells["nth"], note)

@@ -44,7 +44,7 @@ from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
-from dissector.findings.framework.aggregation import Making
+from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.arrow import frame
@@ -84,7 +84,7 @@ class FollowState:
     origins: list[Origin] = field(default_factory=list)
     lessons: dict[int, SharedState] = field(default_factory=dict)
     """By partition."""
-    making: Making = field(default_factory=Making)
+    making: IncrementalAggregation = field(default_factory=IncrementalAggregation)
     """State of the cross-connection findings."""
     found: list[Cells] = field(default_factory=list)
     """Cross-connection findings about exchanges that are not in the tables yet."""
@@ -294,9 +294,9 @@ class MicroBatch(IngestRun):
         changes = self._updates(files)
         found = [
             *map(dict, self.state.found),
-            *findings_of(self._observations(files), self._origins, self.state.making.made),
+            *findings_of(self._observations(files), self._origins, self.state.making.aggregate),
         ]
-        changes += updates_of(self.state.making.told_anew(), self._origins)
+        changes += updates_of(self.state.making.take_revisions(), self._origins)
         changes = apply_updates(found, changes)
         self._changes = [each for each in changes if each["before"] is not None]
         exchanges = self._staged(BY_NAME["exchanges"], files)

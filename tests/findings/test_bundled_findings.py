@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dissector.findings.registry import FINDERS
-from tests.findings.made import troubles
+from dissector.findings.registry import DETECTORS
+from tests.findings.conversations import troubles
 
 pytestmark = pytest.mark.slow
 
@@ -54,5 +54,5 @@ def test_it_has_these_findings_and_no_others(every_capture: Path) -> None:
 
 def test_each_class_is_shown_by_a_recording_unless_none_can() -> None:
     shown = {code for rows in EXPECTED.values() for _, code in rows}
-    assert shown | MADE == {finder.explanation.code for finder in FINDERS}
+    assert shown | MADE == {finder.explanation.code for finder in DETECTORS}
     assert not shown & MADE

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.open_findings import Found
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.open_findings import FindingStore
+from dissector.findings.framework.recurrence import BoundedStates
 from tests.conftest import PCAPS
-from tests.findings.made import Talk, grown, heartbeat, produce, troubles, written
+from tests.findings.conversations import Talk, grown, heartbeat, produce, troubles, written
 
 RECORDED = sorted(PCAPS.glob("trouble-*.pcapng"))
 QUICK = [path for path in RECORDED if path.stem != "trouble-slow"]
@@ -107,18 +107,18 @@ def test_files_of_kafka_have_none_and_rows_behind_them_have_theirs(tmp_path: Pat
 
 def test_so_many_of_a_code_are_kept_and_the_rest_is_counted() -> None:
     explained = Explanation("many", "Many", Severity.NOTE, "", "", "")
-    found = Found(most=3)
-    cases = [found.tell(explained, row, "once") for row in (5, 1, 3, 2, 4)]
-    for case in cases:
-        case.retell("again")
+    found = FindingStore(most=3)
+    reported = [found.report(explained, row, "once") for row in (5, 1, 3, 2, 4)]
+    for open_finding in reported:
+        open_finding.update("again")
     assert [(row, finding.message) for row, finding in found.all()] == [(1, "again"), (3, "again"), (5, "again")]
-    assert found.take_left_out() == {"many": 2}
-    assert found.take_left_out() == {}
+    assert found.take_omitted() == {"many": 2}
+    assert found.take_omitted() == {}
 
 
 @given(st.lists(st.integers(0, 9)))
 def test_what_is_remembered_is_bounded_and_of_the_newest(keys: list[int]) -> None:
-    recent: Recent[int, list[int]] = Recent(list, most=3)
+    recent: BoundedStates[int, list[int]] = BoundedStates(list, most=3)
     for key in keys:
         recent.of(key).append(1)
         assert len(recent) <= 3

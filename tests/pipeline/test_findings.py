@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.conversation import End
 from tests.conftest import PCAPS
-from tests.findings.made import Talk, fetch, heartbeat, produce, troubles, written
+from tests.findings.conversations import Talk, fetch, heartbeat, produce, troubles, written
 from tests.pipeline.test_exactness import dealt
 from tests.pipeline.without_spark import differences, shown, tables, told
 from tests.traffic import seeds
@@ -109,7 +109,7 @@ def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int,
 
 
 def test_of_a_part_all_findings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.framework.examination.MOST", 2)
+    monkeypatch.setattr("dissector.findings.framework.examination.MAX_FINDINGS", 2)
     talks = [Talk(number) for number in range(1, 6)]
     for talk in talks:
         fetch(talk, 0, 0, 0, took=2_000)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
 from dissector.core.finding import Severity
-from dissector.findings.framework.aggregation import Making
-from dissector.findings.registry import FINDERS
+from dissector.findings.framework.aggregation import IncrementalAggregation
+from dissector.findings.registry import DETECTORS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.micro_batch import CarryOver, lessons, rows
@@ -39,7 +39,7 @@ from tests.traffic import seeds
 
 Rows = list[tuple[str, str]]
 PARTS = 3
-CODES = {finder.explanation.code for finder in FINDERS}
+CODES = {finder.explanation.code for finder in DETECTORS}
 """Of what several rows tell: rows say it in their words."""
 TOLD = ("day", "capture", "packet", "start", "code", "severity", "path", "message")
 
@@ -124,10 +124,10 @@ def mark(row: dict[str, Any], finding: dict[str, Any]) -> None:
     row["severity"] = max((each for each in (row["severity"], finding["severity"]) if each), key=list(Severity).index)
 
 
-def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: Making | None = None) -> Made:
+def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: IncrementalAggregation | None = None) -> Made:
     """What several connections tell."""
     notes = sorted(notes, key=lambda cells: [cells[n] for n in ORDER])
-    told = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.made)
+    told = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.aggregate)
     return [("findings", cells) for cells in told]
 
 
@@ -156,7 +156,7 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
     tables: Made = []
     known: dict[int, SharedState] = {}
     notes: list[dict[str, Any]] = []
-    first, making, now_ns = 0, Making(), 0
+    first, making, now_ns = 0, IncrementalAggregation(), 0
     for each in plans:
         made: Made = []
         parts = dealt([each], first)
@@ -181,7 +181,7 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
         notes += of(OBSERVATIONS, made)
         new = found_in([note for note in notes if note["packet"] < upto], origins, making)
         notes = [note for note in notes if note["packet"] >= upto]
-        changes = of(UPDATES, made) + list(updates_of(making.told_anew(), origins))
+        changes = of(UPDATES, made) + list(updates_of(making.take_revisions(), origins))
         tables += [(table, row) for table, row in made if table not in (TALLIES, OBSERVATIONS, UPDATES)] + new
         for change in apply_updates(of("findings", tables), changes):
             assert change["before"] is None, "it changes what is not there"

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from tests.conftest import PCAPS
-from tests.findings.made import Talk, heartbeat, written
+from tests.findings.conversations import Talk, heartbeat, written
 from tests.needs import needs
 from tests.pipeline.test_micro_batch import cut
 

@@ -8,13 +8,13 @@ import pytest
 
 from dissector.capture_session.tally import PartitionTally
 from dissector.core.batches import NEVER
-from dissector.findings.framework.examination_queue import CLOSED_NS, PASSED, PATIENCE_NS
+from dissector.findings.framework.examination_queue import CLOSED_FOR_NS, MAX_OVERTAKES, MAX_WAIT_NS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.micro_batch import CarryOver, rows
 from dissector.pipeline.partition_rows import TALLIES, WriteOptions
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_checkpointing import packets
-from tests.findings.made import START, Talk, fetch, heartbeat, written
+from tests.findings.conversations import START, Talk, fetch, heartbeat, written
 from tests.pipeline.test_micro_batch import origins_of, scan_file
 
 
@@ -59,18 +59,18 @@ def test_nothing_waits_where_all_is_answered(tmp_path: Path) -> None:
 def test_a_request_that_may_be_answered_is_waited_for(tmp_path: Path) -> None:
     other = Talk(2)
     heartbeat(other, 5)
-    waits = waits_from(tmp_path, hanging(PASSED - 1), other)
+    waits = waits_from(tmp_path, hanging(MAX_OVERTAKES - 1), other)
     assert 0 < waits < NEVER
     assert waits == waits_from(tmp_path, hanging(0), other), "it is the request's own packet"
 
 
 @pytest.mark.slow
 def test_one_that_others_went_past_is_not(tmp_path: Path) -> None:
-    assert waits_from(tmp_path, hanging(PASSED)) == NEVER
+    assert waits_from(tmp_path, hanging(MAX_OVERTAKES)) == NEVER
 
 
 def test_nor_one_that_has_waited_for_too_long(tmp_path: Path) -> None:
-    late = START + 11_000_000 + PATIENCE_NS
+    late = START + 11_000_000 + MAX_WAIT_NS
     assert waits_from(tmp_path, hanging(0), now_ns=late) == NEVER
     assert waits_from(tmp_path, hanging(0), now_ns=late - 2_000_000) < NEVER
 
@@ -79,7 +79,7 @@ def test_nor_one_whose_connection_was_closed_a_while_ago(tmp_path: Path) -> None
     talk = Talk(closed=True)
     talk.ask(0, "Metadata", 12, {"topics": None})
     assert waits_from(tmp_path, talk) < NEVER
-    assert waits_from(tmp_path, talk, now_ns=START + 2 * CLOSED_NS) == NEVER
+    assert waits_from(tmp_path, talk, now_ns=START + 2 * CLOSED_FOR_NS) == NEVER
 
 
 def test_a_request_of_which_the_end_is_still_to_come_is_waited_for(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
-from tests.findings.made import Talk, produce, written
+from tests.findings.conversations import Talk, produce, written
 from tests.tui.main_driver import opened
 from tests.tui.test_search import ask
 from tui.exchange_model import LONG_BYTES, LONG_RECORDS, ExchangeModel, TracedMessage

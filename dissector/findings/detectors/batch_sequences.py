@@ -5,23 +5,23 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from dissector.findings.framework.decoded_exchange import Place, Seen
-from dissector.findings.framework.detector import Around
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.extractor import BodyNoter, RowNoter, Sink
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.extractor import Extractor, ObservationSink
 from dissector.findings.framework.produce_batches import path_of
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 
-AROUND: Final = 1 << 31
+SEQUENCE_NUMBERS: Final = 1 << 31
 """Where sequence numbers begin again with 0."""
 Partition = tuple[str, int]
 """Topic and number."""
-NOWHERE: Final[Place] = (-1, -1)
+NOWHERE: Final[RowPosition] = (-1, -1)
 
 
-class BatchSent(NamedTuple):
+class SequencedBatch(NamedTuple):
     """A batch with a sequence number."""
 
     partition: Partition
@@ -31,8 +31,8 @@ class BatchSent(NamedTuple):
     time_ns: int
     inside: tuple[int, int]
     """The places of its topic in the request, and of its partition in the topic."""
-    place: Place
-    hole: Place
+    place: RowPosition
+    hole: RowPosition
     """Where the capture lacks something of the connection: the newest such place before it."""
 
     @property
@@ -45,54 +45,56 @@ class _Holes:
     """What the capture lacks of a connection."""
 
     def __init__(self) -> None:
-        self._ahead: deque[Place] = deque()
+        self._ahead: deque[RowPosition] = deque()
         self._newest = NOWHERE
 
-    def add(self, place: Place, now: Place) -> None:
+    def add(self, place: RowPosition, now: RowPosition) -> None:
         """It lacks something there; nobody asks about what comes before `now` any more."""
         self.before(now)
         self._ahead.append(place)
 
-    def before(self, place: Place) -> Place:
+    def before(self, place: RowPosition) -> RowPosition:
         """The newest before a place; places that are asked for go up."""
         while self._ahead and self._ahead[0] < place:
             self._newest = self._ahead.popleft()
         return self._newest
 
-    def here(self, place: Place) -> None:
+    def here(self, place: RowPosition) -> None:
         """Something is lacking right where one asks."""
         self.before(place)
         self._newest = place
 
 
-class BatchNoter(RowNoter, BodyNoter):
+class BatchExtractor(Extractor):
     """Batches by producer, and what stands between them on their connection."""
 
     apis: ClassVar = frozenset((ApiKey.PRODUCE,))
-    scopes: ClassVar = 2_048
+    max_scopes: ClassVar = 2_048
 
-    def __init__(self, around: Around, sink: Sink) -> None:
-        super().__init__(around, sink)
-        self._holes: Recent[int, _Holes] = Recent(_Holes)
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._holes: BoundedStates[int, _Holes] = BoundedStates(_Holes)
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """What the capture lacks of the next rows."""
         lacks = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
-        starts = np.where(lacks.request == NO_FRAME, lacks.answered_start, lacks.asked_start)
+        starts = np.where(lacks.request == NO_FRAME, lacks.response_start, lacks.request_start)
         columns = (lacks.connection, lacks.packet, starts)
         for connection, *place in zip(*(column.tolist() for column in columns), strict=True):
             self._holes.of(connection).add((place[0], place[1]), (int(rows.packet[0]), 0))
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Each batch that has a sequence number."""
-        batches, place = seen.batches, seen.place
-        if not batches and not seen.request:
-            self._holes.of(seen.connection).here(place)
+        batches, place = exchange.batches, exchange.position
+        if not batches and not exchange.request:
+            self._holes.of(exchange.connection).here(place)
         for batch in batches:
             if batch.producer_id >= 0 and batch.base_sequence >= 0:
-                known = self._holes.get(seen.connection)
+                known = self._holes.get(exchange.connection)
                 hole = NOWHERE if known is None else known.before(place)
-                first, topic = batch.base_sequence, self.around.topic(batch.topic)
-                end = (first + batch.records_count) % AROUND
-                note = BatchSent((topic, batch.partition), first, end, seen.asked_ns, batch.place, place, hole)
-                self.note((batch.producer_id, batch.producer_epoch), seen.row, place, note)
+                first, topic = batch.base_sequence, self.context.topic(batch.topic)
+                end = (first + batch.records_count) % SEQUENCE_NUMBERS
+                note = SequencedBatch(
+                    (topic, batch.partition), first, end, exchange.request_ns, batch.place, place, hole
+                )
+                self.observe((batch.producer_id, batch.producer_epoch), exchange.row, place, note)

@@ -5,15 +5,16 @@ from typing import ClassVar, Final
 from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
-from dissector.findings.detectors.slow import WAITING
+from dissector.findings.detectors.slow_response import WAITING
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.detector import Around, RowFinder
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.open_findings import Case, Telling
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_keys import ApiKey
 
-LEFT: Final = WAITING | {
+HARMLESS_IN_FLIGHT: Final = WAITING | {
     ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
     ApiKey.PUSH_TELEMETRY,
 }  # fmt: skip
@@ -24,7 +25,7 @@ LARGE: Final = 1 << 20
 """What is smaller is refused by no broker: `message.max.bytes` is 1 MiB, and that is answered with an error."""
 
 
-class ClosedInFlight(RowFinder):
+class ClosedInFlight(ConnectionDetector):
     """Requests whose answer can't come any more."""
 
     explanation: ClassVar = Explanation(
@@ -39,46 +40,51 @@ class ClosedInFlight(RowFinder):
         "doubling. See which side sent FIN or RST first, and read that side's log at this time; "
         "connections.max.idle.ms should be shorter on clients than on whatever stands between.",
     )
-    at_end: ClassVar = True
+    only_unanswered: ClassVar = True
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
-        self._cases: Recent[int, _InFlight] = Recent(_InFlight)
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._findings: BoundedStates[int, _ClosedConnection] = BoundedStates(_ClosedConnection)
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """One case a connection, at its oldest request."""
         unanswered = rows.unanswered
         columns = (
             unanswered.row, unanswered.connection, unanswered.api_key, unanswered.version, unanswered.request,
-            unanswered.asked_size, unanswered.asked_ns,
+            unanswered.request_size, unanswered.request_ns,
         )  # fmt: skip
-        for row, connection, key, version, *frame, asked_ns in zip(
+        for row, connection, key, version, *frame, request_ns in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            closed_ns, by_client = self.around.closed(connection)
-            if closed_ns == NEVER or (by_client and key in LEFT):
+            closed_ns, by_client = self.context.closed(connection)
+            if closed_ns == NEVER or (by_client and key in HARMLESS_IN_FLIGHT):
                 continue
-            if not self.around.is_offered(connection, key, version) or _is_refused(self.around, *frame):
+            if not self.context.is_offered(connection, key, version) or _is_refused(self.context, *frame):
                 continue  # told by others, who know why
-            state = self._cases.of(connection)
+            state = self._findings.of(connection)
             state.count += 1
-            state.first_ns, state.last_ns = min(state.first_ns, asked_ns), max(state.last_ns, asked_ns)
+            state.first_ns, state.last_ns = min(state.first_ns, request_ns), max(state.last_ns, request_ns)
             age = duration(max(0, closed_ns - state.first_ns))
-            if state.case is None:
+            if state.finding is None:
                 words = f"the {'client' if by_client else 'broker'} closed the connection"
-                state.words, state.case = words, self.tell(row, f"{words} {age} later, before it answered", "request")
+                state.words, state.finding = (
+                    words,
+                    self.report(row, f"{words} {age} later, before it answered", "request"),
+                )
                 continue
-            state.case.retell(f"{state.words} with {counted(state.count, 'request')} in flight, the oldest {age} old")
+            state.finding.update(
+                f"{state.words} with {counted(state.count, 'request')} in flight, the oldest {age} old"
+            )
 
 
-class _InFlight:
-    case: Case | None = None
+class _ClosedConnection:
+    finding: OpenFinding | None = None
     words = ""
     count = 0
     first_ns = NEVER
     last_ns = 0
 
 
-def _is_refused(around: Around, frame: int, size: int) -> bool:
+def _is_refused(context: FindingContext, frame: int, size: int) -> bool:
     """Whether a request is too large for any broker, or large and broken off."""
-    return size > LARGEST_REQUEST or (size >= LARGE and around.captured(frame) < size)
+    return size > LARGEST_REQUEST or (size >= LARGE and context.captured(frame) < size)

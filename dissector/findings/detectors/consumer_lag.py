@@ -6,9 +6,10 @@ from typing import ClassVar, Final, NamedTuple, cast
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.extractor import BodyNoter, Maker, Scope
-from dissector.findings.framework.open_findings import Case, Telling
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import SECOND
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
@@ -18,18 +19,18 @@ FAR: Final = 100_000
 BEHIND: Final = 1_000
 """Records behind that are told where they become more."""
 TIMES: Final = 2
-"""So many times the least that was seen is growth."""
+"""So many times the least that was exchange is growth."""
 LEAST_NS: Final = 2 * SECOND
 """Growth is told of after so long."""
 
 
-class _Place(NamedTuple):
+class _PartitionField(NamedTuple):
     topic: Values
     partition: Values
     path: str
 
 
-class Behind(NamedTuple):
+class FetchLag(NamedTuple):
     """A fetch reads so many records before the end."""
 
     records: int
@@ -37,32 +38,32 @@ class Behind(NamedTuple):
     path: str
 
 
-class LagNoter(BodyNoter):
+class LagExtractor(Extractor):
     """Where fetches read, by client and partition."""
 
     apis: ClassVar = frozenset((ApiKey.FETCH,))
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Partitions whose place the request tells; a broker that replicates has other names for being behind."""
-        if cast(int, seen.request.get("replica_id", -1)) >= 0 or not seen.response.get("responses"):
+        if cast(int, exchange.request.get("replica_id", -1)) >= 0 or not exchange.response.get("responses"):
             return
         wanted = {
-            (self.around.topic(place.topic), place.partition.get("partition")): place.partition.get("fetch_offset")
-            for place in _places(seen.request.get("topics"), "request.body.topics")
+            (self.context.topic(place.topic), place.partition.get("partition")): place.partition.get("fetch_offset")
+            for place in _partition_fields(exchange.request.get("topics"), "request.body.topics")
         }
-        for place in _places(seen.response.get("responses"), "response.body.responses"):
-            topic, number = self.around.topic(place.topic), place.partition.get("partition_index")
+        for place in _partition_fields(exchange.response.get("responses"), "response.body.responses"):
+            topic, number = self.context.topic(place.topic), place.partition.get("partition_index")
             end, offset = place.partition.get("high_watermark"), wanted.get((topic, number))
             if isinstance(end, int) and isinstance(offset, int) and isinstance(number, int) and 0 <= offset <= end:
-                scope = (self.around.client(seen.connection), topic, number)
-                behind = Behind(end - offset, seen.answered_ns, f"{place.path}.high_watermark")
-                self.note(scope, seen.row, seen.place, behind)
+                scope = (self.context.client(exchange.connection), topic, number)
+                behind = FetchLag(end - offset, exchange.response_ns, f"{place.path}.high_watermark")
+                self.observe(scope, exchange.row, exchange.position, behind)
 
 
-class ConsumerLag(Maker[Behind]):
+class ConsumerLag(Aggregator[FetchLag]):
     """The end of a partition against where a client's fetches read."""
 
-    noter: ClassVar = LagNoter
+    extractor: ClassVar = LagExtractor
     explanation: ClassVar = Explanation(
         "consumer-lag",
         "A consumer is far behind, or falls behind",
@@ -75,33 +76,33 @@ class ConsumerLag(Maker[Behind]):
         "bring more (fetch.max.bytes, max.partition.fetch.bytes, max.poll.records), or add partitions and members.",
     )
 
-    def __init__(self, found: Telling, scope: Scope) -> None:
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._case: Case | None = None
+        self._case: OpenFinding | None = None
         self._least = -1
         self._least_ns = 0
         self._times = 0
 
-    def make(self, row: int, note: Behind) -> None:
+    def add(self, row: int, observed: FetchLag) -> None:
         """One case, told anew as it goes on."""
         _, topic, number = self.scope
-        behind = note.records
+        behind = observed.records
         if self._least < 0 or behind < self._least:
-            self._least, self._least_ns = behind, note.time_ns
-        grows = behind >= BEHIND and behind >= TIMES * self._least and note.time_ns - self._least_ns >= LEAST_NS
+            self._least, self._least_ns = behind, observed.time_ns
+        grows = behind >= BEHIND and behind >= TIMES * self._least and observed.time_ns - self._least_ns >= LEAST_NS
         if not grows and behind < FAR:
             return
         words = f"{topic}[{number}] is {counted(behind, 'record')} behind"
         self._times += 1
         if self._case is not None:
-            self._case.retell(f"{words}, and was so in {counted(self._times, 'fetch', 'fetches')}")
+            self._case.update(f"{words}, and was so in {counted(self._times, 'fetch', 'fetches')}")
             return
-        since = duration(note.time_ns - self._least_ns)
+        since = duration(observed.time_ns - self._least_ns)
         more = f", where it was {self._least:,} behind {since} before" if grows else ""
-        self._case = self.tell(row, words + more, note.path, Severity.WARNING if grows else Severity.NOTE)
+        self._case = self.report(row, words + more, observed.path, Severity.WARNING if grows else Severity.NOTE)
 
 
-def _places(topics: object, path: str) -> Iterator[_Place]:
+def _partition_fields(topics: object, path: str) -> Iterator[_PartitionField]:
     for at, topic in enumerate(cast(list[Values], topics or [])):
         for number, partition in enumerate(cast(list[Values], topic.get("partitions") or [])):
-            yield _Place(topic, partition, f"{path}[{at}].partitions[{number}]")
+            yield _PartitionField(topic, partition, f"{path}[{at}].partitions[{number}]")

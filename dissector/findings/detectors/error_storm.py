@@ -4,9 +4,10 @@ from typing import ClassVar, Final, NamedTuple
 
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.extractor import BodyNoter, Maker, Scope
-from dissector.findings.framework.open_findings import Telling
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import SECOND, Burst
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -21,29 +22,29 @@ SESSION_ERRORS: Final = frozenset((
 ))  # fmt: skip
 
 
-class ErrorTold(NamedTuple):
+class RetriableError(NamedTuple):
     """A response bore an error, whatever the number of partitions that did."""
 
     time_ns: int
 
 
-class ErrorsNoter(BodyNoter):
+class ErrorExtractor(Extractor):
     """Retriable errors by client, API and error."""
 
-    any_trouble: ClassVar = True
+    any_error: ClassVar = True
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Some errors are told by others."""
-        for code in dict.fromkeys(seen.errors):
-            if is_retriable(code) and code not in SESSION_ERRORS and seen.key != ApiKey.METADATA:
-                scope = (self.around.client(seen.connection), seen.key, code)
-                self.note(scope, seen.row, seen.place, ErrorTold(seen.answered_ns))
+        for code in dict.fromkeys(exchange.errors):
+            if is_retriable(code) and code not in SESSION_ERRORS and exchange.api_key != ApiKey.METADATA:
+                scope = (self.context.client(exchange.connection), exchange.api_key, code)
+                self.observe(scope, exchange.row, exchange.position, RetriableError(exchange.response_ns))
 
 
-class ErrorStorm(Maker[ErrorTold]):
+class ErrorStorm(Aggregator[RetriableError]):
     """One retriable error, over and over."""
 
-    noter: ClassVar = ErrorsNoter
+    extractor: ClassVar = ErrorExtractor
     explanation: ClassVar = Explanation(
         "error-storm",
         "The same retriable error again and again",
@@ -56,13 +57,13 @@ class ErrorStorm(Maker[ErrorTold]):
         "its metadata after NOT_LEADER_OR_FOLLOWER goes on for ever.",
     )
 
-    def __init__(self, found: Telling, scope: Scope) -> None:
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
         self._burst = Burst()
 
-    def make(self, row: int, note: ErrorTold) -> None:
+    def add(self, row: int, observed: RetriableError) -> None:
         """One case until there are ten seconds without."""
         _, key, code = self.scope
-        if self._burst.is_on(note.time_ns, MANY, SPAN_NS):
+        if self._burst.is_on(observed.time_ns, MANY, SPAN_NS):
             words = f"{error_name(int(code))} from {api_name(int(key))} {self._burst.count:,} times"
-            self.burst(self._burst, row, note.time_ns, words, "response.body")
+            self.report_burst(self._burst, row, observed.time_ns, words, "response.body")

@@ -5,13 +5,13 @@ from typing import ClassVar
 from dissector.core.finding import Severity
 from dissector.findings.detectors.error_storm import SESSION_ERRORS
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.detector import BodyFinder
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.recurrence import SECOND
 from dissector.protocol.schema.errors import error_name
 
 
-class FetchSessionError(BodyFinder):
+class FetchSessionError(ConnectionDetector):
     """A fetch session that the broker does not have as the client has it."""
 
     explanation: ClassVar = Explanation(
@@ -27,11 +27,18 @@ class FetchSessionError(BodyFinder):
         "all partitions: raise the slots on brokers with many consumers; and where it is the epoch, look for the fetch "
         "that was sent twice or never answered.",
     )
-    any_trouble: ClassVar = True
+    any_error: ClassVar = True
     quiet_ns: ClassVar = 60 * SECOND
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """One case a connection."""
-        for code in sorted(SESSION_ERRORS.intersection(seen.errors)):
+        for code in sorted(SESSION_ERRORS.intersection(exchange.errors)):
             words = f"{error_name(code)}: the session begins anew"
-            self.again((seen.connection, code), seen.row, seen.answered_ns, words, "response.body.error_code", "times")
+            self.report_repeated(
+                (exchange.connection, code),
+                exchange.row,
+                exchange.response_ns,
+                words,
+                "response.body.error_code",
+                "times",
+            )

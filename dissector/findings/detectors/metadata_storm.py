@@ -6,11 +6,12 @@ from typing import ClassVar, Final, NamedTuple
 from dissector.core.finding import Severity
 from dissector.core.text import counted
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.detector import Around
-from dissector.findings.framework.extractor import BodyNoter, Maker, Scope, Sink
-from dissector.findings.framework.open_findings import Case, Telling
-from dissector.findings.framework.recurrence import SECOND, Burst, Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import Extractor, ObservationSink, Scope
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.findings.framework.wording import tally
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
@@ -19,13 +20,13 @@ MANY: Final = 30
 SPAN_NS: Final = 10 * SECOND
 
 
-class Failed(NamedTuple):
+class FailedResponse(NamedTuple):
     """A response of any API bore errors."""
 
     errors: tuple[str, ...]
 
 
-class Asking(NamedTuple):
+class MetadataBurst(NamedTuple):
     """A connection asks for metadata again, and did so many times."""
 
     connection: int
@@ -37,35 +38,35 @@ class Asking(NamedTuple):
     """Within what time."""
 
 
-class MetadataNoter(BodyNoter):
+class MetadataExtractor(Extractor):
     """Bursts of a connection; the errors of a client."""
 
     apis: ClassVar = frozenset((ApiKey.METADATA,))
-    any_trouble: ClassVar = True
+    any_error: ClassVar = True
 
-    def __init__(self, around: Around, sink: Sink) -> None:
-        super().__init__(around, sink)
-        self._bursts: Recent[int, Burst] = Recent(Burst)
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._bursts: BoundedStates[int, Burst] = BoundedStates(Burst)
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Errors of any API count as reasons; Metadata counts."""
-        scope = (self.around.client(seen.connection),)
-        if seen.errors:
-            errors = tuple(error_name(code) for code in dict.fromkeys(seen.errors))
-            self.note(scope, seen.row, seen.place, Failed(errors))
-        if seen.key != ApiKey.METADATA:
+        scope = (self.context.client(exchange.connection),)
+        if exchange.errors:
+            errors = tuple(error_name(code) for code in dict.fromkeys(exchange.errors))
+            self.observe(scope, exchange.row, exchange.position, FailedResponse(errors))
+        if exchange.api_key != ApiKey.METADATA:
             return
-        burst = self._bursts.of(seen.connection)
-        if burst.is_on(seen.asked_ns, MANY, SPAN_NS):
-            connection = self.around.first_packet(seen.connection)
-            note = Asking(connection, burst.is_new, burst.count, burst.took(seen.asked_ns))
-            self.note(scope, seen.row, seen.place, note)
+        burst = self._bursts.of(exchange.connection)
+        if burst.is_on(exchange.request_ns, MANY, SPAN_NS):
+            connection = self.context.first_packet(exchange.connection)
+            observed = MetadataBurst(connection, burst.is_new, burst.count, burst.took(exchange.request_ns))
+            self.observe(scope, exchange.row, exchange.position, observed)
 
 
-class MetadataStorm(Maker[Failed | Asking]):
+class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
     """Many Metadata requests on one connection."""
 
-    noter: ClassVar = MetadataNoter
+    extractor: ClassVar = MetadataExtractor
     explanation: ClassVar = Explanation(
         "metadata-storm",
         "Metadata asked for again and again",
@@ -79,20 +80,20 @@ class MetadataStorm(Maker[Failed | Asking]):
         "in librdkafka) when it is not.",
     )
 
-    def __init__(self, found: Telling, scope: Scope) -> None:
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._cases: Recent[int, list[Case]] = Recent(list)
+        self._findings: BoundedStates[int, list[OpenFinding]] = BoundedStates(list)
         self._errors: Counter[str] = Counter()
 
-    def make(self, row: int, note: Failed | Asking) -> None:
+    def add(self, row: int, observed: FailedResponse | MetadataBurst) -> None:
         """One case a burst, with the errors of all connections of the client."""
-        if isinstance(note, Failed):
-            self._errors.update(note.errors)
+        if isinstance(observed, FailedResponse):
+            self._errors.update(observed.errors)
             return
         why = f" (errors until then: {tally(self._errors)})" if self._errors else ""
-        words = f"{counted(note.times, 'request')} for metadata{why} within {note.took}"
-        case = self._cases.of(note.connection)
-        if note.is_new or not case:
-            case[:] = [self.tell(row, words, "request")]
+        words = f"{counted(observed.times, 'request')} for metadata{why} within {observed.took}"
+        finding = self._findings.of(observed.connection)
+        if observed.is_new or not finding:
+            finding[:] = [self.report(row, words, "request")]
         else:
-            case[0].retell(words)
+            finding[0].update(words)

@@ -7,10 +7,11 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.detector import Around, RowFinder
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.open_findings import Telling
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME, RowKind
 
 NEAR_LOSS: Final = Explanation(
@@ -41,21 +42,21 @@ class _Hole(NamedTuple):
     time_ns: int
 
 
-class NearLoss(RowFinder):
+class NearLoss(ConnectionDetector):
     """A hole in a connection's stream, next to an exchange."""
 
     explanation: ClassVar = NEAR_LOSS
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
-        self._waiting: Recent[int, list[int]] = Recent(list)
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._waiting: BoundedStates[int, list[int]] = BoundedStates(list)
         """By connection: its newest request without an answer."""
-        self._open: Recent[Side, list[_Hole]] = Recent(list)
+        self._open: BoundedStates[Side, list[_Hole]] = BoundedStates(list)
         """The newest hole of which it is not known yet what stands behind it."""
         self._ahead = np.zeros((4, 0), np.int64)
         """Row, connection, start and packet of responses that come later in the capture than all rows so far."""
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """Holes are few, and so are requests without an answer."""
         if not len(rows.row):
             return
@@ -64,33 +65,33 @@ class NearLoss(RowFinder):
         begun: dict[tuple[Side, int], int] = {}
         if is_hole.any() or len(self._open):
             ends = self._ends(rows.where(is_hole))
-            events |= np.isin(rows.asked_start, ends) | np.isin(rows.answered_start, ends)
+            events |= np.isin(rows.request_start, ends) | np.isin(rows.response_start, ends)
             ahead = self._ahead[:3, np.isin(self._ahead[2], ends)]
             begun = {((connection, False), start): row for row, connection, start in ahead.T.tolist()}
         self._go_through(rows.where(events), begun)
-        later = np.flatnonzero(rows.is_answered & (rows.answered_packet >= rows.packet[-1]))
-        columns = (rows.row, rows.connection, rows.answered_start, rows.answered_packet)
+        later = np.flatnonzero(rows.has_both & (rows.response_packet >= rows.packet[-1]))
+        columns = (rows.row, rows.connection, rows.response_start, rows.response_packet)
         old = self._ahead[:, self._ahead[3] >= rows.packet[-1]]
         self._ahead = np.concatenate((old, np.stack([column[later] for column in columns])), axis=1)
 
     @property
-    def remembers(self) -> Int64:
+    def revisable_rows(self) -> Int64:
         """Rows next to which a hole may be found to be."""
         waiting = [row for rows in self._waiting.values() for row in rows]
         return np.concatenate([np.array(waiting, np.int64), self._ahead[0]])
 
-    def _ends(self, holes: Rows) -> Int64:
+    def _ends(self, holes: ExaminedRows) -> Int64:
         """Where bytes come again, of these holes and those that are open."""
         ends = [hole.end for known in self._open.values() for hole in known]
         is_asked = holes.request != NO_FRAME
-        start = np.where(is_asked, holes.asked_start, holes.answered_start)
-        return np.append(start + np.where(is_asked, holes.asked_size, holes.answered_size), np.array(ends, np.int64))
+        start = np.where(is_asked, holes.request_start, holes.response_start)
+        return np.append(start + np.where(is_asked, holes.request_size, holes.response_size), np.array(ends, np.int64))
 
-    def _go_through(self, rows: Rows, begun: dict[tuple[Side, int], int]) -> None:
+    def _go_through(self, rows: ExaminedRows, begun: dict[tuple[Side, int], int]) -> None:
         """Row by row; `begun` has the rows of which a side begins where a hole ends, as far as they are known."""
         columns = (
-            rows.row, rows.kind, rows.connection, rows.request, rows.response, rows.asked_start, rows.answered_start,
-            rows.asked_size, rows.answered_size, np.maximum(rows.asked_ns, rows.answered_ns),
+            rows.row, rows.kind, rows.connection, rows.request, rows.response, rows.request_start, rows.response_start,
+            rows.request_size, rows.response_size, np.maximum(rows.request_ns, rows.response_ns),
         )  # fmt: skip
         for row, kind, connection, request, response, *starts, asked, answered, time_ns in zip(
             *(column.tolist() for column in columns), strict=True
@@ -109,7 +110,7 @@ class NearLoss(RowFinder):
         connection, is_asked = side
         if not is_asked and (waiting := self._waiting.of(connection)):
             words = f"the answer may be among {hole.size:,} bytes that the capture lacks"
-            self.again(connection, waiting.pop(), hole.time_ns, words, "", LOSSES)
+            self.report_repeated(connection, waiting.pop(), hole.time_ns, words, "", LOSSES)
         elif (side, hole.end) in begun:
             self._tell(begun[side, hole.end], side, hole)
         else:
@@ -127,4 +128,4 @@ class NearLoss(RowFinder):
     def _tell(self, row: int, side: Side, hole: _Hole) -> None:
         connection, is_asked = side
         words = f"{hole.size:,} bytes are missing right before the {'request' if is_asked else 'response'}"
-        self.again(connection, row, hole.time_ns, words, "", LOSSES)
+        self.report_repeated(connection, row, hole.time_ns, words, "", LOSSES)

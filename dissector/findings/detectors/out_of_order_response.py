@@ -8,12 +8,13 @@ from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.detector import Around, RowFinder
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.open_findings import Telling
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.open_findings import FindingSink
 
 
-class OutOfOrderResponse(RowFinder):
+class OutOfOrderResponse(ConnectionDetector):
     """An answer that overtook another one."""
 
     explanation: ClassVar = Explanation(
@@ -27,28 +28,28 @@ class OutOfOrderResponse(RowFinder):
         "one answer for another, and Kafka's own closes the connection on an id that it did not expect.",
     )
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
         self._furthest = (Column(np.int64, -1), Column(np.int64, -1))
         """By connection: how far requests that were answered go in the client's stream, and the answers in the
         server's."""
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """Of the answered rows of a connection, one after the other, both streams go up."""
-        answered = rows.answered
+        answered = rows.with_response
         if not len(answered.row):
             return
-        order = np.lexsort((answered.asked_start, answered.connection))
+        order = np.lexsort((answered.request_start, answered.connection))
         answered = answered.where(order)
         late = np.zeros(len(order), np.bool_)
-        for furthest, starts in zip(self._furthest, (answered.asked_start, answered.answered_start), strict=True):
+        for furthest, starts in zip(self._furthest, (answered.request_start, answered.response_start), strict=True):
             late |= _behind(furthest, answered.connection, starts)
         for at in np.flatnonzero(late).tolist():
             connection, row, time_ns = (
-                int(each[at]) for each in (answered.connection, answered.row, answered.answered_ns)
+                int(each[at]) for each in (answered.connection, answered.row, answered.response_ns)
             )
             words = "this response and that of another request came in the other order than the requests"
-            self.again(connection, row, time_ns, words, "response", "times on this connection")
+            self.report_repeated(connection, row, time_ns, words, "response", "times on this connection")
 
 
 def _behind(furthest: Column, connection: Int64, starts: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

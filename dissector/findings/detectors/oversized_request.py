@@ -7,11 +7,11 @@ from dissector.core.finding import Severity
 from dissector.core.text import counted
 from dissector.findings.detectors.closed_in_flight import LARGE, LARGEST_REQUEST, _is_refused
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.detector import RowFinder
-from dissector.findings.framework.examined_rows import Rows
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
 
 
-class OversizedRequest(RowFinder):
+class OversizedRequest(ConnectionDetector):
     """A request that a broker refuses to read."""
 
     explanation: ClassVar = Explanation(
@@ -26,15 +26,15 @@ class OversizedRequest(RowFinder):
         "Lower max.request.size, batch.size or the number of partitions in one request; or raise "
         "socket.request.max.bytes on the brokers. If the size makes no sense, check security.protocol and the port.",
     )
-    at_end: ClassVar = True
+    only_unanswered: ClassVar = True
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """Unanswered requests that are large."""
         large = rows.unanswered
-        large = large.where(large.asked_size >= LARGE)
-        columns = (large.row, large.connection, large.request, large.asked_size)
+        large = large.where(large.request_size >= LARGE)
+        columns = (large.row, large.connection, large.request, large.request_size)
         for row, connection, frame, size in zip(*(column.tolist() for column in columns), strict=True):
-            if self.around.closed(connection)[0] != NEVER and _is_refused(self.around, frame, size):
+            if self.context.closed(connection)[0] != NEVER and _is_refused(self.context, frame, size):
                 words = f"the connection was closed on a request of {counted(size, 'byte')}"
                 more = "; brokers take 100 MiB unless told otherwise" if size > LARGEST_REQUEST else ""
-                self.tell(row, words + more, "request")
+                self.report(row, words + more, "request")

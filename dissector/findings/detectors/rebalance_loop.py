@@ -5,10 +5,11 @@ from typing import ClassVar, Final, NamedTuple
 
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.extractor import BodyNoter, Maker, Scope
-from dissector.findings.framework.open_findings import Telling
-from dissector.findings.framework.recurrence import SECOND, Burst, Recent
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.findings.framework.wording import tally
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -23,7 +24,7 @@ MANY: Final = 5
 SPAN_NS: Final = 60 * SECOND
 
 
-class Turn(NamedTuple):
+class GroupEvent(NamedTuple):
     """A member joins, or is told to."""
 
     client: str
@@ -36,29 +37,29 @@ class Turn(NamedTuple):
     reasons: tuple[int, ...]
 
 
-class GroupNoter(BodyNoter):
+class GroupExtractor(Extractor):
     """What members ask of a group's coordinator."""
 
     apis: ClassVar = frozenset((
         ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ))  # fmt: skip
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """What is neither a new member's nor an error is left out."""
-        reasons = tuple(sorted(REASONS.intersection(seen.errors)))
-        if seen.key == ApiKey.JOIN_GROUP or reasons:
-            joined = seen.key == ApiKey.JOIN_GROUP and not seen.errors
-            generation = seen.response.get("generation_id") if joined else None
-            joins = seen.key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
-            client = self.around.client(seen.connection)
-            turn = Turn(client, seen.answered_ns, joined, generation, joins, reasons)
-            self.note((str(seen.request.get("group_id")),), seen.row, seen.place, turn)
+        reasons = tuple(sorted(REASONS.intersection(exchange.errors)))
+        if exchange.api_key == ApiKey.JOIN_GROUP or reasons:
+            joined = exchange.api_key == ApiKey.JOIN_GROUP and not exchange.errors
+            generation = exchange.response.get("generation_id") if joined else None
+            joins = exchange.api_key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
+            client = self.context.client(exchange.connection)
+            turn = GroupEvent(client, exchange.response_ns, joined, generation, joins, reasons)
+            self.observe((str(exchange.request.get("group_id")),), exchange.row, exchange.position, turn)
 
 
-class RebalanceLoop(Maker[Turn]):
+class RebalanceLoop(Aggregator[GroupEvent]):
     """A group that joins and syncs again and again."""
 
-    noter: ClassVar = GroupNoter
+    extractor: ClassVar = GroupExtractor
     explanation: ClassVar = Explanation(
         "rebalance-loop",
         "A group that rebalances again and again",
@@ -73,33 +74,33 @@ class RebalanceLoop(Maker[Turn]):
         "no rebalance; use the cooperative-sticky assignor, or group.protocol=consumer.",
     )
 
-    def __init__(self, found: Telling, scope: Scope) -> None:
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
         self._burst = Burst()
         self._generation: object = None
         self._reasons: Counter[str] = Counter()
-        self._asked_for_id: Recent[str, list[bool]] = Recent(list)
+        self._asked_for_id: BoundedStates[str, list[bool]] = BoundedStates(list)
         """Clients that were told to come back with the id that they were given."""
 
-    def make(self, row: int, note: Turn) -> None:
+    def add(self, row: int, observed: GroupEvent) -> None:
         """A new generation counts, and so does a member that was sent back."""
-        if note.joined:
-            counts = note.generation != self._generation
-            self._generation = note.generation
-            self._asked_for_id.forget(note.client)
+        if observed.joined:
+            counts = observed.generation != self._generation
+            self._generation = observed.generation
+            self._asked_for_id.forget(observed.client)
         else:
-            counts = self._is_sent_back(note)
-        self._reasons.update(error_name(code) for code in note.reasons)
-        if counts and self._burst.is_on(note.time_ns, MANY, SPAN_NS):
+            counts = self._is_sent_back(observed)
+        self._reasons.update(error_name(code) for code in observed.reasons)
+        if counts and self._burst.is_on(observed.time_ns, MANY, SPAN_NS):
             why = f" ({tally(self._reasons)})" if self._reasons else ""
             words = f"group {self.scope[0]} began anew {self._burst.count:,} times{why}"
-            self.burst(self._burst, row, note.time_ns, words, "response.body")
+            self.report_burst(self._burst, row, observed.time_ns, words, "response.body")
 
-    def _is_sent_back(self, note: Turn) -> bool:
+    def _is_sent_back(self, observed: GroupEvent) -> bool:
         """Whether it is told to join again, other than once for its first id."""
-        if not note.joins or ErrorCode.MEMBER_ID_REQUIRED not in note.reasons:
-            return note.joins and bool(note.reasons)
-        asked = self._asked_for_id.of(note.client)
+        if not observed.joins or ErrorCode.MEMBER_ID_REQUIRED not in observed.reasons:
+            return observed.joins and bool(observed.reasons)
+        asked = self._asked_for_id.of(observed.client)
         again = bool(asked)
         asked[:] = [True]
         return again

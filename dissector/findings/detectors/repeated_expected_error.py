@@ -4,18 +4,19 @@ from typing import ClassVar, Final
 
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.detector import Around, BodyFinder
-from dissector.findings.framework.open_findings import Telling
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import EXPECTED_ERRORS, error_name
 from dissector.protocol.schema.loader import api_name
 
-_EVERYDAY_CODES: Final = {code for _, code in EXPECTED_ERRORS}
+_EXPECTED_CODES: Final = {code for _, code in EXPECTED_ERRORS}
 
 
-class EverydayErrorAgain(BodyFinder):
+class RepeatedExpectedError(ConnectionDetector):
     """A step of the protocol that does not lead on."""
 
     explanation: ClassVar = Explanation(
@@ -32,21 +33,21 @@ class EverydayErrorAgain(BodyFinder):
     )
     apis: ClassVar = frozenset((ApiKey.API_VERSIONS, ApiKey.JOIN_GROUP))
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
-        self._refused: Recent[tuple[int, int, object], list[int]] = Recent(list)
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._refused: BoundedStates[tuple[int, int, object], list[int]] = BoundedStates(list)
         """By connection, API and group: the error that came last; empty after a success."""
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """One case a connection and error."""
-        key = (seen.connection, seen.key, seen.request.get("group_id"))
+        key = (exchange.connection, exchange.api_key, exchange.request.get("group_id"))
         refused = self._refused.of(key)
-        if not seen.errors:
+        if not exchange.errors:
             refused.clear()
             return
-        code = seen.errors[0]
+        code = exchange.errors[0]
         if code in refused:
-            words = f"{error_name(code)} again from {api_name(seen.key)}, on the same connection"
-            self.again(key, seen.row, seen.answered_ns, words, "response.body", "times")
-        elif code in _EVERYDAY_CODES:
+            words = f"{error_name(code)} again from {api_name(exchange.api_key)}, on the same connection"
+            self.report_repeated(key, exchange.row, exchange.response_ns, words, "response.body", "times")
+        elif code in _EXPECTED_CODES:
             refused[:] = [code]

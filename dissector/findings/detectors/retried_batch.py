@@ -3,18 +3,19 @@
 from typing import ClassVar
 
 from dissector.core.finding import Severity
-from dissector.findings.detectors.batch_sequences import AROUND, BatchNoter, BatchSent, Partition
-from dissector.findings.detectors.sequence_gap import PARTITIONS, _Last
+from dissector.findings.detectors.batch_sequences import SEQUENCE_NUMBERS, BatchExtractor, Partition, SequencedBatch
+from dissector.findings.detectors.sequence_gap import PARTITIONS, LastBatch
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.extractor import ONE, Maker, Scope
-from dissector.findings.framework.open_findings import Telling
-from dissector.findings.framework.recurrence import SECOND, Recent
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import ONE_PER_SCOPE, Scope
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import SECOND, BoundedStates
 
 
-class RetriedBatch(Maker[BatchSent]):
+class RetriedBatch(Aggregator[SequencedBatch]):
     """A batch sent again."""
 
-    noter: ClassVar = BatchNoter
+    extractor: ClassVar = BatchExtractor
     explanation: ClassVar = Explanation(
         "retried-batch",
         "A batch was sent again",
@@ -27,15 +28,15 @@ class RetriedBatch(Maker[BatchSent]):
     )
     quiet_ns: ClassVar = 60 * SECOND
 
-    def __init__(self, found: Telling, scope: Scope) -> None:
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._next: Recent[Partition, _Last] = Recent(_Last, PARTITIONS)
+        self._next: BoundedStates[Partition, LastBatch] = BoundedStates(LastBatch, PARTITIONS)
 
-    def make(self, row: int, note: BatchSent) -> None:
+    def add(self, row: int, observed: SequencedBatch) -> None:
         """One case a producer, until there is a minute without."""
-        last = self._next.of(note.partition)
-        if last.next >= 0 and (last.next - note.end) % AROUND < AROUND // 2:
-            words = f"sequence numbers {note.sequence:,} to {note.end - 1:,} were sent before"
-            self.again(ONE, row, note.time_ns, words, note.path, "batches sent again")
+        last = self._next.of(observed.partition)
+        if last.next >= 0 and (last.next - observed.end) % SEQUENCE_NUMBERS < SEQUENCE_NUMBERS // 2:
+            words = f"sequence numbers {observed.sequence:,} to {observed.end - 1:,} were sent before"
+            self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "batches sent again")
         else:
-            last.next = note.end
+            last.next = observed.end

@@ -3,17 +3,24 @@
 from typing import ClassVar, Final
 
 from dissector.core.finding import Severity
-from dissector.findings.detectors.batch_sequences import AROUND, NOWHERE, BatchNoter, BatchSent, Partition
+from dissector.findings.detectors.batch_sequences import (
+    NOWHERE,
+    SEQUENCE_NUMBERS,
+    BatchExtractor,
+    Partition,
+    SequencedBatch,
+)
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.extractor import ONE, Maker, Scope
-from dissector.findings.framework.open_findings import Telling
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import ONE_PER_SCOPE, Scope
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import BoundedStates
 
 PARTITIONS: Final = 4_096
 """Of a producer that are remembered."""
 
 
-class _Last:
+class LastBatch:
     """The newest batch of a partition."""
 
     next = -1
@@ -21,10 +28,10 @@ class _Last:
     place = NOWHERE
 
 
-class SequenceGap(Maker[BatchSent]):
+class SequenceGap(Aggregator[SequencedBatch]):
     """A number left out."""
 
-    noter: ClassVar = BatchNoter
+    extractor: ClassVar = BatchExtractor
     explanation: ClassVar = Explanation(
         "sequence-gap",
         "A gap in an idempotent producer's sequence numbers",
@@ -39,16 +46,16 @@ class SequenceGap(Maker[BatchSent]):
         "After a batch is given up, a producer must begin a new epoch.",
     )
 
-    def __init__(self, found: Telling, scope: Scope) -> None:
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._last: Recent[Partition, _Last] = Recent(_Last, PARTITIONS)
+        self._last: BoundedStates[Partition, LastBatch] = BoundedStates(LastBatch, PARTITIONS)
 
-    def make(self, row: int, note: BatchSent) -> None:
+    def add(self, row: int, observed: SequencedBatch) -> None:
         """One case a producer."""
-        last = self._last.of(note.partition)
-        behind = (note.sequence - last.next) % AROUND
-        if last.next >= 0 and 0 < behind < AROUND // 2 and note.hole <= last.place:
-            words = f"begins with sequence number {note.sequence:,}, where {last.next:,} comes next"
-            self.again(ONE, row, note.time_ns, words, note.path, "gaps of this producer")
-        if last.next < 0 or behind < AROUND // 2:
-            last.next, last.place = note.end, note.place
+        last = self._last.of(observed.partition)
+        behind = (observed.sequence - last.next) % SEQUENCE_NUMBERS
+        if last.next >= 0 and 0 < behind < SEQUENCE_NUMBERS // 2 and observed.hole <= last.place:
+            words = f"begins with sequence number {observed.sequence:,}, where {last.next:,} comes next"
+            self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "gaps of this producer")
+        if last.next < 0 or behind < SEQUENCE_NUMBERS // 2:
+            last.next, last.place = observed.end, observed.place

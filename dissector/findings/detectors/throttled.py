@@ -4,36 +4,37 @@ from typing import ClassVar, NamedTuple
 
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.extractor import ONE, BodyNoter, Maker
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import ONE_PER_SCOPE, Extractor
 from dissector.findings.framework.recurrence import SECOND
 from dissector.protocol.schema.loader import api_name
 
 
-class Held(NamedTuple):
+class ThrottledResponse(NamedTuple):
     """A response was held back."""
 
     throttle_time_ms: int
     time_ns: int
 
 
-class ThrottleNoter(BodyNoter):
+class ThrottleExtractor(Extractor):
     """Responses held back by client and API."""
 
-    any_trouble: ClassVar = True
+    any_error: ClassVar = True
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """The server says so itself."""
-        throttle = seen.response.get("throttle_time_ms")
+        throttle = exchange.response.get("throttle_time_ms")
         if isinstance(throttle, int) and throttle > 0:
-            scope = (self.around.client(seen.connection), seen.key)
-            self.note(scope, seen.row, seen.place, Held(throttle, seen.answered_ns))
+            scope = (self.context.client(exchange.connection), exchange.api_key)
+            self.observe(scope, exchange.row, exchange.position, ThrottledResponse(throttle, exchange.response_ns))
 
 
-class Throttled(Maker[Held]):
+class Throttled(Aggregator[ThrottledResponse]):
     """A quota at work."""
 
-    noter: ClassVar = ThrottleNoter
+    extractor: ClassVar = ThrottleExtractor
     explanation: ClassVar = Explanation(
         "throttled",
         "Throttled by a quota",
@@ -48,7 +49,9 @@ class Throttled(Maker[Held]):
     )
     quiet_ns: ClassVar = 60 * SECOND
 
-    def make(self, row: int, note: Held) -> None:
+    def add(self, row: int, observed: ThrottledResponse) -> None:
         """One case until there is a minute without."""
-        words = f"{api_name(int(self.scope[1]))} was throttled for {note.throttle_time_ms:,} ms"
-        self.again(ONE, row, note.time_ns, words, "response.body.throttle_time_ms", "such responses")
+        words = f"{api_name(int(self.scope[1]))} was throttled for {observed.throttle_time_ms:,} ms"
+        self.report_repeated(
+            ONE_PER_SCOPE, row, observed.time_ns, words, "response.body.throttle_time_ms", "such responses"
+        )

@@ -4,10 +4,11 @@ from typing import ClassVar, Final
 
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.detector import Around, BodyFinder
-from dissector.findings.framework.open_findings import Telling
-from dissector.findings.framework.recurrence import SECOND, Burst, Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.protocol.schema.api_keys import ApiKey
 
 FEW: Final = 2
@@ -16,7 +17,7 @@ MANY: Final = 50
 SPAN_NS: Final = 5 * SECOND
 
 
-class TinyBatches(BodyFinder):
+class TinyBatches(ConnectionDetector):
     """Produce requests with next to nothing in them, one after the other."""
 
     explanation: ClassVar = Explanation(
@@ -32,19 +33,19 @@ class TinyBatches(BodyFinder):
     )
     apis: ClassVar = frozenset((ApiKey.PRODUCE,))
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
-        self._bursts: Recent[int, Burst] = Recent(Burst)
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._bursts: BoundedStates[int, Burst] = BoundedStates(Burst)
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """A request with larger batches ends what was begun."""
-        burst, batches = self._bursts.of(seen.connection), seen.batches
+        burst, batches = self._bursts.of(exchange.connection), exchange.batches
         for batch in batches:
             if batch.records_count > FEW:
-                burst.over()
+                burst.end()
                 return
         if not batches:
-            burst.over()
-        elif burst.is_on(seen.asked_ns, MANY, SPAN_NS):
+            burst.end()
+        elif burst.is_on(exchange.request_ns, MANY, SPAN_NS):
             words = f"{burst.count:,} Produce requests with batches of at most {FEW} records"
-            self.burst(burst, seen.row, seen.asked_ns, words, "request.body.topic_data")
+            self.report_burst(burst, exchange.row, exchange.request_ns, words, "request.body.topic_data")

@@ -6,10 +6,11 @@ from typing import ClassVar, Final
 from dissector.core.finding import Severity
 from dissector.core.text import size
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.detector import Around, BodyFinder
-from dissector.findings.framework.open_findings import Case, Telling
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.records.batch import HEADER
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -23,7 +24,7 @@ WORTH: Final = 0.7
 """What a sample must come down to."""
 
 
-class UncompressedBatches(BodyFinder):
+class UncompressedBatches(ConnectionDetector):
     """Batches that would be a good deal smaller compressed."""
 
     explanation: ClassVar = Explanation(
@@ -38,33 +39,33 @@ class UncompressedBatches(BodyFinder):
     )
     apis: ClassVar = frozenset((ApiKey.PRODUCE,))
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
-        self._plain: Recent[int, _Plain] = Recent(_Plain)
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._plain: BoundedStates[int, _UncompressedBatches] = BoundedStates(_UncompressedBatches)
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """One case a connection, when there were enough."""
-        for batch in seen.batches:
+        for batch in exchange.batches:
             if batch.codec or len(batch.records) < LARGE:
                 continue
-            plain = self._plain.of(seen.connection)
+            plain = self._plain.of(exchange.connection)
             plain.bytes += len(batch.records)
             plain.count += 1
             if plain.bytes < ENOUGH or plain.is_dense:
                 continue
             words = f"{plain.count:,} batches of {size(plain.bytes)} bytes in all went uncompressed"
-            if plain.case is not None:
-                plain.case.retell(words)
+            if plain.finding is not None:
+                plain.finding.update(words)
                 continue
             sample = batch.records[HEADER.size : HEADER.size + SAMPLE]
             if len(zlib.compress(sample, 1)) > WORTH * len(sample):
                 plain.is_dense = True  # compressed by whoever made the values, or encrypted
             else:
-                plain.case = self.tell(seen.row, words, batch.path)
+                plain.finding = self.report(exchange.row, words, batch.path)
 
 
-class _Plain:
-    case: Case | None = None
+class _UncompressedBatches:
+    finding: OpenFinding | None = None
     bytes = 0
     count = 0
     is_dense = False

@@ -6,15 +6,16 @@ import numpy as np
 
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.extractor import Maker, RowNoter, Scope
-from dissector.findings.framework.open_findings import Telling
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.open_findings import FindingSink
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
 
-class NotOffered(NamedTuple):
+class NotAdvertised(NamedTuple):
     """The broker has other versions."""
 
     low: int
@@ -22,25 +23,25 @@ class NotOffered(NamedTuple):
     """Below `low` where it has none."""
 
 
-class OfferNoter(RowNoter):
+class VersionExtractor(Extractor):
     """Versions that a broker did not name, by client, API and version."""
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """Of the next rows the first of each connection, API and version."""
         which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != ApiKey.API_VERSIONS))
         pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
         some = rows.where(which[np.sort(np.unique(pairs, return_index=True)[1])])
-        columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.asked_start)
+        columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.request_start)
         for row, connection, key, version, *place in zip(*(column.tolist() for column in columns), strict=True):
-            if not self.around.is_offered(connection, key, version):
-                offer = NotOffered(*self.around.offered(connection).get(key, (0, -1)))
-                self.note((self.around.client(connection), key, version), row, (place[0], place[1]), offer)
+            if not self.context.is_offered(connection, key, version):
+                offer = NotAdvertised(*self.context.offered(connection).get(key, (0, -1)))
+                self.observe((self.context.client(connection), key, version), row, (place[0], place[1]), offer)
 
 
-class VersionNotOffered(Maker[NotOffered]):
+class VersionNotOffered(Aggregator[NotAdvertised]):
     """A request that the broker said it could not read."""
 
-    noter: ClassVar = OfferNoter
+    extractor: ClassVar = VersionExtractor
     explanation: ClassVar = Explanation(
         "version-not-offered",
         "A version that the broker did not offer",
@@ -54,15 +55,19 @@ class VersionNotOffered(Maker[NotOffered]):
         "they can't read: of all APIs ApiVersions alone is answered, with UNSUPPORTED_VERSION.",
     )
 
-    def __init__(self, found: Telling, scope: Scope) -> None:
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
         self._is_told = False
 
-    def make(self, row: int, note: NotOffered) -> None:
+    def add(self, row: int, observed: NotAdvertised) -> None:
         """Once."""
         if not self._is_told:
             self._is_told = True
             _, key, version = self.scope
-            offer = f"offered v{note.low}–v{note.high}" if note.low <= note.high else "offered no version of it"
+            offer = (
+                f"offered v{observed.low}–v{observed.high}"
+                if observed.low <= observed.high
+                else "offered no version of it"
+            )
             words = f"{api_name(int(key))} v{version}, where the broker {offer}"
-            self.tell(row, words, "request.header.request_api_version")
+            self.report(row, words, "request.header.request_api_version")

@@ -4,15 +4,16 @@ from typing import ClassVar, NamedTuple
 
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.detector import Around
-from dissector.findings.framework.extractor import ONE, BodyNoter, Maker, Sink
-from dissector.findings.framework.recurrence import Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import ONE_PER_SCOPE, Extractor, ObservationSink
+from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 
 
-class SteppedDown(NamedTuple):
+class LowerVersion(NamedTuple):
     """A connection asks again, lower."""
 
     version: int
@@ -20,30 +21,30 @@ class SteppedDown(NamedTuple):
     time_ns: int
 
 
-class RefusalNoter(BodyNoter):
+class RefusalExtractor(Extractor):
     """Versions of ApiVersions that a connection asked in after one was refused, by client."""
 
     apis: ClassVar = frozenset((ApiKey.API_VERSIONS,))
 
-    def __init__(self, around: Around, sink: Sink) -> None:
-        super().__init__(around, sink)
-        self._refused: Recent[int, list[int]] = Recent(list)
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._refused: BoundedStates[int, list[int]] = BoundedStates(list)
         """By connection: the version that was refused."""
 
-    def look(self, seen: Seen) -> None:
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
         """A refusal, and then a lower version."""
-        refused = self._refused.of(seen.connection)
-        if ErrorCode.UNSUPPORTED_VERSION in seen.errors:
-            refused[:] = [seen.version]
-        elif refused and seen.version < refused[0]:
-            note = SteppedDown(seen.version, refused.pop(), seen.asked_ns)
-            self.note((self.around.client(seen.connection),), seen.row, seen.place, note)
+        refused = self._refused.of(exchange.connection)
+        if ErrorCode.UNSUPPORTED_VERSION in exchange.errors:
+            refused[:] = [exchange.version]
+        elif refused and exchange.version < refused[0]:
+            observed = LowerVersion(exchange.version, refused.pop(), exchange.request_ns)
+            self.observe((self.context.client(exchange.connection),), exchange.row, exchange.position, observed)
 
 
-class VersionSteppedDown(Maker[SteppedDown]):
+class VersionSteppedDown(Aggregator[LowerVersion]):
     """A client that asks again, lower."""
 
-    noter: ClassVar = RefusalNoter
+    extractor: ClassVar = RefusalExtractor
     explanation: ClassVar = Explanation(
         "version-stepped-down",
         "The client asks again in a lower version",
@@ -55,7 +56,9 @@ class VersionSteppedDown(Maker[SteppedDown]):
         "could remember what the broker said.",
     )
 
-    def make(self, row: int, note: SteppedDown) -> None:
+    def add(self, row: int, observed: LowerVersion) -> None:
         """Once a client."""
-        words = f"asked again with v{note.version}, as v{note.refused} was refused"
-        self.again(ONE, row, note.time_ns, words, "request.header.request_api_version", "connections")
+        words = f"asked again with v{observed.version}, as v{observed.refused} was refused"
+        self.report_repeated(
+            ONE_PER_SCOPE, row, observed.time_ns, words, "request.header.request_api_version", "connections"
+        )

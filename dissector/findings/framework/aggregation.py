@@ -1,7 +1,7 @@
-"""Notes on their way from noters to makers: at once, or kept, sent and brought together with those of others.
+"""From observations to findings: at once, or collected, sent, and aggregated together with those of other partitions.
 
-Invariant: it makes no difference which. Whoever reads a capture in parts keeps the notes of each, sorts those of all by
-noter and scope, and then by packet, start and nth, and has `made` find what reading the whole finds.
+Invariant: the findings are the same. Whoever reads a capture in partitions collects the observations of each, sorts all
+of them by extractor and scope, then by packet, start and nth, and `aggregate` finds what reading the whole finds.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,126 +10,129 @@ from typing import Any, Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Place
-from dissector.findings.framework.extractor import Maker, Noter, Scope
-from dissector.findings.framework.open_findings import Anew, Case, Changes, Telling, case_of
-from dissector.findings.framework.recurrence import Recent
-from dissector.findings.registry import FINDERS
+from dissector.findings.framework.decoded_exchange import RowPosition
+from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding, Revision, Revisions, open_finding
+from dissector.findings.framework.recurrence import BoundedStates
+from dissector.findings.registry import DETECTORS
 
 
-def _by_noter() -> dict[type[Noter], list[type[Maker[Any]]]]:
-    found: dict[type[Noter], list[type[Maker[Any]]]] = {}
-    for finder in FINDERS:
-        if issubclass(finder, Maker):
-            found.setdefault(finder.noter, []).append(finder)
+def _by_extractor() -> dict[type[Extractor], list[type[Aggregator[Any]]]]:
+    found: dict[type[Extractor], list[type[Aggregator[Any]]]] = {}
+    for detector in DETECTORS:
+        if issubclass(detector, Aggregator):
+            found.setdefault(detector.extractor, []).append(detector)
     return found
 
 
-_MAKERS: Final = _by_noter()
-NOTERS: Final = tuple(_MAKERS)
-_BY_NAME: Final = {noter.__name__: noter for noter in NOTERS}
+_AGGREGATORS: Final = _by_extractor()
+EXTRACTORS: Final = tuple(_AGGREGATORS)
+_BY_NAME: Final = {extractor.__name__: extractor for extractor in EXTRACTORS}
 
 
-class Noted(NamedTuple):
-    """A note that is kept."""
+class Observation(NamedTuple):
+    """An observation that is kept."""
 
-    noter: str
+    extractor: str
     scope: Scope
     packet: int
-    """Where the row stands that it is about: see `seen.Place`."""
+    """With `start`, the position of its row: see `RowPosition`."""
     start: int
     nth: int
-    """Notes of the part before it: of one row there may be several."""
-    note: Any
+    """Observations of the partition before it: there may be several of one row."""
+    value: Any
 
 
-class AtOnce:
-    """Findings are made of notes as they come."""
+class ImmediateAggregation:
+    """Aggregates observations as they come."""
 
-    def __init__(self, found: Telling) -> None:
-        self._found = found
-        self._makers: dict[type[Noter], Recent[Scope, list[Maker[Any]]]] = {
-            noter: Recent(list, noter.scopes) for noter in NOTERS
+    def __init__(self, sink: FindingSink) -> None:
+        self._sink = sink
+        self._aggregators: dict[type[Extractor], BoundedStates[Scope, list[Aggregator[Any]]]] = {
+            extractor: BoundedStates(list, extractor.max_scopes) for extractor in EXTRACTORS
         }
 
-    def take(self, noter: type[Noter], scope: Scope, row: int, place: Place, note: Any) -> None:
-        """Have the makers of the scope look at it."""
-        makers = self._makers[noter].of(scope)
-        if not makers:
-            makers += _makers(noter, self._found, scope)
-        for maker in makers:
-            maker.make(row, note)
+    def add(self, extractor: type[Extractor], scope: Scope, row: int, position: RowPosition, value: Any) -> None:
+        """Pass an observation to the aggregators of its scope."""
+        aggregators = self._aggregators[extractor].of(scope)
+        if not aggregators:
+            aggregators += _aggregators(extractor, self._sink, scope)
+        for aggregator in aggregators:
+            aggregator.add(row, value)
 
 
-class Notes:
-    """Notes are kept until somebody takes them."""
+class ObservationLog:
+    """Collects observations until they are taken."""
 
     def __init__(self) -> None:
-        self._notes: list[Noted] = []
+        self._observations: list[Observation] = []
         self._count = 0
 
-    def take(self, noter: type[Noter], scope: Scope, row: int, place: Place, note: Any) -> None:
-        """Keep it."""
-        self._notes.append(Noted(noter.__name__, scope, *place, self._count, note))
+    def add(self, extractor: type[Extractor], scope: Scope, row: int, position: RowPosition, value: Any) -> None:
+        """Keep an observation."""
+        self._observations.append(Observation(extractor.__name__, scope, *position, self._count, value))
         self._count += 1
 
-    def taken(self) -> list[Noted]:
-        """Those that are kept, which they are no more."""
-        notes, self._notes = self._notes, []
-        return notes
+    def take(self) -> list[Observation]:
+        """Return those since the last call."""
+        observations, self._observations = self._observations, []
+        return observations
 
 
-def made(notes: Iterable[Noted]) -> Iterator[tuple[Noted, Finding]]:
-    """What notes of any number of parts tell, and the note of the row that each finding is about. They are
-    sorted; no more than the findings of one scope are held."""
-    for (noter, scope), some in groupby(notes, key=lambda noted: (noted.noter, noted.scope)):
-        cases = _Cases()
-        makers = _makers(_BY_NAME[noter], cases, scope)
-        for noted in some:
-            cases.of = noted
-            for maker in makers:
-                maker.make(0, noted.note)
-        yield from ((of, case.finding) for of, case in cases.told)
+def aggregate(observations: Iterable[Observation]) -> Iterator[tuple[Observation, Finding]]:
+    """Yield the findings of sorted observations of any number of partitions, each with the observation of the row that
+    it is about. Memory holds the findings of one scope."""
+    for (extractor, scope), some in groupby(observations, key=lambda each: (each.extractor, each.scope)):
+        reported = _ReportedFindings()
+        aggregators = _aggregators(_BY_NAME[extractor], reported, scope)
+        for observation in some:
+            reported.current = observation
+            for aggregator in aggregators:
+                aggregator.add(0, observation.value)
+        yield from ((observation, each.finding) for observation, each in reported.findings)
 
 
-class Making:
-    """Findings are made of notes that come in portions, and from one to the next it can be pickled. What is remembered
-    is bounded, as it is where they are made at once."""
-
-    def __init__(self) -> None:
-        self._cases = _Cases()
-        self._changes = Changes()
-        self._makers = AtOnce(self._cases)
-
-    def made(self, notes: Iterable[Noted]) -> list[tuple[Noted, Finding]]:
-        """As `made`, of the next portion, which is sorted the same way."""
-        for noted in notes:
-            self._cases.of = noted
-            self._makers.take(_BY_NAME[noted.noter], noted.scope, 0, (noted.packet, noted.start), noted.note)
-        told, self._cases.told = self._cases.told, []
-        for of, case in told:
-            case.taken((of.packet, of.start), self._changes)
-        return [(of, case.finding) for of, case in told]
-
-    def told_anew(self) -> list[Anew]:
-        """What was found in portions before and has other words since."""
-        return self._changes.take()
-
-
-def _makers(noter: type[Noter], found: Telling, scope: Scope) -> list[Maker[Any]]:
-    return [maker(found, scope) for maker in _MAKERS[noter]]
-
-
-class _Cases:
-    """What is told about notes."""
-
-    of: Noted
+class IncrementalAggregation:
+    """Aggregates observations that come in micro-batches; between two of these it can be pickled. Its memory is bounded
+    as that of `ImmediateAggregation`."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Noted, Case]] = []
+        self._reported = _ReportedFindings()
+        self._revisions = Revisions()
+        self._aggregation = ImmediateAggregation(self._reported)
 
-    def tell(self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None) -> Case:
-        """About the note that is looked at."""
-        case = case_of(explanation, message, path, severity)
-        self.told.append((self.of, case))
-        return case
+    def aggregate(self, observations: Iterable[Observation]) -> list[tuple[Observation, Finding]]:
+        """Return the findings of the next micro-batch, sorted and returned as in `aggregate`."""
+        for each in observations:
+            self._reported.current = each
+            self._aggregation.add(_BY_NAME[each.extractor], each.scope, 0, (each.packet, each.start), each.value)
+        new, self._reported.findings = self._reported.findings, []
+        for observation, finding in new:
+            finding.track((observation.packet, observation.start), self._revisions)
+        return [(observation, each.finding) for observation, each in new]
+
+    def take_revisions(self) -> list[Revision]:
+        """Return findings of earlier micro-batches whose message changed since the last call."""
+        return self._revisions.take()
+
+
+def _aggregators(extractor: type[Extractor], sink: FindingSink, scope: Scope) -> list[Aggregator[Any]]:
+    return [aggregator(sink, scope) for aggregator in _AGGREGATORS[extractor]]
+
+
+class _ReportedFindings:
+    """Findings with the observations at which they were reported."""
+
+    current: Observation
+
+    def __init__(self) -> None:
+        self.findings: list[tuple[Observation, OpenFinding]] = []
+
+    def report(
+        self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None
+    ) -> OpenFinding:
+        """Report a finding about the row of the current observation."""
+        finding = open_finding(explanation, message, path, severity)
+        self.findings.append((self.current, finding))
+        return finding

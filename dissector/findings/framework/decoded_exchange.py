@@ -1,62 +1,62 @@
-"""An exchange as finders see it that look into bodies."""
+"""An exchange as detectors see it that need more than the index."""
 
 from collections.abc import Callable
 
-from dissector.findings.framework.produce_batches import Sent, only_batch, sent
+from dissector.findings.framework.produce_batches import ProduceBatch, produce_batches, single_batch
 from dissector.protocol.message import Values, read, request_layout
 
-Place = tuple[int, int]
+RowPosition = tuple[int, int]
 """The packet with which a row begins, and the stream offset of its first byte: the order of the rows of a capture."""
 
 
-class Seen:
-    """An exchange, looked into. Its request is read when a finder first asks for it."""
+class DecodedExchange:
+    """An exchange, decoded. Its request is read when a detector first needs it."""
 
     __slots__ = (
-        "_batches", "_frame", "_request", "answered_ns", "asked_ns", "connection", "errors", "key", "packet",
-        "response", "row", "start", "version",
+        "_batches", "_frame", "_request", "api_key", "connection", "errors", "packet", "request_ns", "response",
+        "response_ns", "row", "start", "version",
     )  # fmt: skip
 
     def __init__(
-        self, row: int, connection: int, packet: int, start: int, key: int, version: int, asked_ns: int,
-        answered_ns: int, frame: Callable[[], tuple[bytes, int]], response: Values, errors: list[int],
+        self, row: int, connection: int, packet: int, start: int, api_key: int, version: int, request_ns: int,
+        response_ns: int, frame: Callable[[], tuple[bytes, int]], response: Values, errors: list[int],
     ) -> None:  # fmt: skip
         self.row = row
         self.connection = connection
         self.packet = packet
         self.start = start
-        self.key = key
+        self.api_key = api_key
         self.version = version
-        self.asked_ns = asked_ns
-        self.answered_ns = answered_ns
-        """0 where there is no response."""
+        self.request_ns = request_ns
+        self.response_ns = response_ns
+        """0 if there is no response."""
         self._frame = frame
-        """The request's bytes, and how many come before the first hole."""
+        """The request's bytes, and how many come before the first gap."""
         self._request: Values | None = None
-        self._batches: list[Sent] | None = None
+        self._batches: list[ProduceBatch] | None = None
         self.response = response
-        """Empty where there is none, or it could not be read."""
+        """The response's body. Empty if there is none, or it could not be read."""
         self.errors = errors
         """Error codes of the response that are not 0."""
 
     @property
-    def place(self) -> Place:
+    def position(self) -> RowPosition:
         """Where it stands in the capture."""
         return self.packet, self.start
 
     @property
     def request(self) -> Values:
-        """Empty where it could not be read."""
+        """The request's body. Empty if it could not be read."""
         if self._request is None:
             data, whole = self._frame()
-            self._request = read(data, request_layout(self.key, self.version, data), whole).body
+            self._request = read(data, request_layout(self.api_key, self.version, data), whole).body
         return self._request
 
     @property
-    def batches(self) -> list[Sent]:
-        """What a Produce request sends."""
+    def batches(self) -> list[ProduceBatch]:
+        """The batches of a Produce request."""
         if self._batches is None:
             data, whole = self._frame()
-            only = only_batch(data, self.version) if whole == len(data) else None
-            self._batches = sent(self.request) if only is None else [only]
+            single = single_batch(data, self.version) if whole == len(data) else None
+            self._batches = produce_batches(self.request) if single is None else [single]
         return self._batches

@@ -1,12 +1,15 @@
-"""What a finder is: it sees every row once, in the order of the index as far as that was read.
+"""Detectors: each has one class of findings.
 
-What it keeps is bounded: `Recent` holds what is known by key. It tells a cause once, at the row where the cause is
-recognised, and may tell the same case anew as it goes on: how often, for how long.
+A `ConnectionDetector` finds what the rows of one connection show. An `Aggregator` finds what several connections show
+together: of the observations of one scope (a client, a group, a producer), which an `Extractor` made.
+
+A detector's state is bounded (`BoundedStates`). It reports a cause once, at the row where the cause is recognized, and
+may update that finding later: how often, for how long.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
-from typing import ClassVar, Protocol
+from collections.abc import Hashable
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 
@@ -15,131 +18,77 @@ from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Seen
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.open_findings import Case, Telling
-from dissector.findings.framework.recurrence import Burst, Episode, Recent
-from dissector.protocol.message import Values
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.extractor import Examiner, Extractor, Scope
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.findings.framework.recurrence import BoundedStates, Burst, Episode
+
+Observed = TypeVar("Observed")
 
 
-class Around(Protocol):
-    """What finders may ask about a capture."""
-
-    def client(self, connection: int) -> str:
-        """Who asks on a connection: client id and address, without the port, which changes with each connection."""
-
-    def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
-        """The versions that the server of a connection said it has, there or elsewhere, by API key."""
-
-    def closed(self, connection: int) -> tuple[int, bool]:
-        """When it was closed, `NEVER` where it was not; and whether the client was the first to do so."""
-
-    def is_offered(self, connection: int, key: int, version: int) -> bool:
-        """Whether the server takes that version of an API, as far as it said."""
-
-    def first_packet(self, connection: int) -> int:
-        """The number of its first packet: no other connection of the capture has that."""
-
-    def captured(self, frame: int) -> int:
-        """How many bytes of a frame the capture has."""
-
-    @property
-    def has_resent(self) -> bool:
-        """Whether TCP sent anything again, or brought it late."""
-
-    def delays(self, frames: Int64) -> tuple[Int64, Int64]:
-        """How long after it began the last byte of each frame was sent again, and how long one of it waited for others,
-        in nanoseconds; 0 where none, or where there is no frame."""
-
-    @property
-    def waits_from(self) -> int:
-        """The packet of the first row that is not there yet, as it may change; `NEVER` where all are."""
-
-    def topic(self, named: Values) -> str:
-        """The name of a topic that a structure names, or else its id."""
-
-
-class Finder(ABC):
-    """One class of findings."""
+class Detector(ABC):
+    """One class of findings, and how to report them."""
 
     explanation: ClassVar[Explanation]
     quiet_ns: ClassVar[int] = NEVER
-    """After so long without another one, what comes is told as a case of its own."""
+    """After so long without a recurrence, the next one is a finding of its own."""
 
-    def __init__(self, found: Telling) -> None:
-        self._found = found
-        self._episodes: Recent[Hashable, Episode] = Recent(Episode)
+    def __init__(self, sink: FindingSink) -> None:
+        self._sink = sink
+        self._episodes: BoundedStates[Hashable, Episode] = BoundedStates(Episode)
 
-    def tell(self, row: int, message: str, path: str = "", severity: Severity | None = None) -> Case:
-        """Something was found; `severity` where it is not that of the explanation."""
-        return self._found.tell(self.explanation, row, message, path, severity)
+    def report(self, row: int, message: str, path: str = "", severity: Severity | None = None) -> OpenFinding:
+        """Report a finding; `severity` if it is not that of the explanation."""
+        return self._sink.report(self.explanation, row, message, path, severity)
 
-    def again(self, key: Hashable, row: int, time_ns: int, message: str, path: str, what: str) -> None:
-        """Something was found that is told once for `key`: with how often it came, as `what`, and within what time."""
+    def report_repeated(self, key: Hashable, row: int, time_ns: int, message: str, path: str, what: str) -> None:
+        """Report what is one finding for each `key`; its message gets how many `what` there were within what time."""
         episode = self._episodes.of(key)
-        if episode.case is None or time_ns - episode.last_ns > self.quiet_ns:
-            episode.case, episode.words, episode.count = self.tell(row, message, path), message, 1
+        if episode.finding is None or time_ns - episode.last_ns > self.quiet_ns:
+            episode.finding, episode.message, episode.count = self.report(row, message, path), message, 1
             episode.first_ns = episode.last_ns = time_ns
             return
         episode.count += 1
         episode.last_ns = max(episode.last_ns, time_ns)
         took = duration(episode.last_ns - episode.first_ns)
-        episode.case.retell(f"{episode.words}; {episode.count:,} {what} within {took}")
+        episode.finding.update(f"{episode.message}; {episode.count:,} {what} within {took}")
 
-    def burst(self, burst: Burst, row: int, time_ns: int, message: str, path: str) -> None:
-        """A burst is on: tell it, or tell it anew; within what time is added."""
+    def report_burst(self, burst: Burst, row: int, time_ns: int, message: str, path: str) -> None:
+        """Report a burst that is on, or update its finding; its duration is added to the message."""
         words = f"{message} within {burst.took(time_ns)}"
-        if burst.is_new or burst.case is None:
-            burst.case = self.tell(row, words, path)
+        if burst.is_new or burst.finding is None:
+            burst.finding = self.report(row, words, path)
         else:
-            burst.case.retell(words)
+            burst.finding.update(words)
+
+
+class ConnectionDetector(Detector, Examiner):
+    """Finds what single connections show: override `examine_rows`, or `apis` and `examine_exchange`."""
+
+    def __init__(self, sink: FindingSink, context: FindingContext) -> None:
+        super().__init__(sink)
+        self.context = context
 
     @property
-    def remembers(self) -> Int64:
-        """Earlier rows of which it may tell something yet."""
+    def revisable_rows(self) -> Int64:
+        """Examined rows about which it may still report something."""
         return np.zeros(0, np.int64)
 
     @property
-    def looks_back(self) -> Int64:
-        """Frames of earlier rows of which it will ask once more what TCP did to them."""
+    def rechecked_frames(self) -> Int64:
+        """Frames of examined rows whose `FindingContext.delays` it will ask for again."""
         return np.zeros(0, np.int64)
 
 
-class OverRows(ABC):
-    """Sees rows of the index alone."""
+class Aggregator(Detector, Generic[Observed]):
+    """Makes findings of all observations of one scope, which come in the order of the capture. It sees nothing else."""
 
-    at_end: ClassVar[bool] = False
-    """Whether it looks at nothing but requests without an answer, and at how their connections ended."""
+    extractor: ClassVar[type[Extractor]]
 
-    @abstractmethod
-    def take(self, rows: Rows) -> None:
-        """The next rows."""
-
-
-class OverBodies(ABC):
-    """Sees what messages say."""
-
-    apis: ClassVar[frozenset[int]] = frozenset()
-    """The APIs that it looks at."""
-    any_trouble: ClassVar[bool] = False
-    """Whether it looks at exchanges of any API whose response bears an error, or was throttled."""
+    def __init__(self, sink: FindingSink, scope: Scope) -> None:
+        super().__init__(sink)
+        self.scope = scope
 
     @abstractmethod
-    def look(self, seen: Seen) -> None:
-        """The next exchange that is for it."""
-
-
-class NarrowFinder(Finder):
-    """Finds by what one connection says."""
-
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found)
-        self.around = around
-
-
-class RowFinder(NarrowFinder, OverRows):
-    """Finds by the index alone."""
-
-
-class BodyFinder(NarrowFinder, OverBodies):
-    """Finds by what messages say."""
+    def add(self, row: int, observed: Observed) -> None:
+        """Take the next observation, which was made in that row."""

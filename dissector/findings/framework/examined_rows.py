@@ -6,7 +6,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 
 
-class Rows(NamedTuple):
+class ExaminedRows(NamedTuple):
     """Rows of the index, ascending, beside what the frame table has of their frames: zeros where there is no frame."""
 
     row: Int64
@@ -21,23 +21,23 @@ class Rows(NamedTuple):
     flags: Int64
     request: Int64
     response: Int64
-    asked_ns: Int64
-    answered_ns: Int64
-    asked_packet: Int64
-    answered_packet: Int64
+    request_ns: Int64
+    response_ns: Int64
+    request_packet: Int64
+    response_packet: Int64
     """The number of the packet with the response's first byte."""
-    asked_start: Int64
+    request_start: Int64
     """Stream offset of the request."""
-    answered_start: Int64
-    asked_at: Int64
+    response_start: Int64
+    request_address: Int64
     """Address of the request, where it is in one piece; else a negative number."""
-    answered_at: Int64
-    asked_size: Int64
-    answered_size: Int64
+    response_address: Int64
+    request_size: Int64
+    response_size: Int64
 
-    def where(self, which: Bool | Int64 | slice) -> "Rows":
+    def where(self, which: Bool | Int64 | slice) -> "ExaminedRows":
         """Some of them."""
-        return Rows(*(column[which] for column in self))
+        return ExaminedRows(*(column[which] for column in self))
 
     @property
     def is_exchange(self) -> Bool:
@@ -46,23 +46,23 @@ class Rows(NamedTuple):
         return found
 
     @property
-    def is_answered(self) -> Bool:
+    def has_both(self) -> Bool:
         """Which are exchanges with both sides."""
         found: Bool = self.is_exchange & (self.request != NO_FRAME) & (self.response != NO_FRAME)
         return found
 
     @property
-    def asked(self) -> "Rows":
+    def with_request(self) -> "ExaminedRows":
         """Those that are exchanges with a request."""
         return self.where(self.is_exchange & (self.request != NO_FRAME))
 
     @property
-    def answered(self) -> "Rows":
+    def with_response(self) -> "ExaminedRows":
         """Those of exchanges with both sides."""
-        return self.where(self.is_answered)
+        return self.where(self.has_both)
 
     @property
-    def unanswered(self) -> "Rows":
+    def unanswered(self) -> "ExaminedRows":
         """Requests without the response that they should have."""
         waits = self.is_exchange & (self.response == NO_FRAME)
         return self.where(waits & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0))

@@ -1,67 +1,59 @@
-"""What a finder is that several connections tell something together: one half notes, the other makes findings of notes.
-
-A `Noter` sees the exchanges of its connections and notes what matters of them under a scope: a client, a group, a
-producer. A `Maker` gets all notes of one scope in the order of the capture, and nothing else.
+"""Extractors: they see the rows of connections and emit observations, which aggregators make findings of.
 
 Invariants:
-  * what a noter notes of a connection does not depend on others: so connections can be read apart, by whomever;
-  * notes are plain values without rows or numbers of connections: they can be sent, and sorted by where they stand.
+  * what an extractor observes on a connection does not depend on other connections: so these can be examined apart, in
+    any process;
+  * observations are plain values without numbers of rows or connections: they can be sent, and sorted by position.
 """
 
 from collections.abc import Hashable
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol
 
-from dissector.findings.framework.decoded_exchange import Place
-from dissector.findings.framework.detector import Around, Finder, OverBodies, OverRows
-from dissector.findings.framework.open_findings import Telling
-from dissector.findings.framework.recurrence import KEYS
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.recurrence import MAX_KEYS
 
 Scope = tuple[str | int, ...]
-"""What findings are about: those of different scopes have nothing to do with each other."""
-Note = TypeVar("Note")
-ONE: Final[Hashable] = None
-"""The key of what is told once for a scope."""
+"""What findings are about. Observations of different scopes have nothing to do with each other."""
+ONE_PER_SCOPE: Final[Hashable] = None
+"""The key of what is reported once for a scope."""
 
 
-class Sink(Protocol):
-    """Where notes go."""
+class Examiner:
+    """Sees each row once, in the order of the index as far as rows are complete."""
 
-    def take(self, noter: "type[Noter]", scope: Scope, row: int, place: Place, note: Any) -> None:
-        """One note. Of a scope they come in the order of rows."""
+    apis: ClassVar[frozenset[int]] = frozenset()
+    """The APIs whose exchanges it sees decoded."""
+    any_error: ClassVar[bool] = False
+    """Whether it also sees the exchanges of any API whose response has an error or was throttled."""
+    only_unanswered: ClassVar[bool] = False
+    """Whether it needs nothing but requests without a response, and how their connections ended."""
 
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Examine the next rows of the index."""
 
-class Noter:
-    """Notes what makers need."""
-
-    scopes: ClassVar[int] = KEYS
-    """How many are remembered where the notes of all are taken as they come."""
-
-    def __init__(self, around: Around, sink: Sink) -> None:
-        self.around = around
-        self._take = sink.take
-
-    def note(self, scope: Scope, row: int, place: Place, note: Hashable) -> None:
-        """Something matters."""
-        self._take(type(self), scope, row, place, note)
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
+        """Examine the next exchange that is of `apis`, or has an error; after `examine_rows` of its row."""
 
 
-class RowNoter(Noter, OverRows):
-    """Notes by the index alone."""
+class ObservationSink(Protocol):
+    """Takes observations."""
+
+    def add(self, extractor: "type[Extractor]", scope: Scope, row: int, position: RowPosition, value: Any) -> None:
+        """Take one observation. Those of a scope come in the order of rows."""
 
 
-class BodyNoter(Noter, OverBodies):
-    """Notes by what messages say."""
+class Extractor(Examiner):
+    """Observes what aggregators need."""
 
+    max_scopes: ClassVar[int] = MAX_KEYS
+    """How many scopes are remembered where observations of all are aggregated as they come."""
 
-class Maker(Finder, Generic[Note]):
-    """Makes findings of the notes of one scope."""
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        self.context = context
+        self._add = sink.add
 
-    noter: ClassVar[type[Noter]]
-
-    def __init__(self, found: Telling, scope: Scope) -> None:
-        super().__init__(found)
-        self.scope = scope
-
-    def make(self, row: int, note: Note) -> None:
-        """The next note, of that row."""
-        raise NotImplementedError
+    def observe(self, scope: Scope, row: int, position: RowPosition, value: Hashable) -> None:
+        """Emit an observation."""
+        self._add(type(self), scope, row, position, value)

@@ -1,8 +1,8 @@
-"""What was found, by row: bounded, and told in the order of rows.
+"""Cross-message findings by row, bounded.
 
 Invariants:
-  * of each code so many are kept, the first ones; the rest is counted. What was forgotten makes room;
-  * who took a row with what was found of it learns of whatever is told of that row afterwards: see `Anew`.
+  * of each code the first `MAX_FINDINGS` are kept; the rest is counted. Findings that are released make room;
+  * whoever takes rows with their findings gets later changes to these as `Revision`.
 """
 
 import sys
@@ -16,113 +16,115 @@ from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import Place
+from dissector.findings.framework.decoded_exchange import RowPosition
 from dissector.findings.summary import NO_FINDINGS, FindingSummary
 
-MOST: Final = 10_000
+MAX_FINDINGS: Final = 10_000
 """Findings of a code that are kept."""
-ALL: Final = sys.maxsize
+UNLIMITED: Final = sys.maxsize
 
 
-class Case:
-    """A finding that may be told anew as more of its cause is seen."""
+class OpenFinding:
+    """A finding whose message may be updated as more of its cause is seen."""
 
-    __slots__ = ("_changes", "finding", "place")
+    __slots__ = ("_revisions", "finding", "position")
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
-        self.place: Place | None = None
-        """Of its row, once somebody took that."""
-        self._changes: Changes | None = None
+        self.position: RowPosition | None = None
+        """Of its row, once that was taken."""
+        self._revisions: Revisions | None = None
 
-    def retell(self, message: str) -> None:
-        """The same finding with other words."""
+    def update(self, message: str) -> None:
+        """Replace the message."""
         old = self.finding
         self.finding = Finding(old.code, old.severity, message, old.path)
-        if self._changes is not None:
-            self._changes.note(self, old)
+        if self._revisions is not None:
+            self._revisions.add(self, old)
 
-    def taken(self, place: Place, changes: "Changes") -> None:
-        """Somebody took it with its row, which is found by its place from now on: what changes is noted."""
-        self.place = place
-        self._changes = changes
+    def track(self, position: RowPosition, revisions: "Revisions") -> None:
+        """Its row was taken and is known by its position from now on: record changes in `revisions`."""
+        self.position = position
+        self._revisions = revisions
 
 
-class Anew(NamedTuple):
-    """What is told of a row that somebody took before."""
+class Revision(NamedTuple):
+    """A new or changed finding about a row that was taken before."""
 
-    place: Place
+    position: RowPosition
     before: Finding | None
-    """As it was taken; None where it was not told then."""
+    """As it was taken; None if it is new."""
     finding: Finding
 
 
-class Changes:
-    """What is told anew of rows that were taken. Nothing is held of cases that their finders dropped."""
+class Revisions:
+    """Changes to findings about rows that were taken. It does not keep findings that their detectors dropped."""
 
     def __init__(self) -> None:
-        self._before: dict[Case, Finding | None] = {}
+        self._before: dict[OpenFinding, Finding | None] = {}
 
-    def note(self, case: Case, before: Finding | None) -> None:
-        """A case is new, or was retold: the first time counts."""
-        self._before.setdefault(case, before)
+    def add(self, finding: OpenFinding, before: Finding | None) -> None:
+        """Record that a finding is new or was updated. What it was before its first update counts."""
+        self._before.setdefault(finding, before)
 
-    def take(self) -> list[Anew]:
-        """Those since the last time."""
+    def take(self) -> list[Revision]:
+        """Return revisions since the last call."""
         changed, self._before = self._before, {}
         return [
-            Anew(case.place, before, case.finding)
-            for case, before in changed.items()
-            if case.place is not None and before != case.finding
+            Revision(each.position, before, each.finding)
+            for each, before in changed.items()
+            if each.position is not None and before != each.finding
         ]
 
 
-def case_of(explanation: Explanation, message: str, path: str, severity: Severity | None) -> Case:
-    """A case, told for the first time."""
-    return Case(Finding(explanation.code, severity or explanation.severity, message, path))
+def open_finding(explanation: Explanation, message: str, path: str, severity: Severity | None) -> OpenFinding:
+    """Make a finding of a code; its severity is that of the explanation if it is None."""
+    return OpenFinding(Finding(explanation.code, severity or explanation.severity, message, path))
 
 
-class Telling(Protocol):
-    """Where finders tell what they find."""
+class FindingSink(Protocol):
+    """Takes what detectors find."""
 
-    def tell(self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None) -> Case:
-        """A finding about a row; its severity where it is not that of the explanation."""
+    def report(
+        self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None
+    ) -> OpenFinding:
+        """Take a finding about a row; `severity` if it is not that of the explanation."""
 
 
-class Found:
-    """Cases by row."""
+class FindingStore:
+    """Findings by row, and the summary of each row as a column of numbers."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_FINDINGS) -> None:
         self._most = most
-        self._cases: dict[int, list[Case]] = {}
+        self._by_row: dict[int, list[OpenFinding]] = {}
         self._kept: Counter[str] = Counter()
-        self._left_out: Counter[str] = Counter()
+        self._omitted: Counter[str] = Counter()
         """Both by code."""
         self._summaries: ValueNumbers[FindingSummary] = ValueNumbers()
         self._summaries.of(NO_FINDINGS)
         self._numbers = Column(np.uint32)
-        self._taken: dict[int, Place] = {}
-        """Rows that somebody took, and of which something may be told yet."""
-        self.changes = Changes()
-        """What is told of those."""
+        self._taken: dict[int, RowPosition] = {}
+        """Rows that were taken, about which something may be reported yet."""
+        self.revisions = Revisions()
+        """Of findings about those."""
 
-    def tell(
+    def report(
         self, explanation: Explanation, row: int, message: str, path: str = "", severity: Severity | None = None
-    ) -> Case:
+    ) -> OpenFinding:
         """Keep a finding, if there is room for one more of its code."""
-        case = case_of(explanation, message, path, severity)
+        new = open_finding(explanation, message, path, severity)
         if row in self._taken:
-            case.taken(self._taken[row], self.changes)
-            self.changes.note(case, None)
+            new.track(self._taken[row], self.revisions)
+            self.revisions.add(new, None)
         elif self._kept[explanation.code] == self._most:
-            self._left_out[explanation.code] += 1
+            self._omitted[explanation.code] += 1
         else:
             self._kept[explanation.code] += 1
-            self._cases.setdefault(row, []).append(case)
+            self._by_row.setdefault(row, []).append(new)
             self._numbers.grow(row + 1)
             known = self.summaries[int(self._numbers.values[row])]
-            self._numbers.values[row] = self._summaries.of(known.with_finding(case.finding))
-        return case
+            self._numbers.values[row] = self._summaries.of(known.with_finding(new.finding))
+        return new
 
     @property
     def summaries(self) -> list[FindingSummary]:
@@ -130,7 +132,7 @@ class Found:
         return self._summaries.values
 
     def numbers(self, rows: Int64) -> Int64:
-        """The numbers of rows, `(n,)`: 0 where nothing is found."""
+        """The numbers of rows, `(n,)`: 0 for no finding."""
         numbers = self._numbers.values
         found = np.zeros(len(rows), np.int64)
         there = rows < len(numbers)
@@ -138,30 +140,30 @@ class Found:
         return found
 
     def of(self, row: int) -> list[Finding]:
-        """The findings of a row."""
-        return [case.finding for case in self._ordered(row)]
+        """The findings about a row."""
+        return [each.finding for each in self._by_code(row)]
 
     def all(self) -> list[tuple[int, Finding]]:
-        """All that are kept, with their rows, by row."""
-        return [(row, case.finding) for row in sorted(self._cases) for case in self._ordered(row)]
+        """All findings that are kept, with their rows, by row."""
+        return [(row, each.finding) for row in sorted(self._by_row) for each in self._by_code(row)]
 
-    def _ordered(self, row: int) -> list[Case]:
-        return sorted(self._cases.get(row, ()), key=lambda case: case.finding.code)
+    def _by_code(self, row: int) -> list[OpenFinding]:
+        return sorted(self._by_row.get(row, ()), key=lambda each: each.finding.code)
 
-    def keep(self, rows: Int64, remembered: Int64, place_of: Callable[[int], Place]) -> None:
-        """Forget what was found of all but these rows: somebody took the others. Of those that are `remembered`
-        something may be told yet."""
+    def keep(self, rows: Int64, revisable: Int64, position_of: Callable[[int], RowPosition]) -> None:
+        """Keep the findings of these rows; all others were taken. About the `revisable` ones of these something may be
+        reported yet."""
         staying = set(rows.tolist())
-        for row, cases in self._cases.items():
-            for case in cases if row not in staying else ():
-                case.taken(place_of(row), self.changes)
-        gone = (row for row in remembered.tolist() if row not in staying)
-        self._taken = {row: self._taken[row] if row in self._taken else place_of(row) for row in gone}
-        self._cases = {row: cases for row, cases in self._cases.items() if row in staying}
-        self._kept = Counter(case.finding.code for cases in self._cases.values() for case in cases)
+        for row, findings in self._by_row.items():
+            for each in findings if row not in staying else ():
+                each.track(position_of(row), self.revisions)
+        gone = (row for row in revisable.tolist() if row not in staying)
+        self._taken = {row: self._taken[row] if row in self._taken else position_of(row) for row in gone}
+        self._by_row = {row: findings for row, findings in self._by_row.items() if row in staying}
+        self._kept = Counter(each.finding.code for findings in self._by_row.values() for each in findings)
         self._numbers.keep(rows[rows < len(self._numbers)])
 
-    def take_left_out(self) -> dict[str, int]:
-        """How many of a code had no room; each is told once."""
-        left_out, self._left_out = self._left_out, Counter()
-        return dict(left_out)
+    def take_omitted(self) -> dict[str, int]:
+        """Return how many findings of each code had no room since the last call."""
+        omitted, self._omitted = self._omitted, Counter()
+        return dict(omitted)

@@ -28,7 +28,7 @@ def path_of(place: tuple[int, int]) -> str:
     return "request.body.topic_data[{}].partition_data[{}].records".format(*place)
 
 
-class Sent(NamedTuple):
+class ProduceBatch(NamedTuple):
     """One batch, sent to a partition."""
 
     topic: Values
@@ -50,10 +50,10 @@ class Sent(NamedTuple):
         return path_of(self.place)
 
 
-def sent(request: Values) -> list[Sent]:
+def produce_batches(request: Values) -> list[ProduceBatch]:
     """The batches of a Produce request: one a partition, as the protocol has it since KIP-98. Older message sets, and
     what is damaged, are left out."""
-    found: list[Sent] = []
+    found: list[ProduceBatch] = []
     for at, topic in enumerate(cast(list[Values], request.get("topic_data") or ())):
         for number, partition in enumerate(cast(list[Values], topic.get("partition_data") or ())):
             records = partition["records"]
@@ -65,7 +65,7 @@ def sent(request: Values) -> list[Sent]:
     return found
 
 
-def only_batch(data: bytes, version: int) -> Sent | None:
+def single_batch(data: bytes, version: int) -> ProduceBatch | None:
     """The batch of a frame with one topic and one partition, without reading the rest; None where there is more, or
     anything unusual. Nearly all requests of producers that send much are of this kind."""
     if version < FLEXIBLE:
@@ -97,8 +97,8 @@ def only_batch(data: bytes, version: int) -> Sent | None:
     return _batch(topic, index, (0, 0), records)
 
 
-def _batch(topic: Values, index: int, place: tuple[int, int], records: bytes) -> Sent | None:
+def _batch(topic: Values, index: int, place: tuple[int, int], records: bytes) -> ProduceBatch | None:
     head = HEADER.unpack_from(records)
     if head[-1] <= 0:
         return None
-    return Sent(topic, index, place, head[5] & CODEC_MASK, head[-1], head[-4], head[-3], head[-2], records)
+    return ProduceBatch(topic, index, place, head[5] & CODEC_MASK, head[-1], head[-4], head[-3], head[-2], records)

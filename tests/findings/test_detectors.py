@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.core.finding import Finding
-from tests.findings.made import Talk, codes, fetch, found, grown, heartbeat, produce, troubles
+from tests.findings.conversations import Talk, codes, fetch, found, grown, heartbeat, produce, troubles
 from tests.traffic import ACK, Packet, capture_of, conversation, ethernet, exchanges, pcap
 
 CUPS = b"cup saucer spoon kettle " * 20

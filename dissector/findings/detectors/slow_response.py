@@ -15,10 +15,11 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.detector import Around, RowFinder
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.open_findings import Case, Telling
-from dissector.findings.framework.recurrence import MILLISECOND, Recent
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.findings.framework.recurrence import MILLISECOND, BoundedStates
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -56,25 +57,25 @@ SLOW: Final = Explanation(
 )
 
 
-class Slow(RowFinder):
+class Slow(ConnectionDetector):
     """Against the connection's own distribution."""
 
     explanation: ClassVar = SLOW
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
-        self._usual: Recent[tuple[int, int], _Usual] = Recent(_Usual)
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._usual: BoundedStates[tuple[int, int], _UsualLatency] = BoundedStates(_UsualLatency)
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """Count all, and look at those that may be slow."""
-        which = np.flatnonzero(rows.is_answered & ~np.isin(rows.api_key, list(WAITING)))
+        which = np.flatnonzero(rows.has_both & ~np.isin(rows.api_key, list(WAITING)))
         if not len(which):
             return
         group = rows.connection[which] << 16 | (rows.api_key[which] & 0xFFFF)
         order = np.argsort(group, kind="stable")
         which, group = which[order], group[order]
-        row, asked_ns = rows.row[which], rows.asked_ns[which]
-        latency = np.maximum(rows.answered_ns[which] - asked_ns, 1)
+        row, request_ns = rows.row[which], rows.request_ns[which]
+        latency = np.maximum(rows.response_ns[which] - request_ns, 1)
         bucket = _bucket(latency)
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
@@ -84,63 +85,63 @@ class Slow(RowFinder):
             if not some and not usual.held:
                 usual.count(bucket[low:high])
                 continue
-            times = _Times(*(each[low:high] for each in (row, asked_ns, latency, bucket)))
+            times = _ExchangeTimes(*(each[low:high] for each in (row, request_ns, latency, bucket)))
             for slow in usual.slow(times):
                 self._tell(key, usual, slow)
 
     @property
-    def remembers(self) -> Int64:
+    def revisable_rows(self) -> Int64:
         """Early ones, until it is known what is usual."""
         return np.array([late.row for usual in self._usual.values() for late in usual.held], np.int64)
 
-    def _tell(self, key: tuple[int, int], usual: "_Usual", late: "_Late") -> None:
+    def _tell(self, key: tuple[int, int], usual: "_UsualLatency", late: "_LateExchange") -> None:
         """What was asked while a slow one was on its way is slow for the same reason."""
-        if late.asked_ns < usual.until and usual.case is not None:
+        if late.request_ns < usual.until and usual.finding is not None:
             usual.waited += 1
-            usual.until = max(usual.until, late.asked_ns + late.latency)
-            usual.case.retell(f"{usual.words}; {usual.waited:,} more waited behind it")
+            usual.until = max(usual.until, late.request_ns + late.latency)
+            usual.finding.update(f"{usual.words}; {usual.waited:,} more waited behind it")
             return
         usually = f"{api_name(key[1])} takes {duration(usual.median)} on this connection (median)"
         usual.words = f"took {duration(late.latency)}, where {usually}"
-        usual.case, usual.waited = self.tell(late.row, usual.words, "response"), 0
-        usual.until = late.asked_ns + late.latency
+        usual.finding, usual.waited = self.report(late.row, usual.words, "response"), 0
+        usual.until = late.request_ns + late.latency
 
 
-class _Late(NamedTuple):
+class _LateExchange(NamedTuple):
     row: int
-    asked_ns: int
+    request_ns: int
     latency: int
     bucket: int
 
 
-class _Times(NamedTuple):
-    """Exchanges of an API on a connection, one after the other: columns of `_Late`."""
+class _ExchangeTimes(NamedTuple):
+    """Exchanges of an API on a connection, one after the other: columns of `_LateExchange`."""
 
     row: Int64
-    asked_ns: Int64
+    request_ns: Int64
     latency: Int64
     bucket: Int64
 
-    def part(self, low: int, high: int) -> "_Times":
+    def part(self, low: int, high: int) -> "_ExchangeTimes":
         """Those from `low` to before `high`."""
-        return _Times(*(column[low:high] for column in self))
+        return _ExchangeTimes(*(column[low:high] for column in self))
 
-    def late(self, at: int) -> _Late:
+    def late(self, at: int) -> _LateExchange:
         """One of them."""
-        return _Late(*(int(column[at]) for column in self))
+        return _LateExchange(*(int(column[at]) for column in self))
 
 
-class _Usual:
+class _UsualLatency:
     """What is known of an API on a connection: how long its exchanges took, and a time in which it was slow."""
 
-    __slots__ = ("_counts", "case", "held", "seen", "until", "waited", "words")
+    __slots__ = ("_counts", "finding", "held", "seen", "until", "waited", "words")
 
     def __init__(self) -> None:
         self._counts = np.zeros(BUCKETS, np.int64)
         self.seen = 0
-        self.held: list[_Late] = []
+        self.held: list[_LateExchange] = []
         """Late ones that came before enough was known."""
-        self.case: Case | None = None
+        self.finding: OpenFinding | None = None
         self.words = ""
         self.waited = 0
         self.until = 0
@@ -150,7 +151,7 @@ class _Usual:
         self._counts += np.bincount(bucket, minlength=BUCKETS)
         self.seen += len(bucket)
 
-    def slow(self, times: _Times) -> Iterator[_Late]:
+    def slow(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
         """Those that are slow by what is usual when they come; the first ones, by what is usual when they are enough.
         The next is asked for when something was done about the one before it."""
         early = min(len(times.row), max(0, LEAST_SEEN - self.seen))
@@ -166,7 +167,7 @@ class _Usual:
             early += len(some.row)
             yield from self._among(some)
 
-    def _among(self, times: _Times) -> Iterator[_Late]:
+    def _among(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
         counted = 0
         for at in np.flatnonzero((times.latency >= LEAST_NS) & self._may_be_slow(times.bucket)).tolist():
             self.count(times.bucket[counted : at + 1])

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import dissector
 from dissector.core.store import Store
-from dissector.findings.framework.body_reader import CleanResponses
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.produce_batches import only_batch, sent
+from dissector.findings.framework.clean_responses import CleanResponses
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.produce_batches import produce_batches, single_batch
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import uuid_text
 from tests.conftest import CAPTURES
-from tests.findings.made import START
+from tests.findings.conversations import START
 
 VERSIONS = st.integers(3, 13)
 NAMES = st.text("abc", min_size=1, max_size=140)
@@ -42,9 +42,9 @@ def requests(draw: st.DrawFn) -> tuple[int, bytes]:
 
 def assert_same(data: bytes, version: int) -> bool:
     """Whether there was an only batch; it is as the whole request has it."""
-    only = only_batch(data, version)
+    only = single_batch(data, version)
     if only is not None:
-        [whole] = sent(dissector.decode_request(data).body)
+        [whole] = produce_batches(dissector.decode_request(data).body)
         assert only._replace(topic={}) == whole._replace(topic={})
         assert only.topic.items() <= whole.topic.items()
     return only is not None
@@ -60,8 +60,8 @@ def test_the_only_batch_is_that_of_the_whole_request(made: tuple[int, bytes]) ->
 def test_damage_ends_the_shortcut_and_nothing_else(made: tuple[int, bytes], data: st.DataObject) -> None:
     version, whole = made
     at = data.draw(st.integers(0, len(whole) - 1))
-    only_batch(whole[:at], version)
-    only_batch(whole[:at] + data.draw(st.binary(max_size=9)) + whole[at:], version)
+    single_batch(whole[:at], version)
+    single_batch(whole[:at] + data.draw(st.binary(max_size=9)) + whole[at:], version)
 
 
 def test_most_requests_of_real_producers_are_of_the_simple_kind() -> None:
@@ -85,7 +85,7 @@ ANSWERS = st.builds(
 
 
 @given(st.lists(ANSWERS, min_size=1), st.lists(ANSWERS, min_size=1))
-def test_clean_too_answers_bear_no_error_and_were_not_throttled(learned: list[bytes], later: list[bytes]) -> None:
+def test_responses_recognized_as_clean_have_no_error_nor_throttling(learned: list[bytes], later: list[bytes]) -> None:
     store = Store()
     addresses = [store.add(data) for data in later]
     patterns = CleanResponses(store, ApiKey.PRODUCE)
@@ -93,12 +93,12 @@ def test_clean_too_answers_bear_no_error_and_were_not_throttled(learned: list[by
     for data in clean * 2:
         patterns.learn(10, data)
     none = np.zeros(len(later), np.int64)
-    columns = dict.fromkeys(Rows._fields, none) | {
-        "version": none + 10, "answered_at": np.array(addresses), "answered_size": np.array([*map(len, later)]),
+    columns = dict.fromkeys(ExaminedRows._fields, none) | {
+        "version": none + 10, "response_address": np.array(addresses), "response_size": np.array([*map(len, later)]),
     }  # fmt: skip
-    for data, clean_too in zip(later, patterns.find(Rows(**columns)).tolist(), strict=True):
-        assert _is_clean(data) or not clean_too
-        assert clean_too or not clean or not _is_clean(data) or _name(data) not in map(_name, clean)
+    for data, recognized in zip(later, patterns.find(ExaminedRows(**columns)).tolist(), strict=True):
+        assert _is_clean(data) or not recognized
+        assert recognized or not clean or not _is_clean(data) or _name(data) not in map(_name, clean)
 
 
 def _is_clean(data: bytes) -> bool:

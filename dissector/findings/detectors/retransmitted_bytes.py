@@ -12,64 +12,65 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.text import duration
 from dissector.findings.detectors.near_loss import NEAR_LOSS
-from dissector.findings.detectors.slow import LEAST_NS
+from dissector.findings.detectors.slow_response import LEAST_NS
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.detector import Around, RowFinder
-from dissector.findings.framework.examined_rows import Rows
-from dissector.findings.framework.open_findings import Case, Telling
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.index.exchange_table import NO_FRAME, RowKind
 
 KEPT: Final = 4_096
 """Rows that are looked at once more: live, a row is complete before its bytes are sent again."""
 
 
-class SentAgain(RowFinder):
+class RetransmittedBytes(ConnectionDetector):
     """Retransmissions, and the exchanges whose bytes they brought or held back."""
 
     explanation: ClassVar[Explanation] = NEAR_LOSS
 
-    def __init__(self, found: Telling, around: Around) -> None:
-        super().__init__(found, around)
-        self._recent: Rows | None = None
-        self._cases: dict[int, Case] = {}
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._recent: ExaminedRows | None = None
+        self._findings: dict[int, OpenFinding] = {}
         """Of recent rows."""
 
-    def take(self, rows: Rows) -> None:
+    def examine_rows(self, rows: ExaminedRows) -> None:
         """One case an exchange, told anew where more of it is sent again."""
         if self._recent is not None:
-            rows = Rows(*(np.concatenate(pair) for pair in zip(self._recent, rows, strict=True)))
+            rows = ExaminedRows(*(np.concatenate(pair) for pair in zip(self._recent, rows, strict=True)))
         self._recent = rows.where(slice(-KEPT, None))
-        if not self.around.has_resent or not len(rows.row):
+        if not self.context.has_retransmissions or not len(rows.row):
             return
         rows = rows.where(rows.kind == RowKind.EXCHANGE)
-        again, waited = self.around.delays(rows.request)
-        was_there = (rows.response != NO_FRAME) & (rows.asked_ns + again > rows.answered_ns)
+        again, waited = self.context.delays(rows.request)
+        was_there = (rows.response != NO_FRAME) & (rows.request_ns + again > rows.response_ns)
         words = _words("request", rows.row, np.where(was_there, 0, again), waited)
-        for row, said in _words("response", rows.row, *self.around.delays(rows.response)).items():
+        for row, said in _words("response", rows.row, *self.context.delays(rows.response)).items():
             words[row] = "; ".join(filter(None, (words.get(row), said)))
         for row, said in words.items():
             self._retell(row, said)
         recent = set(self._recent.row.tolist())
-        self._cases = {row: case for row, case in self._cases.items() if row in recent}
+        self._findings = {row: finding for row, finding in self._findings.items() if row in recent}
 
     @property
-    def remembers(self) -> Int64:
-        return super().remembers if self._recent is None else self._recent.row
+    def revisable_rows(self) -> Int64:
+        return super().revisable_rows if self._recent is None else self._recent.row
 
     @property
-    def looks_back(self) -> Int64:
+    def rechecked_frames(self) -> Int64:
         if self._recent is None:
-            return super().looks_back
+            return super().rechecked_frames
         frames: Int64 = np.concatenate([self._recent.request, self._recent.response])
         there: Int64 = frames[frames != NO_FRAME]
         return there
 
     def _retell(self, row: int, words: str) -> None:
-        case = self._cases.get(row)
-        if case is None:
-            self._cases[row] = self.tell(row, words)
-        elif case.finding.message != words:
-            case.retell(words)
+        finding = self._findings.get(row)
+        if finding is None:
+            self._findings[row] = self.report(row, words)
+        elif finding.finding.message != words:
+            finding.update(words)
 
 
 def _words(side: str, row: Int64, again: Int64, waited: Int64) -> dict[int, str]:
