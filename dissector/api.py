@@ -18,7 +18,7 @@ from os import PathLike, fspath
 
 from dissector.capture_session import Capture
 from dissector.exchange.from_json import api_key_of, held, integer
-from dissector.exchange.inference_words import shape
+from dissector.exchange.inference_words import layout_of_verdict
 from dissector.exchange.model import ExchangeMessage
 from dissector.filter import FilterError
 from dissector.protocol import primitives
@@ -32,7 +32,7 @@ from dissector.protocol.wire.writing import EncodeError
 
 
 def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  # noqa: A001  # like `gzip.open`
-    """Open files as one: captures, hex, files of Kafka's; ``-`` is standard input. Raises `capture.CaptureError`.
+    """Open files as one capture: packets, hex, Kafka's own files; ``-`` is standard input. Raises `CaptureError`.
 
     Passwords, tokens and keys are masked unless asked for, here and below.
     """
@@ -41,7 +41,7 @@ def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  #
 
 
 def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessage:
-    """One request frame, its 4-byte size prefix included. Damage is told in `findings`, never raised."""
+    """One request frame, its 4-byte size prefix included. Damage is in `findings`, never raised."""
     key = int.from_bytes(data[PREFIX : PREFIX + 2], "big", signed=True)
     version = int.from_bytes(data[PREFIX + 2 : PREFIX + 4], "big", signed=True)
     return _message(data, request_layout(key, version, data), show_secrets=show_secrets)
@@ -52,10 +52,12 @@ def decode_response(
 ) -> ExchangeMessage:
     """One response frame, its 4-byte size prefix included, to a request of that API and version.
 
-    Without both it is decoded by inference: `findings` then says as what, how sure that is, and what else it may be.
+    Without both it is decoded by inference: `findings` then has as what, how certain that is, and what else it may be.
     """
     if api_key is None and api_version is None:
-        return _message(data, shape(infer_response(data, len(data), len(data), NOTHING)), show_secrets=show_secrets)
+        return _message(
+            data, layout_of_verdict(infer_response(data, len(data), len(data), NOTHING)), show_secrets=show_secrets
+        )
     if api_key is None or api_version is None:
         raise TypeError("api_key and api_version are given together, or not at all")
     return _message(data, response_layout(api_key, api_version, data), show_secrets=show_secrets)

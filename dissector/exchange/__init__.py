@@ -1,1 +1,1 @@
-"""One exchange, decoded on demand: its row, its two messages, its findings, its paths, its JSON."""
+"""One exchange, decoded on demand: fields of its row, messages, findings, paths and JSON."""

@@ -14,7 +14,7 @@ from dissector.detection.other_protocols import OtherProtocol
 from dissector.exchange import message_rules, row_findings
 from dissector.exchange.endpoint_names import EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows
-from dissector.exchange.inference_words import certainty, claimed, shape
+from dissector.exchange.inference_words import certainty, claimed, layout_of_verdict
 from dissector.exchange.info_column import exchange_info, info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
@@ -231,7 +231,7 @@ class ExchangeDecoder:
             return self._response_to(self.response_to, index_row, row, context)
         orphan = row_findings.ORPHAN
         verdict = self._inference.verdict(index_row.response, index_row.connection, self._indexer.generation)
-        response = self._messages.response(index_row, shape(verdict), context)
+        response = self._messages.response(index_row, layout_of_verdict(verdict), context)
         exchange = Exchange(row, None, None, response, [orphan])
         row = row._replace(api=UNKNOWN_API, response_size=response.size, info=orphan.message)
         best = claimed(verdict)

@@ -1,4 +1,4 @@
-"""Paths into what an exchange holds: which there are, by the schema tables, and what stands at one.
+"""Paths into messages: which there are, by the schema tables, and the values at one.
 
 A path is the names on the way into the JSON object of a message's body, Kafka's in snake_case; elements of arrays have
 none. Paths lead on into record batches, and into what bytes fields hold (``metadata_decoded``), as far as formats are
@@ -21,7 +21,7 @@ RECORDS: Final = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.va
 DECODED: Final = "_decoded"
 STRUCT: Final = "struct"
 BATCH, INDEX = "batch", "index"
-"""Entries of Kafka's own files, by the kind of their rows: what they hold stands where a request's body does."""
+"""Entries of Kafka's own files, by the kind of their rows: their values are in the body of the request."""
 Path = tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ def header_fields(side: str) -> tuple[Field, ...]:
 
 
 def leads(fields: tuple[Field, ...], path: Sequence[str]) -> bool:
-    """Whether a path may lead somewhere from these fields on; anywhere in what bytes hold."""
+    """Return whether a path from these fields may exist; in what bytes hold, any may."""
     first, *rest = path
     if first.endswith(DECODED):
         return any(field.snake_name == first.removesuffix(DECODED) for field in fields)
@@ -93,12 +93,12 @@ def paths(above: str, fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 def leads_into_bytes(path: Sequence[str]) -> bool:
-    """Whether only a body that was opened has what stands there."""
+    """Return whether only a body with decoded bytes fields has the path."""
     return any(each in RECORDS or each.endswith(DECODED) for each in path)
 
 
 def found(value: object, path: Sequence[str]) -> list[object]:
-    """Everything that stands at a path, null where null does; a field that is not there gives nothing."""
+    """Return all values at a path, null included; a missing field has none."""
     values: list[object] = []
     _find(value, path, 0, values)
     return values
@@ -115,7 +115,7 @@ def _find(value: object, path: Sequence[str], at: int, values: list[object]) -> 
 
 
 def holds(value: object, path: Sequence[str], at: int = 0) -> bool:
-    """Whether a field stands at a path that is not null: an empty array is one, too."""
+    """Return whether there is a field at a path that is not null. An empty array counts."""
     if at == len(path):
         return value is not None and not (isinstance(value, list) and value and all(each is None for each in value))
     if isinstance(value, list):
@@ -125,7 +125,7 @@ def holds(value: object, path: Sequence[str], at: int = 0) -> bool:
 
 @cache
 def places(side: str) -> tuple[FieldPlace, ...]:
-    """All places in the bodies of a side; those of Kafka's own files are with the requests."""
+    """Return all fields of the bodies of a side; those of Kafka's own files are with the requests."""
     found: list[FieldPlace] = []
     for each in apis():
         name = each.request if side == "request" else each.response

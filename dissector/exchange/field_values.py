@@ -1,8 +1,8 @@
-"""The plain value of a field by its path in the tree: what `show --format json` has at that place.
+"""The value of a field by its path in the tree: what `show --format json` has there.
 
-Tree and values name the same things alike, but for three: batches of a `records` field are its elements in the tree and
-its ``batches`` in values; what ``metadata`` holds is its ``decoded`` in the tree and ``metadata_decoded`` beside it in
-values; names in parentheses are the wire's own parts, which values have not.
+Tree and values have the same names, with three exceptions. Batches of a `records` field are its elements in the tree
+and its ``batches`` in values. What ``metadata`` holds is its ``decoded`` in the tree and ``metadata_decoded`` beside it
+in values. Names in parentheses are parts that only the wire has.
 """
 
 import re
@@ -25,7 +25,7 @@ def value_at(message: ExchangeMessage, path: str) -> Any:
     the wire alone has (a length, bytes that no field explains) and for fields of what bytes hold."""
     value: Any = {"header": message.header, "body": message.decoded_body}
     holder: Any = ABSENT
-    """Of the value, by the name before: what its bytes hold stands beside it."""
+    """Of the value, by the name before: what its bytes hold is beside it."""
     before = ""
     for index, wire, name in _STEP.findall(path):
         if wire in _SELF:
@@ -42,7 +42,7 @@ def value_at(message: ExchangeMessage, path: str) -> Any:
 
 
 def plain_path(path: str) -> str:
-    """A path in the tree as columns and filters know it: without the numbers of elements and the wire's own parts.
+    """Return a path in the tree as filters have it: without element numbers and parts that only the wire has.
 
     ``request.body.topic_data[0].records[1].(compressed).records[2].key`` is
     ``request.body.topic_data.records.batches.records.key``."""

@@ -1,9 +1,8 @@
-"""A line of `show --format json` back to the frames that it tells of.
+"""A line of `show --format json` back to the frames that it describes.
 
-The header's fields are those of the line, overruled by what ``header`` has. A body that the JSON lacks (of an API that
-no schema has, of a response that nothing asked for, of a damaged frame) stands in ``rest``. What was not captured has
-left its size alone: it is then missing, and never made up. What can't be written raises `EncodeError` with the path in
-the line.
+Header fields are those of the line, overridden by those in ``header``. A body that JSON cannot have (of an API without
+a schema, of a response whose request is missing, of a damaged frame) is in ``rest``. Of bytes that were not captured
+only the size is known: they stay missing. A line that can't be written raises `EncodeError` with the path in the line.
 """
 
 from collections.abc import Mapping
@@ -91,10 +90,10 @@ def _request(line: FieldValues) -> Held | None:
     message = _message(line, REQUEST)
     if message is None:
         return None
-    asked = _api(line)
-    if asked is None:
+    request = _api(line)
+    if request is None:
         raise EncodeError("is needed for a request", "api_key")
-    key, version = asked
+    key, version = request
     shape = _as_newest(request_layout(key, version), key, version, message)
     more = {name: line[name] for name in ("correlation_id", "client_id") if name in line}
     said = request_header(shape, key, version, more)
@@ -109,11 +108,11 @@ def _response(line: FieldValues) -> Held | None:
     message = _message(line, RESPONSE)
     if message is None:
         return None
-    asked = _api(line)
+    request = _api(line)
     shape = (
         UNKNOWN_RESPONSE
-        if asked is None
-        else _as_newest(response_layout_to_write(*asked, message.get("body")), *asked, message)
+        if request is None
+        else _as_newest(response_layout_to_write(*request, message.get("body")), *request, message)
     )
     said = {name: line[name] for name in ("correlation_id",) if name in line}
     return _held(RESPONSE, message, shape, said | _given(message, RESPONSE))

@@ -1,4 +1,4 @@
-"""A verdict in words: what an inferred response is shown as, how sure that is, what else it may be."""
+"""A verdict in words: what an inferred response is shown as, how certain that is, what else it may be."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,36 +9,36 @@ from dissector.protocol.inference.verdict import Candidate, Confidence, Inferenc
 from dissector.protocol.message import UNKNOWN_RESPONSE, MessageLayout
 
 SURE_OF_VERSION: Final = 0.9
-MOST_OTHERS: Final = 4
-"""Other candidates that are named."""
+MAX_NAMED: Final = 4
+"""Candidates that are named."""
 
 
-def shape_of(candidate: Candidate) -> MessageLayout:
-    """How to read a response that is what the candidate says."""
+def layout_of_candidate(candidate: Candidate) -> MessageLayout:
+    """Return the layout of a response that is what the candidate says."""
     layout = candidate.layout
     return MessageLayout("ResponseHeader", layout.header_version, layout.api.response, candidate.version)
 
 
 def claimed(verdict: InferenceVerdict) -> Candidate | None:
-    """What the response is shown as; None where too many fit."""
+    """Return the candidate that the response is shown as; None where too many fit."""
     return None if verdict.confidence is Confidence.NONE else verdict.candidates[0]
 
 
 def certainty(verdict: InferenceVerdict) -> str:
-    """How sure it is: of the API alone, where its other layouts fit too."""
+    """Return how certain the verdict is; of the API alone, where other layouts of it fit too."""
     if verdict.confidence is Confidence.SURE and verdict.candidates[0].share < SURE_OF_VERSION:
         return "sure of the API"
     return str(verdict.confidence)
 
 
-def shape(verdict: InferenceVerdict) -> MessageLayout:
-    """How the response is read."""
+def layout_of_verdict(verdict: InferenceVerdict) -> MessageLayout:
+    """Return the layout to read the response with, labeled as inferred."""
     best = claimed(verdict)
-    return replace(UNKNOWN_RESPONSE if best is None else shape_of(best), findings=tuple(findings(verdict)))
+    return replace(UNKNOWN_RESPONSE if best is None else layout_of_candidate(best), findings=tuple(findings(verdict)))
 
 
 def findings(verdict: InferenceVerdict) -> list[Finding]:
-    """The finding that labels what is inferred; none where no layout fits."""
+    """Return the finding that labels an inferred response; none where no layout fits."""
     if not verdict.candidates:
         return []
     best, others = claimed(verdict), _shares(verdict.candidates)
@@ -58,9 +58,9 @@ def _shares(candidates: Sequence[Candidate]) -> str:
     """``Heartbeat v1-3 (69 %), EndTxn v0-2 (6 %)``."""
     named = [
         f"{each.layout.api.name} v{_ranges(each.layout.versions)} ({max(1, round(100 * each.share))} %)"
-        for each in candidates[:MOST_OTHERS]
+        for each in candidates[:MAX_NAMED]
     ]
-    more = len(candidates) - MOST_OTHERS
+    more = len(candidates) - MAX_NAMED
     return ", ".join([*named, f"{more} more"] if more > 0 else named)
 
 

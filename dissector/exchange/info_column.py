@@ -1,7 +1,7 @@
-"""What an exchange is about, in a few words for a list: topics, partitions, records, groups, errors.
+"""The info column: topics, partitions, records, groups and errors of an exchange, in a few words.
 
-Read off field names that mean the same in every API (``topics``, ``partitions``, ``group_id``, ``error_code``, …), so
-that a new API needs nothing here.
+The tables below name the fields to show. These names mean the same in every API (``topics``, ``partitions``,
+``group_id``, ``error_code``, …), so a new API needs nothing here. `exchange_info` puts the words together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,18 +21,18 @@ ERROR_CODES: Final = frozenset(
     ("error_code", "partition_error_code", "topic_config_error_code", "acknowledge_error_code")
 )
 RECORDS: Final = frozenset(("records",))
-MOST_TOPICS: Final = 3
+MAX_TOPICS: Final = 3
 ERROR_RESPONSE: Final = "error-response"
 """The code of the finding that a response has an error code."""
 
 
 def first_error(exchange: Exchange) -> str:
-    """The name of the first error of a response, with how often it stands there; empty where there is none."""
+    """Return the name of a response's first error, with how often it occurs; empty where there is none."""
     return next((_without_advice(each) for each in exchange.row_findings if each.code == ERROR_RESPONSE), "")
 
 
 def _without_advice(finding: Finding) -> str:
-    """An error's finding in as few words as a list has room for."""
+    """An error's finding without its advice: a list has little room."""
     return finding.message.partition(": ")[0]
 
 
@@ -51,7 +51,7 @@ def _topics(body: Values, names: Mapping[str, str]) -> list[str]:
 
 
 def _first(values: Values, names: Sequence[str]) -> object:
-    """The first of these fields that says something. A generator would take twice as long."""
+    """The first of these fields that is not empty. A generator would take twice as long."""
     for name in names:
         value = values.get(name)
         if value:
@@ -60,7 +60,7 @@ def _first(values: Values, names: Sequence[str]) -> object:
 
 
 def _subjects(request: Values) -> list[str]:
-    """What a request is about besides topics: a group, a transaction, a member; several of them by their first."""
+    """What a request is about besides topics: a group, a transaction, a member; of several, the first."""
     subject, several = _first(request, SUBJECTS), _first(request, SUBJECT_ARRAYS)
     if isinstance(subject, str):
         return [subject]
@@ -71,13 +71,13 @@ def _subjects(request: Values) -> list[str]:
     return [f"{first}{more}"] if isinstance(first, str) else []
 
 
-def session_words(fetched: dict[str, list[int]] | None) -> str:
-    """A fetch session's partitions, for a Fetch that names none."""
+def fetch_session_words(fetched: dict[str, list[int]] | None) -> str:
+    """Return the partitions of a fetch session, for a Fetch that names none."""
     if not fetched:
         return ""
     topics = [topic + _ranged(numbers) for topic, numbers in fetched.items()]
-    more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
-    return "session " + " ".join(topics[:MOST_TOPICS]) + more
+    more = f" +{len(topics) - MAX_TOPICS}" if len(topics) > MAX_TOPICS else ""
+    return "session " + " ".join(topics[:MAX_TOPICS]) + more
 
 
 def _ranged(numbers: list[int]) -> str:
@@ -111,12 +111,12 @@ def _index(partition: object) -> int | None:
 
 
 def records_in(message: ExchangeMessage) -> int:
-    """How many records a message says it has, by the batch headers alone."""
+    """Return how many records the batch headers of a message announce."""
     return _counted_records(message)[0]
 
 
 def _records(message: ExchangeMessage) -> str:
-    """Records in a message, in words."""
+    """The number of records in a message and their codecs, in words."""
     count, size, codecs = _counted_records(message)
     if not size:
         return ""
@@ -125,7 +125,7 @@ def _records(message: ExchangeMessage) -> str:
 
 
 def _counted_records(message: ExchangeMessage) -> tuple[int, int, set[str]]:
-    """Records, their bytes, their codecs, from the batch headers alone; messages of before 0.11 count as they stand."""
+    """Records, their bytes, their codecs, from the batch headers alone. Messages from before 0.11 count one each."""
     count = size = 0
     codecs: set[str] = set()
     for struct in structs_with(message.shape, message.body, RECORDS):
@@ -142,15 +142,15 @@ def _counted_records(message: ExchangeMessage) -> tuple[int, int, set[str]]:
 def info(
     request: ExchangeMessage | None, response: ExchangeMessage | None, findings: list[Finding], names: Mapping[str, str]
 ) -> str:
-    """The words for the list; `findings` are those of both sides together, whose errors are named; `names` are those
+    """Return the words for two messages. `findings` are those of the row, of which errors are shown; `names` are those
     of topic ids."""
-    asked, answer = request.body if request else {}, response.body if response else {}
+    request_body, response_body = request.body if request else {}, response.body if response else {}
     words: list[str] = []
-    words += _subjects(asked)
-    topics = _topics(asked, names) or _topics(answer, names)
+    words += _subjects(request_body)
+    topics = _topics(request_body, names) or _topics(response_body, names)
     if topics:
-        more = f" +{len(topics) - MOST_TOPICS}" if len(topics) > MOST_TOPICS else ""
-        words.append(" ".join(topics[:MOST_TOPICS]) + more)
+        more = f" +{len(topics) - MAX_TOPICS}" if len(topics) > MAX_TOPICS else ""
+        words.append(" ".join(topics[:MAX_TOPICS]) + more)
     records = (request and _records(request)) or (response and _records(response))
     if records:
         words.append(records)
@@ -159,10 +159,10 @@ def info(
 
 
 def exchange_info(exchange: Exchange) -> str:
-    """The info column of an exchange with a request."""
+    """Return the info column of an exchange that has its request."""
     request = exchange.request
     assert request is not None
-    session = "" if request.body.get("topics") else session_words(exchange.fetched)
+    session = "" if request.body.get("topics") else fetch_session_words(exchange.fetched)
     words = info(request, exchange.response, exchange.row_findings, request.context.topic_names)
     words = " · ".join(filter(None, (session, words)))
     return words or next((finding.message for finding in exchange.row_findings), "")

@@ -15,7 +15,7 @@ from dissector.protocol.tree import ByteSource, Node
 _ORDER = list(Severity)
 STORED: Final = frozenset({"batch", "index"})
 UNKNOWN_API: Final = "?"
-"""The API of a response that nobody asked for and nothing tells."""
+"""The API of a response whose request is missing and whose bytes fit too many APIs."""
 
 
 class ExchangeRow(NamedTuple):
@@ -43,7 +43,7 @@ class ExchangeRow(NamedTuple):
 
 @dataclass
 class ExchangeMessage:
-    """One frame. `whole` counts the bytes before the first hole; a frame captured whole has all of them there."""
+    """One frame. `whole` counts the bytes before the first gap; of a frame without gaps, all."""
 
     time_ns: int
     size: int
@@ -69,7 +69,7 @@ class ExchangeMessage:
         *,
         show_secrets: bool,
     ) -> "ExchangeMessage":
-        """A frame, its secrets masked unless asked for."""
+        """Return a message, its secrets masked unless `show_secrets`."""
         shown = data if show_secrets else mask_secrets(data, shape, whole, context)
         return cls(time_ns, size, shown, whole, shape, context, shown is not data)
 
@@ -78,14 +78,14 @@ class ExchangeMessage:
 
     @property
     def decoded(self) -> Decoded:
-        """Its values, read when first asked for."""
+        """Its values, decoded when first read."""
         if self._decoded is None:
             self._decoded = self._decode()
         return self._decoded
 
     @cached_property
     def traced(self) -> Traced:
-        """Its tree, the sources that this counts in, and what was found on the way."""
+        """Its tree of fields, the byte sources of the tree, and findings."""
         traced = trace(self.data, self.shape, self.whole, self.context)
         if self.masked:
             annotate_secrets(traced.tree)
@@ -121,17 +121,17 @@ class ExchangeMessage:
 
     @property
     def tree(self) -> Node:
-        """Every field tied to its bytes."""
+        """All fields with their bytes."""
         return self.traced.tree
 
     @property
     def sources(self) -> list[ByteSource]:
-        """What the tree's spans count in: the frame, then decompressed sections."""
+        """The byte sources of the tree: the frame, then decompressed sections."""
         return self.traced.sources
 
     @property
     def findings(self) -> list[Finding]:
-        """What is odd about it. Damage inside record batches is found when the tree is made, and not here."""
+        """Findings of this message. Damage inside record batches is found only when the tree is made."""
         findings = list(self.decoded.findings)
         missing = self.size - len(self.data)
         if missing:

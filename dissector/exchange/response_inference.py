@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.exchange.inference_words import shape_of
+from dissector.exchange.inference_words import layout_of_candidate
 from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.conversation_state import ConversationState, version_ranges
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
@@ -133,7 +133,7 @@ class ResponseInference:
             best = verdict.candidates[0]
             seen[best.layout.api.key, best.version] += 1
             if best.layout.api.key == ApiKey.API_VERSIONS and not versions:
-                versions = dict(version_ranges(read(data, shape_of(best), whole).body))
+                versions = dict(version_ranges(read(data, layout_of_candidate(best), whole).body))
         return replace(evidence, seen=seen, offered=versions)
 
     def _count_everywhere(self) -> dict[Pair, float]:

@@ -16,7 +16,7 @@ from dissector.protocol.message import Values
 
 
 def json_line(exchange: Exchange) -> bytes:
-    """The object, with a newline."""
+    """Return the object as one line."""
     return dumps(exchange_object(exchange)) + b"\n"
 
 
@@ -24,12 +24,12 @@ Body = Callable[[ExchangeMessage], Values]
 
 
 def whole_body(message: ExchangeMessage) -> Values:
-    """All that a message's body says."""
+    """Return a message's body with what its bytes fields hold."""
     return message.decoded_body
 
 
 def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
-    """The object, its leaves still Python's; bodies of requests and responses as `body` gives them."""
+    """Return the object, its leaves still Python's; bodies are what `body` returns."""
     if exchange.fields.kind != "exchange":
         return _other_object(exchange)
     return {
@@ -40,7 +40,7 @@ def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, An
 
 
 def messages_object(exchange: Exchange, body: Body = whole_body) -> dict[str, Any]:
-    """What the object of an exchange has of its two messages alone."""
+    """Return the part of the object that has the two messages."""
     return {"request": _request(exchange, body), "response": _message(exchange.response, body)}
 
 
@@ -51,15 +51,15 @@ def _findings(exchange: Exchange) -> list[dict[str, str]]:
 
 
 def _other_object(exchange: Exchange) -> dict[str, Any]:
-    """An entry of a file of Kafka's, or what is between frames."""
+    """An entry of one of Kafka's own files, or what is between frames."""
     fields = exchange.fields
     findings = {"findings": _findings(exchange)}
     if exchange.is_stored and exchange.request is not None:
         where = {"kind": fields.kind, "number": fields.number, "file": fields.server, "time_ns": fields.time_ns}
         return where | {"size": fields.request_size} | exchange.request.body | findings
     size = fields.request_size if fields.response_size is None else fields.response_size
-    told = exchange.request or exchange.response
-    token = told.decoded_body if told is not None and fields.kind == "sasl" else {}
+    message = exchange.request or exchange.response
+    token = message.decoded_body if message is not None and fields.kind == "sasl" else {}
     head: dict[str, Any] = {
         "kind": fields.kind,
         "number": fields.number,
@@ -74,7 +74,7 @@ def _other_object(exchange: Exchange) -> dict[str, Any]:
 
 
 def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
-    """A request; of an incremental Fetch all that its session asks for, too."""
+    """A request; of an incremental Fetch also the partitions of its session."""
     value = _message(exchange.request, body)
     if value is None or exchange.fetched is None:
         return value
@@ -85,19 +85,19 @@ def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
 def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | None:
     if message is None:
         return None
-    said, rest = body(message), message.rest
+    values, rest = body(message), message.rest
     value = {
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
-        "body": _finite(said) if _has_floats(message.shape.body, message.shape.body_version) else said,
+        "body": _finite(values) if _has_floats(message.shape.body, message.shape.body_version) else values,
     }
     return value | {"rest": rest.hex()} if rest else value
 
 
 @cache
 def _has_floats(body: str | None, version: int) -> bool:
-    """Whether a message can hold what JSON has no number for; two in a hundred can."""
+    """Whether a message can hold a number that JSON lacks; two in a hundred can."""
     return body is not None and holds(plan(body, version), "float64")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.inference_words import certainty, findings, shape
+from dissector.exchange.inference_words import certainty, findings, layout_of_verdict
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import UNDECIDED, infer_response
 from dissector.protocol.message import UNKNOWN_RESPONSE
@@ -37,7 +37,7 @@ def test_versions_of_the_same_layout_are_named() -> None:
 
 def test_a_frame_that_nothing_fits_is_a_response_that_nobody_asked_for() -> None:
     assert findings(UNDECIDED) == []
-    assert shape(UNDECIDED) == UNKNOWN_RESPONSE
+    assert layout_of_verdict(UNDECIDED) == UNKNOWN_RESPONSE
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from typing import Final
 
 from dissector.cli.render.rows import row_line
 from dissector.core.text import clean, counted
-from dissector.exchange.info_column import session_words
+from dissector.exchange.info_column import fetch_session_words
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.tree import Node
 
@@ -19,7 +19,7 @@ def tree_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
     for finding in exchange.findings:
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
     if exchange.fetched is not None:
-        yield clean(f"  fetches by {session_words(exchange.fetched) or 'an empty session'}")
+        yield clean(f"  fetches by {fetch_session_words(exchange.fetched) or 'an empty session'}")
     for name, message in (("request", exchange.request), ("response", exchange.response)):
         if message is not None:
             yield from _message(exchange.row.kind if exchange.is_stored else name, message)
