@@ -21,7 +21,7 @@ from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
 from dissector.protocol.embedded.values import RecordsDecoder, has_names, records_decoder, topic_of
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.to_json import (
     Object,
     frame_budget,
@@ -69,9 +69,9 @@ class Packer:
         batches: list[Object] = []
         value: Object = {"size": len(data), "batches": batches}
         for kind, start, end in split_entries(data):
-            if kind is LogEntryKind.MESSAGE:
+            if kind is RecordsEntryKind.MESSAGE:
                 batches.append(self._message(data[start:end], log))
-            elif kind is LogEntryKind.BATCH:
+            elif kind is RecordsEntryKind.BATCH:
                 batch = Batch.read(data[start:end])
                 if batch.is_control:
                     batches += self._opened(data[start:end], topic, partition, log)["batches"]
@@ -141,7 +141,7 @@ def _with_fields(body: Object, name: str, made: Callable[[Object], object]) -> O
 def _sent(value: Object) -> object:
     if BYTES in value:
         return value[BYTES]
-    rest = (value[kind.value] for kind in (LogEntryKind.TRUNCATED, LogEntryKind.UNKNOWN) if kind.value in value)
+    rest = (value[kind.value] for kind in (RecordsEntryKind.TRUNCATED, RecordsEntryKind.UNKNOWN) if kind.value in value)
     if not all(part.keys() & _WHOLE for part in (*value["batches"], *rest)):
         raise EncodeError("its bytes were not kept")
     return value

@@ -20,8 +20,8 @@ from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch
 from dissector.protocol.records.compression import DecompressionError, codec_name
+from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.log_entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, LogEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
@@ -51,10 +51,12 @@ class LogSegment:
         """Batches and messages; stops at what is neither."""
         parts = split_entries(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
         for number, part in enumerate(parts, 1):
-            if part.kind in (LogEntryKind.BATCH, LogEntryKind.MESSAGE):
+            if part.kind in (RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE):
                 yield EntryPosition(part.start, part.end)
             elif not _is_blank(self._data, part.start):
-                words = "the file ends inside a batch" if part.kind is LogEntryKind.TRUNCATED else "this is no batch"
+                words = (
+                    "the file ends inside a batch" if part.kind is RecordsEntryKind.TRUNCATED else "this is no batch"
+                )
                 self.damage = Damaged(part.start, part.end - part.start, number, words)
 
     def entry(self, data: bytes, start: int) -> LogEntry:

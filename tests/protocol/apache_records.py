@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import LegacyRecord, data_messages
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 
 NO_TIMESTAMP = -1
@@ -41,8 +41,8 @@ def batches_of(raw: bytes) -> Iterator[dict[str, Any]]:
     """What our reader finds in the bytes of a `records` field, which hold nothing but whole batches."""
     for part in split_entries(raw):
         data = raw[part.start : part.end]
-        assert part.kind in (LogEntryKind.BATCH, LogEntryKind.MESSAGE)
-        yield _batch(Batch.read(data)) if part.kind is LogEntryKind.BATCH else _message(LegacyRecord.read(data))
+        assert part.kind in (RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE)
+        yield _batch(Batch.read(data)) if part.kind is RecordsEntryKind.BATCH else _message(LegacyRecord.read(data))
 
 
 def _batch(batch: Batch) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Final
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import LEAST_RECORD, Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import WireError, uvarint
 
@@ -76,7 +76,7 @@ class ProducedBatches:
     def _add_records(self, topic: str, partition: int, records: bytes, time_ns: int) -> int:
         count = 0
         for part in split_entries(records):
-            if part.kind is LogEntryKind.BATCH:
+            if part.kind is RecordsEntryKind.BATCH:
                 count += 1
                 batch = Batch.read(records[part.start : part.end])
                 if len(self.waits_ms) < MAX_BATCHES and not batch.is_append_time:

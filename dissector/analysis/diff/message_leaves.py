@@ -25,7 +25,7 @@ from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, Stru
 from dissector.protocol.embedded.topics import NO_TOPIC_ID, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
 from dissector.protocol.schema.model import Field
 
@@ -234,14 +234,14 @@ def _batches(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[
     """Add the fields of record batch headers."""
     records = value if isinstance(value, bytes) else b""
     for part in split_entries(records):
-        if part.kind is LogEntryKind.BATCH:
+        if part.kind is RecordsEntryKind.BATCH:
             batch = Batch.read(records[part.start : part.end])
             found.append(((*path, "magic"), batch.magic))
             found.append(((*path, "compression"), batch.compression))
             found.append(((*path, "timestamp_type"), batch.timestamp_type))
             found.append(((*path, "transactional"), batch.is_transactional))
             found.append(((*path, "producer_id"), compared_value(None, "producer_id", batch.producer_id)))
-        elif part.kind is LogEntryKind.MESSAGE:
+        elif part.kind is RecordsEntryKind.MESSAGE:
             found.append(((*path, "magic"), records[part.start + MAGIC_OFFSET]))
 
 

@@ -17,7 +17,7 @@ from dissector.exchange.frame_templates import FrameMasks, FrameTemplates, value
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.secrets import SECRET_CARRIERS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.schema.loader import api
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import Node
@@ -137,12 +137,12 @@ def _records(masks: FrameMasks, body: str | None, start: int, end: int) -> None:
     section = masks.data[start:end]
     for part in split_entries(section) if body == PRODUCE else ():
         at = start + part.start
-        if part.kind not in (LogEntryKind.BATCH, LogEntryKind.MESSAGE):
+        if part.kind not in (RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE):
             masks.fix(at, start + part.end)
             continue
         for each in OF_PART:
             masks.fix(at + each.start, at + each.stop)
-        for each in OF_BATCH if part.kind is LogEntryKind.BATCH else ():
+        for each in OF_BATCH if part.kind is RecordsEntryKind.BATCH else ():
             masks.distinguish(at + each.start, at + each.stop)
 
 

@@ -19,7 +19,7 @@ from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.message import AUTH_BYTES, Traced
-from dissector.protocol.records.log_entries import LOG_OVERHEAD, MAGIC_AT
+from dissector.protocol.records.entries import LOG_OVERHEAD, MAGIC_AT
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
 
 _IPV4: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")

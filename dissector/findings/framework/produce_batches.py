@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, cast
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import HEADER
 from dissector.protocol.records.compression import CODEC_MASK
-from dissector.protocol.records.log_entries import MAGIC_AT
+from dissector.protocol.records.entries import MAGIC_AT
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 MAGIC: Final = 2

@@ -7,8 +7,8 @@ import google_crc32c
 
 from dissector.protocol.records.batch import CRC_FROM, Batch
 from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionError
+from dissector.protocol.records.entries import LOG_OVERHEAD
 from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
-from dissector.protocol.records.log_entries import LOG_OVERHEAD
 from dissector.protocol.records.to_json import frame_budget, record_objects
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError, varint_bytes, varlong_bytes

@@ -4,8 +4,8 @@ import struct
 from typing import Final, NamedTuple
 
 from dissector.protocol.records.compression import CODEC_MASK, codec_name
+from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
 from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
-from dissector.protocol.records.log_entries import LogEntryKind, is_one_batch, split_entries
 
 OF_BATCH: Final = 22
 """Offset of the lower byte of a batch's attributes."""
@@ -27,10 +27,10 @@ def count_records(data: bytes) -> RecordCount:
     count = 0
     codecs: set[str] = set()
     for kind, start, _ in split_entries(data):
-        if kind is LogEntryKind.BATCH:
+        if kind is RecordsEntryKind.BATCH:
             count += max(0, COUNT.unpack_from(data, start + COUNT_AT)[0])
             codecs.add(codec_name(data[start + OF_BATCH] & CODEC_MASK))
-        elif kind is LogEntryKind.MESSAGE:
+        elif kind is RecordsEntryKind.MESSAGE:
             count += 1
             codecs.add(codec_name(data[start + OF_MESSAGE] & CODEC_MASK))
     return RecordCount(count, codecs)

@@ -8,9 +8,9 @@ was marked as wrong stays wrong.
 from collections.abc import Mapping
 
 from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.records.input_values import Values, raw, structs
 from dissector.protocol.records.legacy_writing import message_bytes
-from dissector.protocol.records.log_entries import LogEntryKind
 from dissector.protocol.wire.writing import EncodeError
 
 
@@ -22,7 +22,7 @@ def records_bytes(value: Values) -> bytes:
             parts.append(_part(each))
         except EncodeError as error:
             raise error.under(f"batches[{number}]") from None
-    for kind in (LogEntryKind.TRUNCATED, LogEntryKind.UNKNOWN):
+    for kind in (RecordsEntryKind.TRUNCATED, RecordsEntryKind.UNKNOWN):
         rest = value.get(kind.value)
         if isinstance(rest, Mapping):
             parts.append(raw(rest, "data") or b"")

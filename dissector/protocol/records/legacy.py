@@ -15,7 +15,7 @@ from typing import Final
 
 from dissector.protocol.records.batch import LOG_APPEND_TIME
 from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, DecompressionError, codec_name
-from dissector.protocol.records.log_entries import LogEntry, LogEntryKind, split_entries
+from dissector.protocol.records.entries import RecordsEntry, RecordsEntryKind, split_entries
 from dissector.protocol.wire import WireError
 
 HEADER: Final = struct.Struct(">qiIbb")
@@ -100,10 +100,10 @@ def first_offset(wrapper: int, inner: list[int]) -> int:
     return max(0, wrapper - inner[-1]) if inner else 0
 
 
-def whole_messages(plain: bytes, parts: list[LogEntry]) -> Iterator[bytes]:
+def whole_messages(plain: bytes, parts: list[RecordsEntry]) -> Iterator[bytes]:
     """Yield the messages of a decompressed set. Raises `WireError` at anything else."""
     for part in parts:
-        if part.kind is not LogEntryKind.MESSAGE:
+        if part.kind is not RecordsEntryKind.MESSAGE:
             raise WireError(f"not a message: {part.kind.value}", part.start)
         yield plain[part.start : part.end]
 

@@ -2,8 +2,8 @@
 
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionError
+from dissector.protocol.records.entries import RecordsEntry, RecordsEntryKind
 from dissector.protocol.records.legacy import DEEPEST, HEADER_FIELDS, LegacyRecord, first_offset
-from dissector.protocol.records.log_entries import LogEntry, LogEntryKind
 from dissector.protocol.records.sections import SectionDecompressor
 from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.tree import Node
@@ -52,7 +52,7 @@ def _messages(
     first = first_offset(base + wrapper.offset, [_offset(spans.data, part) for part in parts]) if wrapper.magic else 0
     for number, part in enumerate(parts):
         inner = SpanCursor(spans.data, part.start, part.end, spans.source)
-        if part.kind is LogEntryKind.MESSAGE:
+        if part.kind is RecordsEntryKind.MESSAGE:
             child = inner.begin(holder, f"[{number}]", "MESSAGE")
             trace_message(inner, child, sections, first, depth + 1)
             child.end = part.end
@@ -62,7 +62,7 @@ def _messages(
     holder.end = spans.end
 
 
-def _offset(data: bytes, part: LogEntry) -> int:
+def _offset(data: bytes, part: RecordsEntry) -> int:
     return int.from_bytes(data[part.start : part.start + 8], "big", signed=True)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
-from dissector.protocol.records.log_entries import LogEntry, split_entries
+from dissector.protocol.records.entries import RecordsEntry, split_entries
 from dissector.protocol.records.span_cursor import SpanCursor
 from dissector.protocol.tree import ByteSource, CompressedSpan, Node
 
@@ -38,6 +38,6 @@ class SectionDecompressor:
         leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
         return SpanCursor(plain, 0, len(plain), source.number)
 
-    def messages(self, plain: bytes, size: int) -> list[LogEntry]:
+    def messages(self, plain: bytes, size: int) -> list[RecordsEntry]:
         """Return the entries of a message set that had `size` bytes compressed. Raises `DecompressionError`."""
         return self._budget.admitted(split_entries(plain), size)

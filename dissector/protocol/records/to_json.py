@@ -9,8 +9,8 @@ from typing import Any
 from dissector.core import limits
 from dissector.protocol.records.batch import Batch, read_records
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import LegacyRecord
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.wire import WireError
 
 Object = dict[str, Any]
@@ -27,9 +27,9 @@ def records_object(data: bytes, budget: DecompressionBudget | None = None) -> Ob
     value: Object = {"size": len(data), "batches": []}
     for part in split_entries(data):
         raw = data[part.start : part.end]
-        if part.kind is LogEntryKind.BATCH:
+        if part.kind is RecordsEntryKind.BATCH:
             value["batches"].append(_batch(Batch.read(raw), budget))
-        elif part.kind is LogEntryKind.MESSAGE:
+        elif part.kind is RecordsEntryKind.MESSAGE:
             value["batches"].append(message_object(raw, budget))
         else:
             value[part.kind.value] = rest_object(raw)

@@ -9,8 +9,8 @@ from dissector.core.text import counted
 from dissector.protocol.records.batch import HEADER_FIELDS, LEAST_RECORD, Batch
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.consistency import batch_faults, order_faults
+from dissector.protocol.records.entries import RecordsEntry, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy_tracing import trace_message
-from dissector.protocol.records.log_entries import LogEntry, LogEntryKind, split_entries
 from dissector.protocol.records.sections import SectionDecompressor
 from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
@@ -28,18 +28,18 @@ class RecordTracer:
         ranges: list[tuple[int, int]] = []
         for number, part in enumerate(split_entries(data[start:end])):
             spans = SpanCursor(data, start + part.start, start + part.end, parent.source)
-            if part.kind is LogEntryKind.BATCH:
+            if part.kind is RecordsEntryKind.BATCH:
                 node = spans.begin(parent, f"[{number}]", "RECORD_BATCH")
                 batch = Batch.read(data[spans.at : spans.end])
                 self._batch(spans, batch, node)
                 ranges.append((batch.base_offset, batch.base_offset + batch.last_offset_delta))
-            elif part.kind is LogEntryKind.MESSAGE:
+            elif part.kind is RecordsEntryKind.MESSAGE:
                 node = spans.begin(parent, f"[{number}]", "MESSAGE")
                 trace_message(spans, node, self._sections)
             else:
                 node = spans.begin(parent, f"[{number}]", UNPARSED)
                 node.value, node.note = data[spans.at : spans.end], _part_note(part)
-                if part.kind is LogEntryKind.UNKNOWN:
+                if part.kind is RecordsEntryKind.UNKNOWN:
                     message = "not a record batch: magic or length make no sense"
                     node.findings.append(Finding("bad-batch", Severity.ERROR, message))
             node.end = spans.end
@@ -139,9 +139,9 @@ class _RecordWalker:
         spans.leaf(header, "key", "STRING", start + size, words)
 
 
-def _part_note(part: LogEntry) -> str:
+def _part_note(part: RecordsEntry) -> str:
     size = counted(part.end - part.start, "byte")
-    if part.kind is LogEntryKind.TRUNCATED:
+    if part.kind is RecordsEntryKind.TRUNCATED:
         return f"truncated batch, {size} (cut off by the size limit of the fetch: normal)"
     return f"unknown, {size}"
 

@@ -13,7 +13,7 @@ from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
 from tests.protocol.random_messages import uvarint
@@ -99,7 +99,7 @@ def test_damage_is_a_finding_and_loses_no_byte(records: list[Record], codec: int
     tree = traced(bytes(raw))
     assert_tiled(tree)
     parts = list(split_entries(bytes(raw)))
-    untold = all(part.kind is LogEntryKind.BATCH for part in parts) and at >= 17
+    untold = all(part.kind is RecordsEntryKind.BATCH for part in parts) and at >= 17
     assert tree.findings or not untold
 
 
@@ -107,7 +107,7 @@ def test_a_last_batch_cut_off_is_told_and_is_no_fault() -> None:
     whole = batch([Record(100, 5_000, b"k", b"v", [])])
     for cut in range(1, len(whole)):
         parts = list(split_entries(whole + whole[:cut]))
-        assert [part.kind for part in parts] == [LogEntryKind.BATCH, LogEntryKind.TRUNCATED]
+        assert [part.kind for part in parts] == [RecordsEntryKind.BATCH, RecordsEntryKind.TRUNCATED]
         tree = traced(whole + whole[:cut])
         assert_tiled(tree)
         assert not tree.findings

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import DEEPEST, LegacyRecord, data_messages
-from dissector.protocol.records.log_entries import LogEntryKind, split_entries
 from dissector.protocol.records.lz4 import with_right_checksum, with_wrong_checksum
 from tests.protocol.records.test_batch import COMPRESS, Record, batch, traced
 from tests.protocol.trees import assert_tiled
@@ -90,7 +90,7 @@ def test_damage_is_a_finding_and_loses_no_byte(
     raw[at] ^= data.draw(st.integers(1, 255))
     tree = traced(bytes(raw))
     assert_tiled(tree)
-    whole = all(part.kind in (LogEntryKind.MESSAGE, LogEntryKind.BATCH) for part in split_entries(bytes(raw)))
+    whole = all(part.kind in (RecordsEntryKind.MESSAGE, RecordsEntryKind.BATCH) for part in split_entries(bytes(raw)))
     assert tree.findings or not whole
 
 
@@ -99,7 +99,12 @@ def test_all_formats_may_stand_in_one_field_and_the_last_may_be_cut(messages: li
     new = batch([Record(9_000, 5_000, b"k", b"v", [])])
     data = wrapper(messages, magic, 1) + new + message(messages[0], magic) + new[:30]
     kinds = [part.kind for part in split_entries(data)]
-    assert kinds == [LogEntryKind.MESSAGE, LogEntryKind.BATCH, LogEntryKind.MESSAGE, LogEntryKind.TRUNCATED]
+    assert kinds == [
+        RecordsEntryKind.MESSAGE,
+        RecordsEntryKind.BATCH,
+        RecordsEntryKind.MESSAGE,
+        RecordsEntryKind.TRUNCATED,
+    ]
     tree = traced(data)
     assert_tiled(tree)
     assert not tree.findings

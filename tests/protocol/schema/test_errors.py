@@ -29,4 +29,4 @@ def test_what_may_be_retried_is_not_called_hopeless(each: object) -> None:
 
 def test_success_and_unknown_codes_ask_nothing() -> None:
     assert advice(0) == advice(12345) == ""
-    assert "coordinator anew" in advice(16)
+    assert "coordinator again" in advice(16)

@@ -20,7 +20,7 @@ LEAST_SIZE: Final = (14, 22, 49)
 """The least size by magic: that of the header."""
 
 
-class LogEntryKind(Enum):
+class RecordsEntryKind(Enum):
     """The kind of a log entry."""
 
     BATCH = "batch"
@@ -32,10 +32,10 @@ class LogEntryKind(Enum):
     UNKNOWN = "unknown"
 
 
-class LogEntry(NamedTuple):
+class RecordsEntry(NamedTuple):
     """One span of a `records` field."""
 
-    kind: LogEntryKind
+    kind: RecordsEntryKind
     start: int
     end: int
 
@@ -48,16 +48,16 @@ def is_one_batch(data: bytes) -> bool:
     return bool(magic == 2 and size >= LEAST_SIZE[2] and size + LOG_OVERHEAD == len(data))
 
 
-def split_entries(data: bytes) -> Iterator[LogEntry]:
+def split_entries(data: bytes) -> Iterator[RecordsEntry]:
     """Yield the entries of a `records` field, in order."""
     at, whole = 0, len(data)
     while at < whole:
-        kind, end = LogEntryKind.TRUNCATED, whole
+        kind, end = RecordsEntryKind.TRUNCATED, whole
         if whole - at > MAGIC_AT:
             size, magic = _SIZE_AND_MAGIC.unpack_from(data, at + SIZE_AT)
             if magic > 2 or size < LEAST_SIZE[magic]:
-                kind = LogEntryKind.UNKNOWN
+                kind = RecordsEntryKind.UNKNOWN
             elif at + LOG_OVERHEAD + size <= whole:
-                kind, end = LogEntryKind.BATCH if magic == 2 else LogEntryKind.MESSAGE, at + LOG_OVERHEAD + size
-        yield LogEntry(kind, at, end)
+                kind, end = RecordsEntryKind.BATCH if magic == 2 else RecordsEntryKind.MESSAGE, at + LOG_OVERHEAD + size
+        yield RecordsEntry(kind, at, end)
         at = end

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.records.counting import RecordCount, count_records
-from dissector.protocol.records.log_entries import LogEntryKind, is_one_batch, split_entries
+from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
 
 
 def _part(magic: int, body: bytes, beyond: int) -> bytes:
@@ -24,7 +24,7 @@ FIELD = st.one_of(st.binary(max_size=70), PART, st.lists(PART, max_size=3).map(b
 
 @given(FIELD)
 def test_a_field_is_one_batch_where_that_is_its_only_part(data: bytes) -> None:
-    assert is_one_batch(data) == ([part.kind for part in split_entries(data)] == [LogEntryKind.BATCH])
+    assert is_one_batch(data) == ([part.kind for part in split_entries(data)] == [RecordsEntryKind.BATCH])
 
 
 @given(st.lists(BATCH, max_size=4))
