@@ -16,7 +16,7 @@ from dissector.protocol.wire.writing import EncodeError
 
 
 def encode(file: str, out: str | None) -> int:
-    """Write; the exit code: 0, or 1 where no line told of an exchange. Nothing is left in `out` where a line is bad."""
+    """Write; the exit code: 0, or 1 if no line is an exchange. Nothing is left in `out` where a line is bad."""
     name = "standard input" if file == STDIN else file
     sink = TranscriptTarget(sys.stdout.buffer) if out is None else CaptureTarget()
     kinds: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Where `encode` puts what the lines tell: a transcript, written as they come; or the conversations of a capture."""
+"""Where `encode` writes: a transcript, line by line, or the conversations of a capture."""
 
 from collections.abc import Iterator, Mapping
 from typing import IO, Final, NamedTuple, Protocol

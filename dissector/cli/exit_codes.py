@@ -22,9 +22,9 @@ def print_error(words: str, *notes: str) -> int:
 
 
 def is_output_closed() -> bool:
-    """Whether whoever read standard output is gone, a terminal or the other end of a pipe: told without writing."""
+    """Whether the reader of standard output, a terminal or a pipe, is gone; found out without writing."""
     poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)  # nothing that it may take; its end is always told
+    poll.register(sys.stdout.fileno(), 0)  # nothing that it may take; its end is always reported
     return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
 
 

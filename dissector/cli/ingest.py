@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dissector.pipeline.ingest import IngestResult
 
 UNREAD: Final = ("not-a-capture", "file-changed")
-"""Codes of what is told of files that are not in the tables."""
+"""Codes of findings about files that are not in the tables."""
 
 
 def ingest(

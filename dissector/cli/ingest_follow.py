@@ -22,12 +22,12 @@ def follow(spark: "SparkSession", folder: str, out: str, options: "WriteOptions"
 
     seen = 0
 
-    def tell(told: "MicroBatchReport") -> None:
+    def report(batch: "MicroBatchReport") -> None:
         nonlocal seen
-        seen += told.files
-        _tell(told)
+        seen += batch.files
+        _print_report(batch)
 
-    follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, tell)
+    follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, report)
     print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C stops", file=sys.stderr)
     try:
         follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
@@ -45,14 +45,14 @@ def _cause(error: Exception) -> str:
     return words.partition("\n")[0]
 
 
-def _tell(told: "MicroBatchReport") -> None:
+def _print_report(batch: "MicroBatchReport") -> None:
     """A line a micro-batch: what came, how fast, how far behind."""
-    for problem in told.problems:
+    for problem in batch.problems:
         print_error(problem.message)
-    rate = told.packets / told.seconds if told.seconds else 0.0
-    behind = f"; {told.behind:.1f} s behind" if told.files else ""
+    rate = batch.packets / batch.seconds if batch.seconds else 0.0
+    behind = f"; {batch.behind:.1f} s behind" if batch.files else ""
     print(
-        f"{told.files:,} files, {told.packets:,} packets -> {told.rows:,} rows in {told.seconds:.1f} s: "
+        f"{batch.files:,} files, {batch.packets:,} packets -> {batch.rows:,} rows in {batch.seconds:.1f} s: "
         f"{rate:,.0f} packets/s{behind}",
         file=sys.stderr,
     )

@@ -54,8 +54,8 @@ def _report(answers: ProbeResult, where: str) -> Iterator[Line]:
         yield [(f"                {answers.fallback}", NOTE)]
     yield [("  release       ", ""), *_release(answers)]
     if answers.source:
-        yield [(f"  cluster id    {answers.cluster_id or '(not told)'}", ""), (f"  ({answers.source})", DIM)]
-        yield [(f"  controller    {'(not told)' if answers.controller_id is None else answers.controller_id}", "")]
+        yield [(f"  cluster id    {answers.cluster_id or '(unknown)'}", ""), (f"  ({answers.source})", DIM)]
+        yield [(f"  controller    {'(unknown)' if answers.controller_id is None else answers.controller_id}", "")]
         yield from _nodes(answers)
     if answers.topics:
         yield from title(f"Topics ({len(answers.topics):,})")

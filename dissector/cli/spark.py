@@ -45,7 +45,7 @@ def require_spark() -> None:
 
 @contextmanager
 def spark_session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, SparkProgress]]":
-    """A session of Spark's, and who can be told how far it is. Raises `CaptureError` where there is none, and for what
+    """A Spark session, and its progress. Raises `CaptureError` where there is none, and for what
     fails in it: then what it is `about` is named."""
     require_spark()
     from dissector.pipeline.spark_session import JobError, NoSparkError

@@ -127,12 +127,12 @@ def _of_tables(
             print_error(no_rows_message(folder, tables, fitting))
             return NEGATIVE
         over = over_time(tables, fitting) if plot else None
-        told = summary(folder, tables, rows)
+        captures_read = summary(folder, tables, rows)
     if isinstance(by, RowField):
         code = _write_groups(by, by_value, form)
     else:
         code = print_lines(pictures(over, counted)) if plot else _write(counted, by, form)
-    print(told, file=sys.stderr)
+    print(captures_read, file=sys.stderr)
     return code
 
 

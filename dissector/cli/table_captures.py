@@ -1,5 +1,5 @@
 """What is found in tables as a capture of its own, for the screen and for what compares captures: conversations of the
-frames that were kept, or were written anew."""
+frames that were kept, or encoded from their fields."""
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -33,7 +33,7 @@ class TableCapture(NamedTuple):
     ports: Set[int]
     """Those of Kafka's servers."""
     topics: Mapping[str, str]
-    """Names of topic ids, which may have been told by rows that are not there."""
+    """Names of topic ids, which other rows may have taught."""
     rows: int
 
 

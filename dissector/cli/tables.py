@@ -1,4 +1,4 @@
-"""Folders of tables where captures may stand: how they are told, Spark started for them, their rows printed."""
+"""Folders of tables in place of captures: recognized, opened with Spark, their rows printed."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ def is_directory(word: str) -> bool:
 
 
 def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequence[object] = ()) -> bool:
-    """Whether it is a folder of tables that is asked for: told by its `captures`; no capture has a URL. Raises
+    """Whether the argument is a folder of tables: it has `captures` in it, or is a URL. Raises
     `CaptureError` for several, for another folder, for `options` that are set (these say how captures are to be read),
     and for a cluster where there are no tables."""
     folders = [each for each in files if is_folder(each)]
@@ -60,7 +60,7 @@ def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequen
 
 @contextmanager
 def open_tables(folder: str, on: Cluster) -> "Iterator[tuple[Tables, SparkProgress]]":
-    """The tables of a folder, and who is told how far Spark is with them. Raises what `spark_session` does, and
+    """The tables of a folder, and the progress of Spark. Raises what `spark_session` does, and
     `CaptureError` where there are no tables."""
     with spark_session(on, folder) as (spark, bar):
         from dissector.pipeline.stage_progress import stage
@@ -98,8 +98,8 @@ def show(folder: str, on: Cluster, printing: RowRenderer, limit: int | None, fit
             return NEGATIVE
         if printing.form is Format.TREE and not tables.has_frames:
             print_error(f"{folder}: {NOT_KEPT}")
-        told = summary(folder, tables, printed)
-    print(told, file=sys.stderr)
+        captures_read = summary(folder, tables, printed)
+    print(captures_read, file=sys.stderr)
     return 0
 
 

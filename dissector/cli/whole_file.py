@@ -59,7 +59,7 @@ class WholeFile:
 
     def _examined(self) -> Iterator[range]:
         """The rows, stretch by stretch, each when all that is shown of it is known: findings are found at the row that
-        is examined, and only their words may be told anew later."""
+        is examined, and only their messages may change later."""
         if self._examines and self._printing.names_findings_only:
             start = 0
             for step in self._capture.examine():
@@ -116,7 +116,7 @@ class WholeFile:
         from dissector.filter.selection import candidates
 
         found = candidates(self._fitting, self._capture, rows)
-        if not self._fitting.asks_told:
+        if not self._fitting.reads_row_summaries:
             return found
         for _ in self._capture.examine_messages(
             found

@@ -1,6 +1,6 @@
 """Rows printed by all cores: workers, forked once the index is complete, share it and print in turn.
 
-A worker renders a chunk of rows, waits until it is its turn, writes, and tells the next one: bytes go straight to where
+A worker renders a chunk of rows, waits until it is its turn, writes, and passes the turn on: bytes go straight to where
 they belong. Chunks are dealt out in order, so all of them cost about the same.
 
 Invariants:
@@ -154,7 +154,7 @@ class _Ring:
             code = self._print(number, turn, following)
         except BrokenPipeError:
             code = _PIPE_CLOSED
-        except Exception:  # a mistake of ours: told as Python tells it, and the parent ends with one plain line
+        except Exception:  # a bug of ours: Python prints it, and the parent ends with one plain line
             sys.excepthook(*sys.exc_info())
         finally:
             os._exit(code)

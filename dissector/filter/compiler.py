@@ -34,7 +34,7 @@ class Filter:
 
     @property
     def is_of_index(self) -> bool:
-        """Whether it needs no decoding, but for the odd row of which the index can't tell."""
+        """Whether it needs no decoding, but for the odd row for which the index can't say."""
         return self.condition.is_of_index
 
     @property
@@ -43,16 +43,16 @@ class Filter:
         return self.condition.asks_findings
 
     @property
-    def asks_told(self) -> bool:
-        """Whether it is about what rows tell by themselves, which a capture keeps once it was told."""
-        return self.condition.asks_told
+    def reads_row_summaries(self) -> bool:
+        """Whether it reads the findings or errors of single rows, which a capture keeps once it has them."""
+        return self.condition.reads_row_summaries
 
     def matches(self, exchange: Exchange, start_ns: int = 0) -> bool:
         """Whether an exchange fits; `start_ns` is the time that relative times count from."""
         return self.condition.holds(exchange, start_ns)
 
     def answers(self, rows: IndexRows) -> UInt8:
-        """What columns of the index tell, `(n,)`: 0 for no, 2 for yes, 1 for rows that have to be looked at."""
+        """The answers of columns of the index, `(n,)`: 0 for no, 2 for yes, 1 for rows that must be decoded."""
         return self.condition.answers(rows)
 
 

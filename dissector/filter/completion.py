@@ -215,9 +215,11 @@ def _described(name: str, api_keys: ApiKeys) -> str:
     for place in places:
         if place.api_key is not None:
             keys.setdefault(place.api_key, place)
-    told = [f"{known.name} {_versions(place)}" for key, place in keys.items() if (known := api(key)) is not None]
-    more = f" and {len(told) - 3} more" if len(told) > 3 else ""
-    return " · ".join(filter(None, (" or ".join(types), ", ".join(told[:3]) + more)))
+    places_by_api = [
+        f"{known.name} {_versions(place)}" for key, place in keys.items() if (known := api(key)) is not None
+    ]
+    more = f" and {len(places_by_api) - 3} more" if len(places_by_api) > 3 else ""
+    return " · ".join(filter(None, (" or ".join(types), ", ".join(places_by_api[:3]) + more)))
 
 
 def _versions(place: FieldPlace) -> str:

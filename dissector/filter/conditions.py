@@ -33,11 +33,11 @@ class Condition(Protocol):
         """Whether it is about what was found."""
 
     @property
-    def asks_told(self) -> bool:
-        """Whether it is about what rows tell by themselves, which columns have once rows were looked at."""
+    def reads_row_summaries(self) -> bool:
+        """Whether it reads the findings or errors of single rows, which columns have once these are examined."""
 
     def answers(self, rows: IndexRows) -> UInt8:
-        """Of every row: no, yes, or that the index can't tell."""
+        """Of every row: no, yes, or open: the index can't say."""
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
         """Of an exchange of a capture that began then."""
@@ -59,22 +59,22 @@ class Joined:
         return any(part.asks_findings for part in self.parts)
 
     @property
-    def asks_told(self) -> bool:
-        return any(part.asks_told for part in self.parts)
+    def reads_row_summaries(self) -> bool:
+        return any(part.reads_row_summaries for part in self.parts)
 
     def answers(self, rows: IndexRows) -> UInt8:
-        settled = NO if self.every else YES
+        final = NO if self.every else YES
         answers = self.parts[0].answers(rows)
         for part in self.parts[1:]:
-            if (answers == settled).all():
+            if (answers == final).all():
                 break
             join = np.minimum if self.every else np.maximum
             answers = join(answers, part.answers(rows))
         return answers
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
-        told = (part.holds(exchange, start_ns) for part in self.parts)
-        return all(told) if self.every else any(told)
+        results = (part.holds(exchange, start_ns) for part in self.parts)
+        return all(results) if self.every else any(results)
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class Negated:
         return self.of.asks_findings
 
     @property
-    def asks_told(self) -> bool:
-        return self.of.asks_told
+    def reads_row_summaries(self) -> bool:
+        return self.of.reads_row_summaries
 
     def answers(self, rows: IndexRows) -> UInt8:
         return np.uint8(YES) - self.of.answers(rows)
@@ -120,7 +120,7 @@ class OfRow:
         return self.field.from_summary is not None
 
     @property
-    def asks_told(self) -> bool:
+    def reads_row_summaries(self) -> bool:
         return self.field.from_summary is not None
 
     def answers(self, rows: IndexRows) -> UInt8:
@@ -153,7 +153,7 @@ class OfSubject:
     asks_findings = False
 
     @property
-    def asks_told(self) -> bool:
+    def reads_row_summaries(self) -> bool:
         return self.field.from_summary is not None
 
     def answers(self, rows: IndexRows) -> UInt8:
@@ -191,14 +191,14 @@ class OfBody:
 
     is_of_index = False
     asks_findings = False
-    asks_told = False
+    reads_row_summaries = False
 
     def answers(self, rows: IndexRows) -> UInt8:
-        told = np.zeros(len(rows), np.uint8)
+        answers = np.zeros(len(rows), np.uint8)
         for side, keys in self.api_keys.items():
             of_any = (side, side) in self.looks
-            told[_may_have(rows, side, None if of_any else [key for key in keys if key is not None])] = OPEN
-        return told
+            answers[_may_have(rows, side, None if of_any else [key for key in keys if key is not None])] = OPEN
+        return answers
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         for side, message in zip(SIDES, (exchange.request, exchange.response), strict=True):
@@ -231,7 +231,7 @@ class OfBody:
 
 
 def _may_have(rows: IndexRows, side: str, api_keys: Iterable[int] | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows have a message of that side of one of these APIs; responses of which nothing tells the API may."""
+    """Which rows have a message of that side of one of these APIs; responses of an unknown API may."""
     there = rows.has_request if side == "request" else rows.has_response
     if api_keys is None:
         return there

@@ -190,7 +190,7 @@ def _nearest(word: FilterWord, exact: Fraction) -> float:
 
 
 def _anything(asked: str, words: Sequence[FilterWord]) -> Predicate:
-    """Values of which no table tells the type: each is compared as what it is."""
+    """Compare values of unknown type: each as the type that it has."""
     kinds = {
         bool: ValueKind(ValueType.BOOLEAN), int: ValueKind(ValueType.INTEGER), float: ValueKind(ValueType.FLOAT),
         str: ValueKind(ValueType.TEXT), bytes: ValueKind(ValueType.BYTES),

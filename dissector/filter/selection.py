@@ -26,7 +26,7 @@ STRETCH: Final = 1 << 16
 STEP: Final = 0.02
 """Seconds of decoding between two results."""
 PIECE: Final = 1 << 12
-"""Rows of which is found out together what they tell."""
+"""Rows that are examined together."""
 TOGETHER: Final = 64
 """Rows that are looked up at once."""
 
@@ -54,7 +54,7 @@ class SelectableRows(Protocol):
         """The exchanges of rows, decoded on demand."""
 
     def examine_messages(self, rows: Int64) -> Iterator[object]:
-        """Find out in short steps what rows tell by themselves, and keep it."""
+        """Examine rows in short steps, and keep their findings and errors."""
 
 
 def select(filter: Filter, capture: SelectableRows, start: int, stop: int) -> Iterator[SelectedRows]:
@@ -64,14 +64,14 @@ def select(filter: Filter, capture: SelectableRows, start: int, stop: int) -> It
         end = min(start + stretch, stop)
         answers = narrowed(filter, capture, range(start, end))
         if (answers == OPEN).any():
-            yield from _looked_at(filter, capture, start, answers)
+            yield from _decoded(filter, capture, start, answers)
         else:
             yield SelectedRows(end, start + np.flatnonzero(answers))
         start, stretch = end, min(2 * stretch, STRETCH)
 
 
 def narrowed(filter: Filter, capture: SelectableRows, rows: range | Int64) -> UInt8:
-    """What the index tells of some rows, in ascending order, `(n,)`: `columns.NO`, `OPEN`, `YES`."""
+    """The index's answers for rows in ascending order, `(n,)`: `NO`, `OPEN`, `YES`."""
     entries, columns = capture.index_rows(rows)
     of_index = filter.answers(columns)
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
@@ -93,7 +93,7 @@ def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
         some = rows[start : start + STRETCH]
         answers = narrowed(filter, capture, some)
         doubtful = np.flatnonzero(answers == OPEN)
-        if filter.asks_told and len(doubtful):
+        if filter.reads_row_summaries and len(doubtful):
             for _ in capture.examine_messages(some[doubtful]):
                 pass
             answers[doubtful] = narrowed(filter, capture, some[doubtful])
@@ -104,29 +104,29 @@ def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
     return np.concatenate(fitting)
 
 
-def _looked_at(filter: Filter, capture: SelectableRows, start: int, answers: UInt8) -> Iterator[SelectedRows]:
-    """A stretch with rows that have to be looked at, result by result."""
+def _decoded(filter: Filter, capture: SelectableRows, start: int, answers: UInt8) -> Iterator[SelectedRows]:
+    """The matching rows of a range that has open rows, result by result."""
     doubtful = np.flatnonzero(answers == OPEN)
-    told = 0
+    reported = 0
     begun = perf_counter()
     for first in range(0, len(doubtful), PIECE):
         some = doubtful[first : first + PIECE]
-        if filter.asks_told:
+        if filter.reads_row_summaries:
             for _ in capture.examine_messages(start + some):
                 if perf_counter() - begun > STEP:
-                    yield SelectedRows(start + told, np.zeros(0, np.int64))
+                    yield SelectedRows(start + reported, np.zeros(0, np.int64))
                     begun = perf_counter()
             answers[some] = narrowed(filter, capture, start + some)
             some = some[answers[some] == OPEN]
         for at, exchange in _together(capture, start, some):
             answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
             if perf_counter() - begun > STEP:
-                yield SelectedRows(start + at + 1, start + told + np.flatnonzero(answers[told : at + 1]))
-                told, begun = at + 1, perf_counter()
+                yield SelectedRows(start + at + 1, start + reported + np.flatnonzero(answers[reported : at + 1]))
+                reported, begun = at + 1, perf_counter()
         upto = int(doubtful[first + PIECE]) if first + PIECE < len(doubtful) else len(answers)
         if perf_counter() - begun > STEP or upto == len(answers):
-            yield SelectedRows(start + upto, start + told + np.flatnonzero(answers[told:upto]))
-            told, begun = upto, perf_counter()
+            yield SelectedRows(start + upto, start + reported + np.flatnonzero(answers[reported:upto]))
+            reported, begun = upto, perf_counter()
 
 
 def _together(capture: SelectableRows, start: int, doubtful: Int64) -> Iterator[tuple[int, Exchange]]:

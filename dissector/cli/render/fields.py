@@ -129,10 +129,10 @@ def _leads_into_bytes(name: str) -> bool:
 
 
 def _plain(exchange: Exchange, name: str) -> object:
-    told = exchange.request if _side(name) == "request" else exchange.response
-    if told is None or (exchange.fields.kind != "exchange" and not exchange.is_stored):
+    message = exchange.request if _side(name) == "request" else exchange.response
+    if message is None or (exchange.fields.kind != "exchange" and not exchange.is_stored):
         return None
-    return {"header": told.header, "body": told.body, "rest": told.rest or None}
+    return {"header": message.header, "body": message.body, "rest": message.rest or None}
 
 
 def _joined(value: object, path: Sequence[str]) -> str | None:
