@@ -1,4 +1,4 @@
-"""Bytes from anywhere to `PacketBatch`: files of packets, compressed or not, pipes, files that grow, several as one."""
+"""Bytes from anywhere to `PacketBatch`: capture files, compressed or not, pipes, growing files, several merged."""
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.files import GrowingFile, Reader, open_capture

@@ -1,13 +1,13 @@
-"""What stops a capture from being read at all, and what is told of one that is damaged further on."""
+"""Errors of captures that can't be read at all, and findings about captures that are damaged."""
 
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 
 MAX_POSITIONS: Final = 10_000
-"""Of them whose places are kept."""
+"""Damaged positions of a file that are kept."""
 MAX_FINDINGS: Final = 20
-"""Places of damage that are told one by one; those behind them are counted."""
+"""Damaged positions that get a finding each; the others are counted in one."""
 
 
 class CaptureError(Exception):
@@ -15,7 +15,7 @@ class CaptureError(Exception):
 
 
 class NoRoomError(CaptureError):
-    """Nothing is wrong with the file: this machine has no room for what it holds."""
+    """The file may be good, but this machine has no room for its contents."""
 
 
 class FilePosition(NamedTuple):
@@ -24,12 +24,12 @@ class FilePosition(NamedTuple):
     at: int
     size: int
     packet: int
-    """The number of the packet that should stand there, from 1, in the file."""
+    """Number of the packet expected there, from 1, in the file."""
     reason: str
 
 
 class Damage:
-    """What is wrong with one file, told as it is found. Packets count from 1, in the file."""
+    """Damage of one file, as it is found. Packets are numbered from 1, in the file."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,11 +37,11 @@ class Damage:
         self._more = 0
         self._more_bytes = 0
         self.places: list[FilePosition] = []
-        """Of all of it: as many as are kept."""
+        """Damaged positions, at most `MAX_POSITIONS`."""
 
     @property
     def findings(self) -> list[Finding]:
-        """All of it."""
+        """One finding for each position, and one that counts the others."""
         if not self._more:
             return self._told
         words = f"{self._name}: {self._more:,} more places are damaged: {self._more_bytes:,} bytes skipped"
@@ -54,9 +54,9 @@ class Damage:
         self._keep(FilePosition(at, left, packet, f"length {needed:,}, the file ends after {left:,} bytes"))
 
     def ended(self, packet: int, at: int, reason: str, left: int) -> None:
-        """Bytes that can't be a packet or block, and no more of them behind."""
+        """Bytes that can't be a packet or block, with no others after them."""
         words = (
-            f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is left"
+            f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is not"
         )
         self._told.append(_finding("file-damaged", words))
         self._keep(FilePosition(at, left, packet, reason))
@@ -77,8 +77,8 @@ class Damage:
 
 
 def length_mismatch(name: str, count: int, packet: int) -> Finding:
-    """Blocks of which the lengths at either end differ."""
-    words = f"{name}: {count:,} blocks say another length at their end; the first is packet {packet:,}"
+    """Return the finding about blocks whose two lengths differ."""
+    words = f"{name}: {count:,} blocks have two different lengths; the first is packet {packet:,}"
     return _finding("block-length", words)
 
 

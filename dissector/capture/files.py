@@ -1,5 +1,7 @@
-"""Opening captures: told by content, never by name. Files are mapped; pipes and compressed files go to a spool as they
-come; a file that another process writes is followed while it grows."""
+"""Opens captures. Formats are recognized by content, never by name.
+
+Files are mapped; pipes and compressed files go to a spool as they arrive; a growing file is followed.
+"""
 
 import mmap
 import os
@@ -36,21 +38,21 @@ from dissector.core.store import Store
 STDIN: Final = "-"
 PCAPNG: Final = SECTION.to_bytes(4, "big")
 _TEXT_HEAD: Final = 1 << 16
-"""Bytes in which text must have said that it is hex."""
+"""Bytes at the beginning in which text must be recognizable as hex."""
 _OTHERS, _OF_EACH = 64, 3
-"""Descriptors: of the process, and of a file that is compressed: its own, the spool's, the spool's map's."""
+"""File descriptors: of the process, and of a compressed file: the file's, the spool's, the spool map's."""
 _NONE: Final = np.zeros(0, np.int64)
 NO_PACKETS_YET: Final = PacketBatch(
     np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16)
 )
-"""What a source that grows gives where nothing came."""
+"""The batch of a growing source while no packet has arrived."""
 
 TakeFile = Callable[[str, mmap.mmap], bool]
-"""Takes a file, by its name and content, that has no packets; whether it did."""
+"""Takes a file without packets, by name and content. Returns whether it took it."""
 
 
 class CaptureFormat(Protocol):
-    """Something that packets are read from."""
+    """Reads packets of one file format."""
 
     base: int
     """The store's address of the file's first byte."""
@@ -58,24 +60,24 @@ class CaptureFormat(Protocol):
     """Bytes that reading has reached."""
     damage: Damage
     over: bool
-    """Whether nothing more is read of it, whatever comes."""
+    """Whether reading has stopped for good, whatever bytes arrive."""
 
     @property
     def problems(self) -> list[Finding]:
         """What is wrong with the file, as far as it was read."""
 
     def open(self, data: UInt8, *, ended: bool) -> bool:
-        """Read the beginning; whether enough of it is there. Raises `CaptureError` where there never will be."""
+        """Read the header; return whether enough of it is there. Raises `CaptureError` if there never will be."""
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
-        """The next packets of `data`, at most so many, numbered in the file; None where there are none (yet)."""
+        """Return the next packets of `data`, at `most` so many, numbered in the file; None if there are none (yet)."""
 
 
 @dataclass(frozen=True)
 class GrowingFile:
-    """A file that another process appends to, read while it grows, until `ended` is true and all that stands is read.
+    """A file that another process appends to. It is read until `ended` returns true and everything in it is read.
 
-    `ended` is asked a few times a second and must be quick.
+    `ended` is called a few times a second and must be fast.
     """
 
     path: str
@@ -83,7 +85,7 @@ class GrowingFile:
 
 
 class Reader:
-    """One capture file. Iterating gives its packets once; `problems` is complete when that ends."""
+    """Reads one capture file. `batches` yields its packets once; `problems` is complete when that ends."""
 
     def __init__(
         self,
@@ -113,17 +115,17 @@ class Reader:
 
     @property
     def grows(self) -> bool:
-        """Whether packets come when they like."""
+        """Whether packets arrive at any time."""
         return self._source.grows
 
     @property
     def has_times(self) -> bool:
-        """Whether others' packets can be put among its own: not where times are made up, nor where one would wait."""
+        """Whether its packets can be merged with those of others: not if times are made up or reading would wait."""
         return not self.grows and not isinstance(self._source, ConvertedSource)
 
     @property
     def total(self) -> int:
-        """Bytes of the file, as it lies on the disk; 0 where nobody knows yet."""
+        """Bytes of the file on the disk; 0 if unknown."""
         return self._source.total
 
     @property
@@ -133,55 +135,55 @@ class Reader:
 
     @property
     def problems(self) -> list[Finding]:
-        """What is wrong with the file, as far as it was read."""
+        """Problems of the file, as far as it was read."""
         return self._told + self._source.problems + (self._format.problems if self._format else [])
 
     @property
     def notes(self) -> PcapngOptions | None:
-        """Comments and names, where the format has some."""
+        """Comments and names, if the format has them."""
         return self._format.notes if isinstance(self._format, Pcapng) else None
 
     @property
     def damaged(self) -> list[FilePosition]:
-        """Where the file could not be read."""
+        """Positions that could not be read."""
         return self._format.damage.places if self._format else []
 
     @property
     def left(self) -> FilePosition | None:
-        """What of a compressed file, in its own bytes, could not be decompressed."""
+        """The part of a compressed file, by its compressed bytes, that could not be decompressed."""
         left = self._source.left
         return None if left is None else FilePosition(left.at, self.total - left.at, self.packets + 1, left.reason)
 
     def bytes_at(self, at: int, size: int) -> bytes:
-        """Some bytes of the file, or of what it holds where it is compressed, as far as it was read."""
+        """Return bytes of the file, decompressed if it is compressed, as far as it was read."""
         return self._source.data[at : at + size].tobytes()
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether reading can begin in the middle: of a file that lies there as it was captured."""
+        """Whether reading can begin in the middle: of a mapped file of packets."""
         return isinstance(self._source, MappedSource) and self._format is not None
 
     def mark(self) -> bytes:
-        """All that reading on from here needs to know beside the file. Not for files: it is a pickle."""
+        """Return the state to resume from here. It is a pickle: never read it from a file."""
         return pickle.dumps(self._format)
 
     def resume(self, mark: bytes) -> None:
-        """Read on from where a reader of the same file stood when it made `mark`."""
+        """Continue from where a reader of the same file made `mark`."""
         self._format = cast(CaptureFormat, pickle.loads(mark))  # made by ourselves
         self._format.base = self._source.base
         self.packets = 0
 
     def start_ns(self) -> int | None:
-        """When the first packet came; None where there is none. Waits for it: not for files that grow."""
+        """Return the time of the first packet; None if there is none. It waits, so not for growing files."""
         if self._ahead is None:
             self._ahead = next((batch for batch in self._batches(most=1) if len(batch)), None)
         return int(self._ahead.time_ns[0]) if self._ahead else None
 
     def batches(self, most: int | None = None) -> Iterator[PacketBatch]:
-        """All packets, so many at a time at the `most`, numbered from 0 on; of a source that grows now and then none,
-        when none came for a while.
+        """Yield all packets, at the `most` so many at a time, numbered from 0. A growing source yields an empty batch
+        if no packet has arrived for a while.
 
-        Raises `CaptureError` where a pipe turns out to be no capture."""
+        Raises `CaptureError` if a pipe turns out to be no capture."""
         if self._ahead is not None:
             yield self._ahead
         yield from self._batches(most)
@@ -203,14 +205,14 @@ class Reader:
                 yield NO_PACKETS_YET
 
     def _let_go(self) -> None:
-        """What was read of a mapped file needs no memory any more."""
+        """Release the memory of what was read of a mapped file."""
         done = self._format.done if self._format else 0
         if done - self._let_go_at >= BATCH_BYTES // 2:
             self._let_go_at = done
             self._store.release_pages()
 
     def _recognize(self) -> bool:
-        """Tell the format; whether it is known, which it is not before enough has come."""
+        """Recognize the format; return whether it is known: enough bytes must have arrived."""
         data, ended = self._source.data, self._source.ended
         magic = data[:4].tobytes()
         if len(magic) < 4 and not ended:
@@ -225,7 +227,7 @@ class Reader:
         return True
 
     def _take_whole(self, magic: bytes) -> bool:
-        """What has no packets: hex, or somebody else's."""
+        """Read hex text, or hand over a file that has no packets."""
         data = self._source.whole()
         if data is None:
             for problem in self._source.problems:
@@ -245,12 +247,12 @@ class Reader:
         return False
 
     def close(self) -> None:
-        """Close the file; its mapping goes when the last batch that points into it does."""
+        """Close the file. Its mapping is released with the last batch that points into it."""
         self._source.close()
 
 
 def raise_open_file_limit(files: int) -> None:
-    """Let this process have so many files open, as far as it may: shells tend to allow 1,024, and rings have more."""
+    """Raise the limit of open files as far as allowed: shells often set 1,024, and rings have more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OTHERS + _OF_EACH * files
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -259,7 +261,7 @@ def raise_open_file_limit(files: int) -> None:
 
 
 def take_no_file(name: str, data: mmap.mmap) -> bool:
-    """Takes no file."""
+    """Take no file."""
     return False
 
 
@@ -320,7 +322,7 @@ def _reason(error: OSError) -> str:
 def _open_file(path: str) -> IO[bytes]:
     if Path(path).is_dir():
         raise CaptureError(f"{path}: is a directory")
-    # A pipe without a writer is open at once, and silent until one comes: opened the usual way it would hold us up.
+    # Without O_NONBLOCK, opening a pipe would block until it has a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(descriptor, True)
     return os.fdopen(descriptor, "rb", buffering=0)

@@ -1,4 +1,4 @@
-"""Hex as a capture: what it says becomes conversations, between ends and at times that nobody takes for real."""
+"""Hex text as a capture: it becomes conversations with made-up addresses and times."""
 
 from dissector.capture.errors import CaptureError
 from dissector.conversation import Conversation, packets, pcapng
@@ -11,7 +11,7 @@ from dissector.core.finding import Finding, Severity
 def pcapng_from_hex(
     name: str, data: bytes, form: HexForm, *, unmarked_from_client: bool
 ) -> tuple[bytes, list[Finding]]:
-    """A pcapng file, and what is to be said of it. Raises `CaptureError`."""
+    """Return a pcapng file, and findings about the text. Raises `CaptureError`."""
     try:
         said, problems = turns_of(data, form, unmarked_from_client=unmarked_from_client)
     except HexError as error:

@@ -1,11 +1,11 @@
-"""Several files as one capture, in the order of time.
+"""Merges files into one capture, in the order of time.
 
-Files begin in the order of their first packets. Where no two overlap, batches go through as they are. Where some do,
-their packets are copied to a spool in merged order, a stretch at a time. Behind them come, one by one in the order
-given, texts, whose times are made up, and files that grow: nobody can wait for a packet that has not come.
+Files begin in the order of their first packets. If no two overlap, batches pass through unchanged. If some do, their
+packets are copied to a spool in merged order, a stretch at a time. They are followed, one by one in the given order, by
+texts, whose times are made up, and by growing files, whose next packet can't be waited for.
 
 Invariants:
-  * packets of one file keep their order: one with an earlier time than the one before it counts as of that one's time;
+  * packets of one file keep their order: a packet that is earlier than the one before it counts as of the same time;
   * at the same time, the file that was given first comes first; the size of batches makes no difference.
 """
 
@@ -30,7 +30,7 @@ _COPIED_PACKETS: Final = 1 << 12
 
 
 class _Position(NamedTuple):
-    """When a file's packet comes: its time, and which file it is."""
+    """Position of a packet in the merged order: its time, then its file."""
 
     time_ns: int
     which: int
@@ -38,15 +38,15 @@ class _Position(NamedTuple):
 
 @dataclass
 class _PendingPackets:
-    """Packets of one file that were read and not given on yet."""
+    """Packets of one file that are read and not merged yet."""
 
     batch: PacketBatch
     key: Int64
-    """Times that never run backwards: `(n,)`."""
+    """Times that never decrease: `(n,)`."""
 
 
 class _MergedFile:
-    """One file, being read."""
+    """One of the files that are merged."""
 
     def __init__(self, which: int, reader: Reader | PartitionReader) -> None:
         self.which = which
@@ -56,7 +56,7 @@ class _MergedFile:
         self.load()
 
     def load(self) -> None:
-        """Read the next packets; `pending` is None where there are no more."""
+        """Read the next packets; `pending` is None if there are no more."""
         self.pending = None
         for batch in self._batches:
             if len(batch):
@@ -67,12 +67,12 @@ class _MergedFile:
 
     @property
     def last(self) -> _Position:
-        """When the last of the pending packets comes."""
+        """Position of the last pending packet."""
         assert self.pending is not None
         return _Position(int(self.pending.key[-1]), self.which)
 
     def take(self, until: _Position) -> _PendingPackets | None:
-        """The pending packets up to a turn, its own among them."""
+        """Take the pending packets up to a position, inclusive."""
         assert self.pending is not None
         batch, key = self.pending.batch, self.pending.key
         count = int(np.searchsorted(key, until.time_ns, side="right" if self.which <= until.which else "left"))
@@ -85,7 +85,7 @@ class _MergedFile:
 
 
 class PacketMerger:
-    """The packets of several readers. `problems` has what stopped the merging."""
+    """Merges the packets of readers. `problems` says why merging stopped."""
 
     def __init__(self, readers: Sequence[Reader | PartitionReader], store: Store, limits: Limits) -> None:
         self._readers = readers
@@ -95,9 +95,9 @@ class PacketMerger:
         self.problems: list[Finding] = []
 
     def batches(self) -> Iterator[PacketBatch]:
-        """All packets, numbered over all files; now and then none, where a file that grows had none for a while.
+        """Yield all packets, numbered over all files, and an empty batch if a growing file had none for a while.
 
-        Raises `CaptureError` where a pipe turns out to be no capture."""
+        Raises `CaptureError` if a pipe turns out to be no capture."""
         if len(self._readers) == 1:
             yield from self._readers[0].batches()
             return
@@ -129,7 +129,7 @@ class PacketMerger:
             begun = [file for file in begun if file.pending is not None]
 
     def _joined(self, parts: list[_PendingPackets]) -> Iterator[PacketBatch]:
-        """Packets of several files in the order of time; those of one as they are."""
+        """Yield packets of the files in the order of time; those of a single file unchanged."""
         if len(parts) == 1:
             yield parts[0].batch
             return
@@ -147,7 +147,7 @@ class PacketMerger:
             for start in range(0, len(order), _COPIED_PACKETS):
                 self._spool.append(b"".join(pieces[n] for n in order[start : start + _COPIED_PACKETS].tolist()))
         except SpoolFullError as error:
-            words = f"files that overlap in time could not be merged: {error}; one is read behind the other"
+            words = f"files that overlap in time could not be merged: {error}; they are read one after the other"
             self.problems = [Finding("not-merged", Severity.WARNING, words)]
             yield from batches
             return
@@ -177,13 +177,13 @@ class PacketMerger:
         self._store.release_pages()
 
     def close(self) -> None:
-        """Let go of what was merged."""
+        """Release the spool."""
         if self._spool is not None:
             self._spool.close()
 
 
 def slice_batch(batch: PacketBatch, start: int, end: int) -> PacketBatch:
-    """Some packets of a batch."""
+    """Return the packets of a batch from row `start` to before `end`."""
     if (start, end) == (0, len(batch)):
         return batch
     rows = slice(start, end)

@@ -1,12 +1,12 @@
-"""Records hopped over many at a time: what lies ahead is cut into lanes, and one step of numpy moves each by a record.
+"""Finds the records of a file in parallel: the data is divided into lanes, and a numpy step moves each by a record.
 
-A lane begins where a record plausibly does, as nobody knows where one really does before all in front of it are hopped
-over. That is proven afterwards, from the front: a lane counts if the one before it comes to stand just where it begins.
-Nor does the race look at more than lengths: what it came to is judged afterwards, all at once.
+A lane starts at a plausible record, as real starts are only known once all records before are read. Lanes are verified
+afterwards, from the front: a lane is valid if the one before it ends exactly where it starts. While lanes advance only
+lengths are read; all other fields of the records are checked afterwards, all at once.
 
 Invariants:
-  * the places are those of walking from record to record, whatever the bytes: guesses cost time only;
-  * what lanes hold is bounded by the bytes that one batch spans.
+  * the places are those of walking from record to record, whatever the bytes: wrong guesses only cost time;
+  * memory of lanes is bounded by the bytes that one batch spans.
 """
 
 import re
@@ -31,7 +31,7 @@ _NONE: Final = np.zeros(0, np.int64)
 
 
 class RecordPattern(NamedTuple):
-    """How the records of a file look to who has no time. Places are below `scan_records`'s `stop`."""
+    """How to recognize records of a file cheaply. Places are below the `stop` of `scan_records`."""
 
     pattern: re.Pattern[bytes]
     """What most of them have in common, and little else has."""

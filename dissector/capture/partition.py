@@ -1,10 +1,10 @@
-"""A part of a capture: some of its packets, under the numbers that they have in the whole, as blocks that can be sent.
+"""A capture partition: some packets of a capture, with their numbers in the whole, as blocks that can be sent.
 
-Whoever deals a capture out makes blocks of it; whoever reads a part gets them back as batches.
+Routing makes blocks of a capture; the reader of a partition turns them into batches again.
 
 Invariants:
-  * a part's packets keep their order, and are read as they would be in the whole capture;
-  * their bytes go to a spool, so that memory is flat, however large the part is.
+  * packets keep their order, and are read as they would be in the whole capture;
+  * their bytes go to a spool, so that memory does not grow with the partition.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,11 +23,11 @@ from dissector.core.store import Store
 COLUMN_BYTES: Final = 40
 """Bytes of a packet's columns in a block."""
 JOINED_BYTES: Final = 1 << 20
-"""Bytes of captured packets that are read at once: a small block takes nearly as long as a large one."""
+"""Minimum bytes of joined blocks: reading a small block takes nearly as long as reading a large one."""
 
 
 class Block(NamedTuple):
-    """Packets, one behind the other."""
+    """Consecutive packets of a partition."""
 
     first: int
     """The number of the first."""
@@ -43,10 +43,10 @@ class CapturePartition:
 
     name: str
     blocks: Iterable[Block]
-    """In capture order; gone through once."""
+    """In capture order; iterated once."""
     number: int = 0
     of: int = 1
-    """How many parts there are."""
+    """Number of partitions."""
 
 
 def block(batch: PacketBatch, rows: Int64) -> Block:
@@ -83,7 +83,7 @@ def _joined(some: list[Block]) -> Block:
 
 
 class PartitionReader:
-    """Reads a part: like a file's reader, for those who merge and those who ask what is wrong with it."""
+    """Reads a partition, with the interface of `files.Reader`."""
 
     grows = False
     has_times = False
@@ -98,7 +98,7 @@ class PartitionReader:
 
     @property
     def total(self) -> int:
-        """Bytes so far: how many will come nobody knows."""
+        """Bytes so far; the total is unknown."""
         return self._spool.size
 
     @property
@@ -107,10 +107,10 @@ class PartitionReader:
         return self._spool.size
 
     def start_ns(self) -> None:
-        """Nobody puts others' packets among a part's."""
+        """Return None: partitions are not merged with other inputs."""
 
     def batches(self) -> Iterator[PacketBatch]:
-        """All packets, once. Raises `SpoolFullError`: a part that is not whole is worth nothing."""
+        """Yield all packets, once. Raises `SpoolFullError`, as an incomplete partition is useless."""
         for each in self._blocks:
             number, time_ns, captured, length, link_type = np.frombuffer(each.heads, "<i8").reshape(5, -1)
             at = self._spool.size

@@ -45,11 +45,11 @@ class Pcap:
         self._searched = 0
         """Up to where no record was found behind the damage at `done`."""
         self._believed = -1
-        """Where a record stands that is believed, although it makes no sense beside the one before."""
+        """Offset of a record that is accepted although it is implausible after the one before."""
         self._trusted = False
-        """Whether all of them are."""
+        """Whether all implausible records are accepted."""
         self._mean = 256
-        """Bytes of a record, about."""
+        """Approximate bytes of a record."""
         self.damage = Damage(name)
         self.packets = 0
         self.done = 0
@@ -57,7 +57,7 @@ class Pcap:
 
     @property
     def problems(self) -> list[Finding]:
-        """What is wrong with the file, as far as it was read."""
+        """Problems of the file, as far as it was read."""
         return self.damage.findings
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
@@ -80,7 +80,7 @@ class Pcap:
         return None
 
     def open(self, data: UInt8, *, ended: bool) -> bool:
-        """Read the file's header; whether enough is there. Raises `CaptureError` where there never will be."""
+        """Read the file's header; return whether enough is there. Raises `CaptureError` if there never will be."""
         if self.done:
             return True
         if len(data) < FILE_HEADER:
@@ -161,7 +161,7 @@ class Pcap:
             self.damage.skipped(self.packets + 1, at, place - at, "no packet's time and lengths")
             self.done = place
         elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
-            self._trusted = True  # somebody writes like this
+            self._trusted = True  # the file's writer produces such records
         return place >= 0 or self._trusted
 
     def _batch(self, data: UInt8, places: Int64, fields: list[Int64]) -> PacketBatch:
@@ -181,13 +181,13 @@ class Pcap:
         )
 
     def _is_cut(self, data: UInt8, *, ended: bool) -> bool:
-        """Whether the file ends inside the packet here, as far as one can see."""
+        """Whether the file apparently ends inside this packet."""
         if not ended or len(data) - self.done < self._sense.layout.header or self._reason(data):
             return False
         return self._search(data, ended=True) == NOWHERE
 
     def _cut(self, data: UInt8) -> PacketBatch:
-        """The packet that the file ends in, as far as it is there."""
+        """Return the packet in which the file ends, with the bytes that are there."""
         at = self.done
         places = np.array([at], np.int64)
         batch = self._batch(data, places, self._fields(data, places))
@@ -199,7 +199,7 @@ class Pcap:
         return batch
 
     def _skip(self, data: UInt8, *, ended: bool) -> bool:
-        """Go on behind what can't be a record, if there is more; False where there is not, or not yet."""
+        """Continue after bytes that can't be a record; False if there is nothing more, or not yet."""
         at, left = self.done, len(data) - self.done
         header = self._sense.layout.header
         reason = self._reason(data) if left >= header else ""
@@ -220,7 +220,7 @@ class Pcap:
         return place >= 0
 
     def _reason(self, data: UInt8) -> str:
-        """Why no packet is here; empty where one may be."""
+        """Return why no packet is here; empty if one may be."""
         (captured,) = struct.unpack_from(self._sense.layout.order + "I", data.data, self.done + 8)
         if captured > self._sense.largest:
             return f"a length of {captured:,} bytes can't be"

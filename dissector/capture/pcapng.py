@@ -1,12 +1,13 @@
 """The pcapng format: sections of blocks, several interfaces, each with its own link type and clock.
 
-draft-ietf-opsawg-pcapng. Packets are read from enhanced, simple and (obsolete) packet blocks; what else is said goes to
-`pcapng_notes.py`; unknown blocks are skipped by their length. Blocks are hopped over (`lanes.py`); packet fields are
-then read at once.
+draft-ietf-opsawg-pcapng. Packets are read from enhanced, simple and (obsolete) packet blocks; comments, names and
+statistics go to `pcapng_options.py`; unknown blocks are skipped by their length. Blocks are located first
+(`parallel_scan.py`); packet fields are then read all at once.
 
 Invariants:
-  * the file may still grow: the same packets and findings come, however it was cut when it was looked at;
-  * `done` is where the next block stands; what can't be one is skipped up to the next blocks that make sense, and told.
+  * the file may still grow: the same packets and findings come, however it was cut when it was read;
+  * `done` is the offset of the next block; bytes that can't be one are skipped up to the next plausible blocks, with a
+    finding.
 """
 
 import re
@@ -46,7 +47,7 @@ from dissector.core.finding import Finding
 from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
 TAKEN: Final = frozenset((SECTION, INTERFACE, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS))
-"""Blocks that say something beside packets."""
+"""Blocks that are read besides packets."""
 IF_NAME: Final = 2
 IF_TSRESOL: Final = 9
 IF_TSOFFSET: Final = 14
@@ -99,14 +100,14 @@ class Pcapng:
         self._most_skipped = limits.skipped_bytes
         self._section = _Section()
         self._searched = 0
-        """Up to where no block was found behind the damage at `done`."""
+        """The offset up to which no block was found after the damage at `done`."""
         self._believed = -1
-        """Where a block stands that says two lengths and is believed."""
+        """Offset of a block with two different lengths that is accepted."""
         self._mean = 256
-        """Bytes of a record, about."""
+        """Approximate bytes of a record."""
         self.damage = Damage(name)
         self._mismatches = (0, 0)
-        """How many blocks say two lengths, and the first one's packet."""
+        """Number of blocks with two different lengths, and the packet of the first."""
         self.notes = PcapngOptions(name, limits)
         self.packets = 0
         self.done = 0
@@ -114,7 +115,7 @@ class Pcapng:
 
     @property
     def problems(self) -> list[Finding]:
-        """What is wrong with the file, as far as it was read."""
+        """Problems of the file, as far as it was read."""
         count, packet = self._mismatches
         return [
             *self.damage.findings,
@@ -123,7 +124,7 @@ class Pcapng:
         ]
 
     def open(self, data: UInt8, *, ended: bool) -> bool:
-        """Whether enough of the first section's header is there. Raises `CaptureError` where there never will be."""
+        """Whether enough of the first section's header is there. Raises `CaptureError` if there never will be."""
         if self._section.number or len(data) >= LEAST_SIZE[SECTION]:
             if not self._section.number and order_at(memoryview(data.data), 0) is None:
                 raise CaptureError(f"{self._name}: a pcapng section without its byte-order magic")
@@ -133,7 +134,7 @@ class Pcapng:
         return False
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
-        """The next packets of `data`, at most so many; None where there are none (yet). Raises `CaptureError`."""
+        """Return the next packets of `data`, at `most` so many; None if there are none (yet). Raises `CaptureError`."""
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.over:
@@ -166,7 +167,7 @@ class Pcapng:
         return places
 
     def _take_ahead(self, data: UInt8) -> None:
-        """Go on to the next block that is a packet, or none."""
+        """Read blocks up to the next packet, or to what is no block."""
         buffer = memoryview(data.data)
         while self.done + LEAST <= len(data):
             kind, size = self._head(buffer, self.done)
@@ -216,7 +217,7 @@ class Pcapng:
         )
 
     def _sound(self, data: UInt8, places: Int64) -> int:
-        """How many of the blocks come before one that says another length at its end. `done` is behind them."""
+        """Return how many blocks precede the first with two different lengths. `done` is set to that block."""
         order = self._section.order
         size = read_unsigned(data, places + 4, 4, order)
         other = read_unsigned(data, places + size - 4, 4, order) != size
@@ -228,8 +229,8 @@ class Pcapng:
         return sound
 
     def _believe(self, data: UInt8, at: int, *, ended: bool) -> bool:
-        """Whether reading can go on from a packet that says two lengths, or inside it, where others stand; else only
-        more bytes tell."""
+        """Whether reading can continue after a packet with two different lengths, or inside it if blocks are there;
+        otherwise more bytes are needed."""
         (size,) = struct.unpack_from(self._section.order + "I", data.data, at + 4)
         place, _ = next_block(data, at + 4, at + size - 1, self._section.order, ended=ended)
         if place >= 0:
@@ -290,7 +291,7 @@ class Pcapng:
         return PcapngInterface(link_type, snaplen, numerator, denominator, offset_ns, name)
 
     def _is_cut(self, data: UInt8, *, ended: bool) -> bool:
-        """Whether the file ends inside the packet here, as far as one can see."""
+        """Whether the file apparently ends inside this packet."""
         left = len(data) - self.done
         if not ended or left < LEAST:
             return False
@@ -300,7 +301,7 @@ class Pcapng:
         return self._search(data, ended=True) == NOWHERE
 
     def _cut(self, data: UInt8) -> PacketBatch:
-        """The packet that the file ends in, as far as it is there."""
+        """Return the packet in which the file ends, with the bytes that are there."""
         at = self.done
         batch = self._batch(data, np.array([at], np.int64))
         needed = struct.unpack_from(self._section.order + "I", data.data, at + 4)[0]
@@ -309,7 +310,7 @@ class Pcapng:
         return batch
 
     def _skip(self, data: UInt8, *, ended: bool) -> bool:
-        """Go on behind what can't be a block, if there is more; False where there is not, or not yet."""
+        """Continue after bytes that can't be a block; False if there is nothing more, or not yet."""
         at, left = self.done, len(data) - self.done
         reason, needed = self._reason(data)
         if not ended and not reason:
@@ -330,7 +331,7 @@ class Pcapng:
         return place >= 0
 
     def _reason(self, data: UInt8) -> tuple[str, int]:
-        """Why no block is here, empty where one may be; and the bytes that it then needs."""
+        """Return why no block is here, empty if one may be, and the bytes that it needs."""
         at, left, order = self.done, len(data) - self.done, self._section.order
         if left < LEAST:
             return "", LEAST

@@ -1,4 +1,4 @@
-"""What a pcapng file says beside its packets: comments, names of hosts, what was dropped, secrets. All of it bounded.
+"""Comments, host names, drop counters and secrets of a pcapng file. All of it is bounded.
 
 draft-ietf-opsawg-pcapng, 3.5 (options), 4.5 (names), 4.6 (statistics), 4.7 (secrets).
 """
@@ -46,7 +46,7 @@ class PcapngOptions:
         self.remarks: list[str] = []
         """Comments on sections and interfaces."""
         self.names: dict[str, list[str]] = {}
-        """What hosts are called, by address."""
+        """Host names by address."""
         self._kept = 0
         self._left = 0
         self._dropped: dict[tuple[int, int], tuple[str, int]] = {}
@@ -56,7 +56,7 @@ class PcapngOptions:
         self._secrets = 0
 
     def text(self, value: bytes) -> str | None:
-        """A comment to be kept, or None where there are enough."""
+        """Return a comment to keep, or None if there are enough."""
         if self._kept >= self._limits.notes:
             self._left += 1
             return None
@@ -95,7 +95,7 @@ class PcapngOptions:
             self._dropped[section, which] = (name or f"{which}", dropped)
 
     def secrets(self) -> None:
-        """A block of secrets, which nobody looks into."""
+        """Count a block of secrets, which is not read."""
         self._secrets += 1
 
     def of_packets(self, data: UInt8, at: Int64, end: Int64, order: ByteOrder) -> dict[int, str]:
@@ -127,7 +127,7 @@ class PcapngOptions:
 
     @property
     def findings(self) -> list[Finding]:
-        """What is worth telling of it."""
+        """Findings about dropped packets, limits and secrets."""
         by_name: defaultdict[str, int] = defaultdict(int)
         for name, count in self._dropped.values():
             by_name[name] += count

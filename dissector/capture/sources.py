@@ -1,9 +1,9 @@
-"""Where a format's bytes are: a file that is all there, one that comes through a pipe or a decoder, one that grows.
+"""Sources of a capture's bytes: a complete file, a stream through a pipe or a decoder, a growing file.
 
 Invariants:
-  * `data` only ever grows at its end; the store has its bytes from address `base` on;
-  * `more` returns within about `streams.WAIT` seconds, whether or not something came;
-  * `ended` is true once `data` is all there will ever be; what stopped it early is in `problems`.
+  * `data` only grows at its end; the store has its bytes from address `base` on;
+  * `more` returns within about `streams.WAIT` seconds, whether or not bytes arrived;
+  * `ended` is true once `data` is complete; what ended it early is in `problems`.
 """
 
 import mmap
@@ -22,25 +22,25 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
 
 _POLL_SECONDS: Final = 0.02
-"""Seconds between two looks at a file that grows."""
+"""Seconds between two checks of a growing file."""
 NO_BYTES: Final = np.zeros(0, np.uint8)
 
 
 class RemainingBytes(NamedTuple):
-    """The rest of a file that a decoder could not undo."""
+    """The rest of a file that could not be decompressed."""
 
     at: int
-    """In the bytes of the file itself."""
+    """Offset in the compressed file."""
     reason: str
 
 
 class CaptureSource(Protocol):
-    """Bytes to be read as a capture. Progress is `done` of `total`; a `total` of 0 is not known."""
+    """Bytes of a capture. Progress is `done` of `total`; a `total` of 0 is unknown."""
 
     base: int
     ended: bool
     grows: bool
-    """Whether bytes come when they like; those of other sources are there for who asks for `more`."""
+    """Whether bytes arrive at any time. Other sources have them whenever `more` is called."""
     problems: list[Finding]
     left: RemainingBytes | None
     """Where decoding stopped early, and why."""
@@ -51,23 +51,23 @@ class CaptureSource(Protocol):
 
     @property
     def total(self) -> int:
-        """Bytes of the file, compressed where it is."""
+        """Bytes of the file, as compressed."""
 
     def done(self, at: int) -> int:
-        """How much of `total` is read when reading has come to `at` of `data`."""
+        """Return how much of `total` is read when `at` of `data` is reached."""
 
     def more(self) -> None:
-        """Wait for more, a little."""
+        """Wait a short time for more bytes."""
 
     def whole(self) -> mmap.mmap | None:
-        """All bytes as a map, once ended; None where there are none."""
+        """Return all bytes as a map, once ended; None if there are none."""
 
     def close(self) -> None:
-        """Let go of the file; mappings go when the last batch that points into them does."""
+        """Close the file. Mappings are released with the last batch that points into them."""
 
 
 class MappedSource:
-    """A file that is all there, mapped. Raises `ValueError` for an empty one, `OSError` where it can't be mapped."""
+    """A complete file, mapped. Raises `ValueError` for an empty one, `OSError` if it can't be mapped."""
 
     ended = True
     grows = False
@@ -98,7 +98,7 @@ class MappedSource:
 
 
 class ConvertedSource:
-    """Bytes made in memory, of a file that says the same in another way."""
+    """Bytes made in memory by converting a file, as hex text to pcapng."""
 
     ended = True
     grows = False
@@ -128,16 +128,16 @@ class ConvertedSource:
 
 
 class SpooledSource:
-    """What a stream brings, plain or undone by a decoder, in a spool."""
+    """Bytes of a stream, decompressed if necessary, in a spool."""
 
     def __init__(self, name: str, stream: InputStream, store: Store, most: int) -> None:
         self._name = name
         self._stream = stream
         self._head: bytes | None = b""
-        """Too few bytes still to tell whether they are compressed; None once it is told."""
+        """First bytes, while they are too few to recognize compression; None afterwards."""
         self._decompression: Decompression | None = None
         self._pieces: Iterator[bytes] = iter(())
-        """What the decoder still has to give."""
+        """Remaining output of the decoder."""
         self._spool = Spool(store, most)
         self.base = self._spool.base
         self.ended = False
@@ -157,7 +157,7 @@ class SpooledSource:
         return self._stream.done
 
     def more(self) -> None:
-        """Read on, a step's worth, or what comes in time; an end is told by the step behind the last bytes."""
+        """Read a step, or what arrives in time. The end shows in the step after the last bytes."""
         start, until = self._spool.size, time.monotonic() + WAIT
         try:
             while not self.ended and self._spool.size < start + STEP and time.monotonic() < until:
@@ -166,14 +166,14 @@ class SpooledSource:
                     break
                 self._spool.append(piece)
         except SpoolFullError as error:
-            self._end("not-read-on", f"{error}; the rest is left")
+            self._end("not-read-on", f"{error}; the rest is not read")
         except FileDecompressionError as error:
-            words = f"{self._codec} data damaged at byte {error.at:,}: {error}; the rest is left"
+            words = f"{self._codec} data damaged at byte {error.at:,}: {error}; the rest is not read"
             self.left = RemainingBytes(error.at, f"{self._codec} data damaged: {error}")
             self._end("file-damaged", words)
 
     def _next(self, seconds: float) -> bytes | None:
-        """The next piece; None where nothing came within so many seconds, or where that was all."""
+        """Return the next piece; None if nothing arrived within so many seconds, or at the end."""
         for piece in self._pieces:
             return piece
         undone = self._decompression
@@ -195,7 +195,7 @@ class SpooledSource:
         return self._decompression.codec.name if self._decompression else ""
 
     def _told(self, data: bytes) -> bytes:
-        """What is to be taken, after the first bytes have told how."""
+        """Return the bytes to process, once the first ones have shown whether they are compressed."""
         if self._head is None:
             return data
         data = self._head + data

@@ -1,7 +1,7 @@
-"""A file without a name that only grows, one region of the store: where bytes go that have no file to be mapped.
+"""A temporary file that only grows, one region of the store: for bytes that have no file to be mapped.
 
 Invariants:
-  * an address in it stays good: where the file outgrows its mapping it is mapped anew, under the same addresses;
+  * an address in it stays valid: if the file outgrows its mapping it is mapped again, under the same addresses;
   * it is mapped ahead, sparsely, so that it is mapped a few times and not at every step;
   * it holds at most `most` bytes of disk: more is refused with `SpoolFullError`.
 """
@@ -21,7 +21,7 @@ _MOST_AHEAD: Final = 1 << 28
 
 
 class SpoolFullError(Exception):
-    """No more room, by the limit or on the disk. Its text is why."""
+    """No more room, by the limit or on the disk. Its text is the reason."""
 
 
 class Spool:
@@ -36,9 +36,9 @@ class Spool:
         self._map: mmap.mmap | None = None
 
     def append(self, data: bytes | memoryview) -> None:
-        """Write behind what is there. Raises `SpoolFullError`, having written nothing that `data` shows."""
+        """Append bytes. Raises `SpoolFullError`; `data` is unchanged then."""
         if self.size + len(data) > self._most:
-            raise SpoolFullError(f"more than {self._most:,} bytes do not go to temporary files")
+            raise SpoolFullError(f"more than {self._most:,} bytes: the limit of temporary files")
         try:
             rest = memoryview(data)
             while len(rest):
@@ -54,7 +54,7 @@ class Spool:
         return np.frombuffer(self._map, np.uint8, count=self.size) if self._map and self.size else np.zeros(0, np.uint8)
 
     def whole(self) -> mmap.mmap | None:
-        """The bytes, of which no more will come, as a map of just their size; None where there are none."""
+        """Return the complete bytes as a map of exactly their size; None if there are none."""
         os.ftruncate(self._file.fileno(), self.size)
         self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
         return self._map

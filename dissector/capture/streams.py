@@ -1,6 +1,6 @@
-"""Bytes as they come: from a file, or from a pipe, which may be silent for long and is never waited for much.
+"""Byte streams: from a file, or from a pipe, which may be silent for long and must not block.
 
-A stream says how far it is by three answers: bytes, nothing yet, and nothing more.
+A read returns bytes, nothing yet, or nothing more (`ended`).
 """
 
 import os
@@ -9,30 +9,30 @@ import time
 from typing import IO, Final, Protocol
 
 WAIT: Final = 0.2
-"""Seconds after which whoever reads is told that nothing came: to stop, to draw, to print."""
+"""Seconds after which a read returns without bytes, so that the caller can stop, draw or print."""
 GATHER: Final = 0.05
-"""Seconds in which what comes in drops is gathered: a step has a price, and rows are to be seen soon."""
+"""Seconds in which small pieces are gathered: each step has a cost, but rows should appear soon."""
 STEP: Final = 8 << 20
-"""Bytes that are enough for one step."""
+"""Bytes after which a step ends."""
 _PIECE: Final = 1 << 20
 
 
 class InputStream(Protocol):
-    """Where bytes come from. `done` are read of `total`, which is 0 where nobody knows."""
+    """A source of bytes. `done` of `total` are read; a `total` of 0 is unknown."""
 
     done: int
     total: int
     ended: bool
 
     def read(self, seconds: float) -> bytes:
-        """What is there, or comes within so many seconds; empty where nothing came, or where `ended`."""
+        """Return what is there or arrives within so many seconds; empty if nothing did, or at the end."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
 
 
 class FileStream:
-    """A file that is all there."""
+    """A complete file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -62,7 +62,7 @@ class PipeStream:
         self.ended = False
 
     def read(self, seconds: float) -> bytes:
-        """What comes: at once, and for a moment more, so that many drops are one piece."""
+        """Return what arrives, and wait `GATHER` seconds more so that many small pieces become one."""
         pieces: list[bytes] = []
         size, until = 0, time.monotonic() + seconds
         while size < STEP and not self.ended and self._is_ready(until - time.monotonic()):

@@ -1,1 +1,1 @@
-"""One conversation with a broker: what it offers, who is in its cluster, and the bytes of it as exchanges."""
+"""One conversation with a broker: its advertised versions, its cluster, and the exchanges themselves."""

@@ -1,10 +1,10 @@
-"""A TCP connection that asks Kafka requests, one at a time, and keeps every exchange for the faces that show captures.
+"""A TCP connection that sends Kafka requests, one at a time, and keeps every exchange so that it can be shown.
 
-A first request that is answered by silence and a closed connection is often a TLS port: a handshake then tells.
+A server that closes the connection without a response to the first request often speaks TLS: a handshake finds out.
 
 Invariants:
-  * no answer takes longer than the time-out, however slowly its bytes come, and none exceeds `MAX_RESPONSE_BYTES`;
-  * whatever the other side does ends in an answer or in a `ProbeError`: a server is a stranger.
+  * no response takes longer than the timeout, however slowly its bytes come, and none exceeds `MAX_RESPONSE_BYTES`;
+  * whatever the server does ends in a response or in a `ProbeError`: servers are not trusted.
 """
 
 import socket
@@ -23,15 +23,15 @@ from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import api
 
 MAX_RESPONSE_BYTES: Final = 8 << 20
-"""Bytes of an answer; metadata of 100,000 partitions is half of it."""
+"""Maximum bytes of a response; metadata of 100,000 partitions is half of it."""
 MAX_TIMEOUT: Final = 600
 TLS_ALERT: Final = b"\x15\x03"
 SHOWN: Final = 40
-"""Characters that are shown of an answer that is not Kafka's."""
+"""Characters that are shown of a response that is not Kafka's."""
 
 
 class ProbeError(Exception):
-    """No answer, or none that is Kafka's. Its text is one plain line; `negative` says that something did answer."""
+    """No response, or none of Kafka. Its text is one plain line; `negative` says that there was a response."""
 
     def __init__(self, words: str, *, negative: bool = False) -> None:
         super().__init__(words)
@@ -39,7 +39,7 @@ class ProbeError(Exception):
 
 
 class ClosedError(ProbeError):
-    """The other side closed the connection instead of answering."""
+    """The server closed the connection instead of responding."""
 
 
 class Address(NamedTuple):
@@ -65,7 +65,7 @@ class Address(NamedTuple):
 
 
 class BrokerConnection:
-    """An open connection. `exchanges` are all that were asked, answered or not."""
+    """An open connection. `exchanges` has all requests, with or without a response."""
 
     def __init__(self, address: Address, client_id: str, timeout: float) -> None:
         if not 0 < timeout <= MAX_TIMEOUT:
@@ -91,7 +91,7 @@ class BrokerConnection:
         self._socket.close()
 
     def ask(self, api_key: int, version: int, values: Mapping[str, object]) -> ExchangeMessage:
-        """Send a request and wait for its answer. Raises `ProbeError`, or `EncodeError` before anything is sent."""
+        """Send a request and wait for its response. Raises `ProbeError`, or `EncodeError` before anything is sent."""
         known = api(api_key)
         assert known is not None
         number = len(self.exchanges) + 1
@@ -136,7 +136,7 @@ class BrokerConnection:
         return ExchangeMessage(now, len(frame), frame, len(frame), response_layout(api_key, version, frame))
 
     def _exchange_bytes(self, name: str, data: bytes) -> bytes:
-        """The frame that answers `data`."""
+        """Send the request `data` and return the frame of its response."""
         deadline = time.monotonic() + self._timeout
         try:
             self._socket.settimeout(self._timeout)
@@ -176,7 +176,7 @@ class BrokerConnection:
         return ProbeError(f"{self.address}: speaks TLS: ask a PLAINTEXT listener")
 
     def _stranger(self, size: int) -> NoReturn:
-        """Say what answers instead of a broker; `size` is what its first bytes would say as a size."""
+        """Raise an error that says what responded instead of a broker; `size` is its first bytes read as a size."""
         head = self._received
         if head.startswith(TLS_ALERT):
             raise self._tls()
@@ -194,9 +194,9 @@ class BrokerConnection:
 
 
 def _speaks_tls(address: Address, timeout: float) -> bool:
-    """Whether a port speaks TLS, asked on a connection of its own. Nothing but the handshake is sent."""
+    """Whether a port speaks TLS, tried on another connection. Only the handshake is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # who it is does not matter here
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the server's identity does not matter here
     try:
         with socket.create_connection(address, timeout) as plain, context.wrap_socket(plain):
             return True
@@ -207,6 +207,6 @@ def _speaks_tls(address: Address, timeout: float) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """The reason in the system's words, without a number."""
+    """Return the system's error message, without the number."""
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return words[0].lower() + words[1:]

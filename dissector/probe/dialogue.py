@@ -1,8 +1,8 @@
-"""What is asked of a broker, in which version, and what its answers say.
+"""The requests to a broker, their versions, and the results of the responses.
 
-ApiVersions first, in our newest version; a broker that is older answers with error 35 in a v0 body that names the
-versions it has (KIP-511), and is asked again in one of them. Then Metadata in the newest version that both have; a
-listener for controllers alone has none, and is asked DescribeCluster instead.
+ApiVersions first, in our newest version; an older broker responds with error 35 in a v0 body that names its versions
+(KIP-511), and gets the request again in one of them. Then Metadata in the newest version that both have; a listener for
+controllers has no Metadata and gets DescribeCluster instead.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Topic(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature: the levels that the broker supports, and the one that the cluster has settled on."""
+    """A feature: the levels that the broker supports, and the finalized level of the cluster."""
 
     name: str
     supported: Versions | None
@@ -48,10 +48,10 @@ class Feature(NamedTuple):
 
 @dataclass
 class ProbeResult:
-    """All that a broker said. `trouble` is what ended the conversation before its end."""
+    """Everything that a broker's responses say. `trouble` is the error that ended the conversation early."""
 
     version: int
-    """Of ApiVersions, as it was answered."""
+    """Version of the ApiVersions response."""
     fallback: str = ""
     offer: dict[int, Versions] = field(default_factory=dict)
     features: list[Feature] = field(default_factory=list)
@@ -65,7 +65,7 @@ class ProbeResult:
 
 
 def probe_broker(connection: BrokerConnection, *, topics: bool) -> ProbeResult:
-    """The whole conversation. Raises `ProbeError` where not even ApiVersions is answered."""
+    """Run the whole conversation. Raises `ProbeError` if not even ApiVersions gets a response."""
     answers = _api_versions(connection)
     try:
         if ApiKey.METADATA in answers.offer or ApiKey.DESCRIBE_CLUSTER not in answers.offer:

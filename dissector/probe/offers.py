@@ -1,4 +1,4 @@
-"""A broker's offer beside the tables: API by API, and which release of Kafka it most looks like."""
+"""A broker's advertised versions beside ours, API by API, and the release of Kafka that they resemble most."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -11,7 +11,7 @@ VersionsByApi = Mapping[int, Versions]
 
 
 class ApiComparison(NamedTuple):
-    """An API: what the broker has, what the tables have, and what to say of it."""
+    """An API: the broker's versions, our versions, and a note."""
 
     key: int
     name: str
@@ -21,7 +21,7 @@ class ApiComparison(NamedTuple):
 
 
 class ReleaseGuess(NamedTuple):
-    """The releases that are most alike: `same` of the `of` APIs that are offered have their newest versions."""
+    """The most similar releases: `same` of the `of` advertised APIs have the newest versions of these."""
 
     releases: tuple[str, ...]
     same: int
@@ -29,7 +29,7 @@ class ReleaseGuess(NamedTuple):
 
 
 def compare(offer: VersionsByApi) -> list[ApiComparison]:
-    """Every API that the broker or the tables have, by key."""
+    """Compare every API that the broker or we have, by key."""
     lines = []
     for key in sorted(offer.keys() | {each.key for each in apis()}):
         known, theirs = api(key), offer.get(key)

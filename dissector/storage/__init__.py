@@ -1,4 +1,4 @@
-"""Kafka's own files as inputs: log segments and snapshots, their indexes. Told by content, shown a row an entry."""
+"""Kafka's own files as inputs: log segments, snapshots and indexes. Recognized by content; one row per entry."""
 
 from dissector.storage.files import KafkaFiles
 

@@ -1,4 +1,4 @@
-"""One entry of a file of Kafka's, looked at: what a row says of it, and its message, which no frame surrounds."""
+"""An entry of one of Kafka's own files: the fields of its row, and its message, which has no frame around it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class EntryPosition(NamedTuple):
 
 @dataclass
 class StoredMessage(ExchangeMessage):
-    """Bytes of a file. `values` and `grow` say what they mean."""
+    """Bytes of a file. `values` and `grow` decode them."""
 
     values: Callable[[], Values] = field(kw_only=True)
     grow: Callable[[], Traced] = field(kw_only=True)
@@ -39,7 +39,7 @@ class StoredMessage(ExchangeMessage):
 
 @dataclass
 class LogEntry:
-    """What is to be shown of an entry."""
+    """A decoded entry."""
 
     message: StoredMessage
     version: int | None
@@ -48,23 +48,23 @@ class LogEntry:
 
 
 class KafkaFile(Protocol):
-    """A file, recognised."""
+    """A recognized file of Kafka."""
 
     kind: str
-    """Of its rows."""
+    """Kind of its rows."""
     damage: Damaged | None
-    """What stopped the reading of its places early."""
+    """What ended the search for its entries early."""
 
     def places(self) -> Iterator[EntryPosition]:
-        """Where its entries are, in order."""
+        """Yield the positions of its entries, in order."""
 
     def entry(self, data: bytes, start: int) -> LogEntry:
-        """The entry that `data` is, which stands at `start`."""
+        """Decode the entry with the bytes `data` at offset `start`."""
 
 
 def stored_message(
     data: bytes, timestamp: int | None, values: Callable[[], Values], grow: Callable[[], Traced]
 ) -> StoredMessage:
-    """A message of a time in milliseconds; None, or one before 1970, counts as the epoch."""
+    """Return a message with a timestamp in milliseconds; None, or a time before 1970, counts as the epoch."""
     time_ns = min(max(timestamp or 0, 0) * MILLISECOND, LATEST)
     return StoredMessage(time_ns, len(data), data, len(data), UNFRAMED, values=values, grow=grow)

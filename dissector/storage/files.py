@@ -1,4 +1,4 @@
-"""The files of Kafka's own among those that are opened: their entries as rows, in the order of the files."""
+"""Kafka's own files among the inputs: their entries as rows, in the order of the files."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from dissector.storage.indexes import read_index
 from dissector.storage.segment import read_segment
 
 ENTRIES_PER_STEP: Final = 1 << 14
-"""Entries found before somebody is told."""
+"""Entries that are found in one step of `read`."""
 
 
 @dataclass
@@ -32,19 +32,19 @@ class _OpenedFile:
 
 
 class KafkaFiles:
-    """Takes what it knows; `read` finds the entries; each is decoded on demand."""
+    """Takes files that it recognizes; `read` finds their entries; each is decoded on demand."""
 
     def __init__(self, *, show_secrets: bool) -> None:
         self._show_secrets = show_secrets
         self._opened: list[_OpenedFile] = []
         self._read = 0
-        """How many of them are read."""
+        """Number of files that are read."""
         self.problems: list[Finding] = []
         self.damage: list[Damaged] = []
-        """What the problems are about."""
+        """Positions of the problems."""
 
     def take(self, name: str, data: mmap) -> bool:
-        """Whether a file is one of Kafka's; it is then kept."""
+        """Take a file if it is one of Kafka's own; return whether it is."""
         file: KafkaFile | None = read_segment(name, data, show_secrets=self._show_secrets) or read_index(data)
         if file is not None:
             self._opened.append(_OpenedFile(name, data, file))
@@ -55,18 +55,18 @@ class KafkaFiles:
 
     @property
     def count(self) -> int:
-        """How many files there are."""
+        """Number of files."""
         return len(self._opened)
 
     @property
     def start_ns(self) -> int:
-        """When the first file begins that has times, nanoseconds since 1970; 0 where none has. Entries of some indexes
-        have none."""
+        """Time of the first entry of the first file with times, nanoseconds since 1970; 0 if none has. Entries of some
+        indexes have no times."""
         firsts = (opened.first for opened in self._opened if len(opened.starts))
         return next(filter(None, (self.exchange(number).fields.time_ns for number in firsts)), 0)
 
     def read(self) -> Iterator[None]:
-        """Find all entries of what was taken since the last time, some at a step."""
+        """Find all entries of files that were taken since the last call, step by step."""
         for opened in self._opened[self._read :]:
             self._read += 1
             opened.first = len(self)
@@ -85,20 +85,20 @@ class KafkaFiles:
             yield
 
     def file_of(self, number: int) -> int:
-        """Which file an entry is in, from 1: what a connection is to an exchange."""
+        """Return the number of an entry's file, from 1. It takes the place of a connection's number."""
         return max(n for n, opened in enumerate(self._opened, 1) if opened.first <= number and len(opened.starts))
 
     def name_of(self, which: int) -> str:
-        """The name of a file that `file_of` counted."""
+        """Return the name of a file by its number."""
         return self._opened[which - 1].name
 
     def sizes(self) -> Int64:
-        """Bytes of each entry, `(n,)`."""
+        """Return the bytes of each entry, `(n,)`."""
         none = np.empty(0, np.int64)
         return np.concatenate([none, *(opened.ends.values - opened.starts.values for opened in self._opened)])
 
     def exchange(self, number: int) -> Exchange:
-        """Entry `number`, from 0, as a row and a message."""
+        """Return entry `number`, from 0, as an exchange."""
         which = self.file_of(number)
         opened = self._opened[which - 1]
         at = number - opened.first

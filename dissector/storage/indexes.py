@@ -1,7 +1,7 @@
 """The indexes beside a segment: `.index` (relative offset, position) and `.timeindex` (timestamp, relative offset).
 
-Offsets are relative to the segment's base offset, which only its name has. Neither has a mark that says what it is, so
-a file is believed if all its entries ascend and nothing but preallocated zeros follows them.
+Offsets are relative to the segment's base offset, which is only in its name. Neither has a magic number, so a file is
+accepted if all its entries ascend and only preallocated zeros follow them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,32 +19,32 @@ from dissector.storage.entry import EntryPosition, LogEntry, stored_message
 
 EARLIEST: Final = 946_684_800_000
 LATEST: Final = 4_102_444_800_000
-"""Milliseconds: the years 2000 to 2100, in which the timestamps of a file must lie for it to be believed."""
+"""Milliseconds: the years 2000 to 2100, in which all timestamps of a file must lie."""
 _HEAD: Final = 1 << 12
-"""Bytes looked at before a large file is looked at whole."""
+"""Bytes that are checked before a large file is checked completely."""
 _CODES: Final = {"INT32": ">i4", "INT64": ">i8"}
 
 
 class IndexLayout(NamedTuple):
-    """The two fields of an entry, and what the first and the last entry must lie between."""
+    """The two fields of an entry, and the bounds of their values."""
 
     fields: tuple[tuple[str, str], tuple[str, str]]
     low: tuple[int, int]
     high: tuple[int, int]
     strict: bool
-    """Whether each entry is above the one before, and not the same."""
+    """Whether each entry must exceed the one before."""
 
     @property
     def dtype(self) -> np.dtype[np.void]:
         return np.dtype([(name, _CODES[kind]) for name, kind in self.fields])
 
     def columns(self, data: bytes | mmap) -> Int64:
-        """Both fields of every whole entry, `(2, n)`."""
+        """Return both fields of every whole entry, `(2, n)`."""
         table = np.frombuffer(data, self.dtype, count=len(data) // self.dtype.itemsize)
         return np.stack([table[name].astype(np.int64) for name, _ in self.fields])
 
     def used(self, data: bytes | mmap) -> int:
-        """How many entries there are before the zeros; 0 where it is no such index."""
+        """Return the number of entries before the zeros; 0 if the file is no such index."""
         columns = self.columns(data)
         blank = (columns == 0).all(axis=0)
         count = int(np.argmax(blank)) if blank.any() else columns.shape[1]
@@ -64,7 +64,7 @@ OFFSETS: Final = IndexLayout((("relative_offset", "INT32"), ("position", "INT32"
 
 
 class IndexFile:
-    """An index file, recognised."""
+    """A recognized index file."""
 
     kind = "index"
 
@@ -74,12 +74,12 @@ class IndexFile:
         self.damage: Damaged | None = None
 
     def places(self) -> Iterator[EntryPosition]:
-        """One entry behind the other."""
+        """Yield the positions of its entries."""
         size = self._layout.dtype.itemsize
         return (EntryPosition(at, at + size) for at in range(0, self._count * size, size))
 
     def entry(self, data: bytes, start: int) -> LogEntry:
-        """An entry: its two numbers."""
+        """Decode an entry: two numbers."""
         values = dict(
             zip((name for name, _ in self._layout.fields), self._layout.columns(data)[:, 0].tolist(), strict=True)
         )
@@ -98,7 +98,7 @@ class IndexFile:
 
 
 def entry_of(values: Mapping[str, int]) -> LogEntry | None:
-    """The entry of an index that has these values; None where no index has such fields."""
+    """Return the index entry with these values; None if no index has such fields."""
     for layout in (TIMES, OFFSETS):
         names = [name for name, _ in layout.fields]
         if values.keys() == set(names):
@@ -108,7 +108,7 @@ def entry_of(values: Mapping[str, int]) -> LogEntry | None:
 
 
 def read_index(data: mmap) -> IndexFile | None:
-    """The index that a file is, or None."""
+    """Return a file as an index, or None if it is none."""
     for layout in (TIMES, OFFSETS):
         size = layout.dtype.itemsize
         if len(data) % size == 0 and layout.used(data[: _HEAD // size * size]) and (count := layout.used(data)):

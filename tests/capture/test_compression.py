@@ -79,7 +79,7 @@ def test_packets_without_end_stop_at_the_disk_limit_which_is_told(tmp_path: Path
     found, codes, words = opened(written(tmp_path, bomb), Limits(spooled_bytes=2 << 20))
     assert 0 < len(found) < 40 * len(clean_packets())
     assert "not-read-on" in codes
-    assert any("more than 2,097,152 bytes do not go to temporary files" in each for each in words)
+    assert any("more than 2,097,152 bytes: the limit of temporary files" in each for each in words)
 
 
 @given(

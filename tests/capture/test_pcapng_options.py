@@ -92,7 +92,7 @@ def test_an_interface_whose_lengths_differ_is_taken(tmp_path: Path) -> None:
     data = section() + described + b"".join(enhanced(packet, packet.time_ns) for packet in packets)
     with read(written(tmp_path, data)) as capture:
         assert capture.start_ns == packets[0].time_ns
-        assert words(capture) == ["1 blocks say another length at their end; the first is packet 1"]
+        assert words(capture) == ["1 blocks have two different lengths; the first is packet 1"]
 
 
 def test_a_block_whose_lengths_differ_is_read_and_told(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_a_block_whose_lengths_differ_is_read_and_told(tmp_path: Path) -> None:
     data = section() + interface(options=nanoseconds()) + b"".join(blocks)
     with read(written(tmp_path, data)) as capture:
         assert capture.packets == 6
-        assert words(capture) == ["2 blocks say another length at their end; the first is packet 3"]
+        assert words(capture) == ["2 blocks have two different lengths; the first is packet 3"]

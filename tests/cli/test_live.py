@@ -222,7 +222,7 @@ def test_an_interface_that_is_down_or_goes_away_is_told() -> None:
     with namespace() as (_, here):
         subprocess.run(["ip", "link", "set", here, "down"], check=True)
         with live("-i", here) as process:
-            assert "is down: nothing comes before it is up" in pipe(process.stderr).readline()
+            assert "is down: no packets until it is up" in pipe(process.stderr).readline()
             subprocess.run(["ip", "link", "del", here], check=True)
             _, err = process.communicate(timeout=LONGEST)
             assert process.returncode == 2

@@ -1,4 +1,4 @@
-"""What the capture process tells the analysing one: a JSON object a line, on its standard output."""
+"""Events from the capture process to the analyzing one: one JSON object per line, on standard output."""
 
 import json
 import sys
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 STARTED: Final = "started"
-"""Packets are taken from now on; `engine` says by what; `raised` whether its priority is better now."""
+"""Capturing has started; `engine` is the program that captures; `raised` says whether it runs with higher priority."""
 FILE: Final = "file"
 """A file was begun; `path`."""
 STATISTICS: Final = "statistics"
-"""`captured` packets are in the file, `dropped` ones were not taken; both from the beginning."""
+"""Packets `captured` to the file, and `dropped` by the kernel; both since the start."""
 NOTE: Final = "note"
-"""Something worth saying; `words`."""
+"""A message for the user; `words`."""
 FAILED: Final = "failed"
-"""There is no capture, or no more; `words` say why and what to do."""
+"""Capturing failed or ended; `words` say why and what to do."""
 ENDED: Final = "ended"
 """All is written; nothing follows."""
 
@@ -22,7 +22,7 @@ Event = Mapping[str, object]
 
 
 def send_event(event: str, **values: object) -> None:
-    """Say it at once. Where nobody listens any more, standard input ends too: that ends the process, and not this."""
+    """Send an event immediately. If the reader has gone, the end of standard input ends the process, not this."""
     try:
         print(json.dumps({"event": event} | values), flush=True)
     except BrokenPipeError:

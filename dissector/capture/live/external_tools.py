@@ -1,7 +1,7 @@
-"""Other programs that capture: dumpcap, and tcpdump where that is all there is. They have rights that we may lack.
+"""External programs that capture: dumpcap, or else tcpdump. They may have privileges that this process lacks.
 
-dumpcap writes pcapng and rings, tcpdump pcap. Either is ended by SIGINT, which has it write all that it holds, and what
-they say on standard error is read as it comes: that they began, which file, how many packets were dropped.
+dumpcap writes pcapng and rings, tcpdump pcap. SIGINT ends either and makes it write what it holds. Their standard error
+is read as it arrives: start, files, dropped packets.
 """
 
 import os
@@ -36,7 +36,7 @@ _DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
 
 
 class CaptureTool:
-    """A program that captures, running."""
+    """A running external capture program."""
 
     def __init__(self, name: str, program: str, wanted: CaptureSettings) -> None:
         self._name = name
@@ -50,13 +50,13 @@ class CaptureTool:
         os.set_blocking(self._said, False)
         self._part = ""
         self._words: list[str] = []
-        """Lines that mean nothing to us: why it ended, if it does."""
+        """Other lines: the reason if it ends."""
         self._began = False
         self._captured = self._dropped = 0
 
     @classmethod
     def start(cls, name: str, wanted: CaptureSettings, refused: list[str]) -> Self | None:
-        """Have it capture; None where it does not, with its reason among the `refused`."""
+        """Start the program; return None if it does not capture, with its reason in `refused`."""
         program = shutil.which(name)
         if program is None:
             refused.append(_missing_reason(name))
@@ -75,11 +75,11 @@ class CaptureTool:
         return None
 
     def fileno(self) -> int:
-        """To wait on: readable when it says something."""
+        """The descriptor of its standard error, for `select`."""
         return self._said
 
     def heard(self) -> bool:
-        """Take in what it says; False once it has ended."""
+        """Read its output; return False once it has ended."""
         try:
             data = os.read(self._said, 1 << 16)
         except BlockingIOError:
@@ -90,12 +90,12 @@ class CaptureTool:
         return bool(data)
 
     def reason(self) -> str:
-        """Why it did not begin, or go on."""
+        """Return why it did not start, or why it ended."""
         said = next((line for line in self._words if _DENIED.search(line)), None) or " ".join(self._words[:1])
-        return f"{self._name}: {clean(said.removeprefix(f'{self._name}: ')) or 'ended without a word'}"
+        return f"{self._name}: {clean(said.removeprefix(f'{self._name}: ')) or 'ended without a message'}"
 
     def end(self) -> tuple[int, int]:
-        """End it; packets captured and dropped. Raises `CaptureError` where it had ended before, by itself."""
+        """End it; return packets captured and dropped. Raises `CaptureError` if it had failed before."""
         by_itself = self._process.poll()
         if by_itself is None:
             if self._began:
@@ -162,7 +162,7 @@ def _missing_reason(name: str) -> str:
     for folder in os.get_exec_path():
         path = Path(folder) / name
         if path.is_file():
-            return f"{path} is for its group alone: sudo usermod -aG {path.group()} $USER, then log in anew"
+            return f"{path} is for its group alone: sudo usermod -aG {path.group()} $USER, then log in again"
     return f"{name} is not installed"
 
 

@@ -11,7 +11,7 @@ def no_traffic_message(wanted: CaptureSettings, seconds: float) -> str:
 
 def _hint(wanted: CaptureSettings) -> str:
     if wanted.expression:
-        return "does the filter fit?"
+        return "does the filter match any traffic?"
     listening = listening_ports() if wanted.interface == LOOPBACK else None
     if listening is None:
         return "is the client using another port (-p) or interface (-i)?"

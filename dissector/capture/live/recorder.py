@@ -1,8 +1,8 @@
 """The capture process: `python -m dissector.capture.live.recorder WANTED`, where `WANTED` is JSON.
 
-Apart from the analysing process, so that it keeps up whatever that one does; it has the better priority where it may.
-It writes a file which the other follows. It ends in order when standard input does: the other asks for it by closing
-that, and if the other dies the kernel closes it. What it has to say stands in `events`.
+It is separate from the analyzing process, so that it keeps up whatever that one does, and runs with higher priority if
+it may. It writes a file that the other process follows. It ends cleanly when standard input ends: the other process
+closes that to stop it, and if that process dies the kernel does. Its messages are in `events`.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ Asked = Callable[[int], bool]
 
 
 class TrafficWait:
-    """On standard input, whose end is the end of the capture, and on whatever brings packets."""
+    """Waits for packets, and for the end of standard input, which ends the capture."""
 
     def __init__(self, *readable: int) -> None:
         self._poll = select.poll()
@@ -43,15 +43,15 @@ class TrafficWait:
             self._poll.register(each, select.POLLIN)
 
     def asked(self, milliseconds: int = POLL_MS) -> bool:
-        """Whether to end; comes back early when there is something to read."""
+        """Whether to end. Returns early if there is something to read."""
         return any(number == sys.stdin.fileno() for number, _ in self._poll.poll(milliseconds))
 
 
 def record(wanted: CaptureSettings) -> None:
-    """Capture until asked to end. Raises `CaptureError` where nothing can."""
+    """Capture until standard input ends. Raises `CaptureError` if nothing here can capture."""
     where = _find_interface(wanted.interface)
     if not where.up:
-        send_event(events.NOTE, words=f"interface {where.name} is down: nothing comes before it is up")
+        send_event(events.NOTE, words=f"interface {where.name} is down: no packets until it is up")
     ring = _packet_ring(wanted, where) if LINUX else None
     if ring is not None:
         _capture_with_ring(ring, wanted, where)
@@ -69,7 +69,7 @@ def _find_interface(name: str) -> Interface:
 
 
 def _packet_ring(wanted: CaptureSettings, where: Interface) -> PacketRing | None:
-    """Our own engine; None where the user may not use it, or nothing here compiles the filter for it."""
+    """Return the built-in engine; None if the user may not use it, or if no tcpdump compiles the filter for it."""
     program = ports_filter(wanted.ports)
     if wanted.expression:
         if not where.ethernet:
@@ -124,14 +124,15 @@ def _write_statistics(ring: PacketRing, output: CaptureWriter) -> None:
 
 
 def _check_interface(where: Interface) -> None:
-    """An interface may go down and come back; one that is gone stays away, even if another gets its name."""
+    """Raise `CaptureError` if the interface is gone. It may go down and up again, but another one of its name is not
+    it."""
     now = interface(where.name)
     if now is None or now.number != where.number:
         raise CaptureError(f"interface {where.name} is gone; capturing ended")
 
 
 def _capture_with_tool(wanted: CaptureSettings) -> None:
-    """By the first program that may capture."""
+    """Capture with the first external program that may."""
     refused: list[str] = []
     for name in ("dumpcap", "tcpdump"):
         tool = CaptureTool.start(name, wanted, refused)
@@ -150,7 +151,7 @@ def _capture_with_tool(wanted: CaptureSettings) -> None:
 
 
 def main() -> int:
-    """The process; its exit code is 0 where it captured."""
+    """Run the capture process; return its exit code, 0 if it captured."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a terminal's are for the analysing process, which then asks us
     with contextlib.suppress(OSError):

@@ -1,10 +1,10 @@
-"""The capture process as the analysing process has it: started, listened to, ended.
+"""Controls the capture process from the analyzing process: start, events, end.
 
-A thread hears what it says, and opens each file at once: a file of a ring may be gone by the time that it is read, but
-what is open stays.
+A thread reads its events and opens each file at once: a file of a ring may be removed before it is read, but an open
+file stays readable.
 
 Invariants:
-  * the capture process ends in order when this one ends, however it does: its standard input ends;
+  * the capture process ends cleanly when this one ends, however it does: its standard input ends;
   * `next_path` gives every file that was begun, in order.
 """
 

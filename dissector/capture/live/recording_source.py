@@ -1,4 +1,4 @@
-"""A recording as something to open: the one file that grows, or the files of a ring one behind the other.
+"""A recording as a source for `Capture`: its growing file, or the files of a ring one after the other.
 
 A ring's files are copied through a pipe as they grow: each is a section, and sections in a row are a capture.
 """
