@@ -67,13 +67,13 @@ class Stage(Protocol[In_contra, Out_co]):
 
 
 class StageChain:
-    """Stages one behind the other, as one stage: each batch goes all the way down before the next one is made."""
+    """Stages in sequence, as one stage. Each batch passes through all of them before the next one is made."""
 
     def __init__(self, *stages: Stage[Any, Any]) -> None:
         self._stages = stages
 
     def feed(self, batch: Any) -> Iterator[Any]:
-        """Feed the first stage; return what the last one gives."""
+        """Feed the first stage; return the output of the last."""
         return self._pass_down([batch], 0)
 
     def end(self, connections: Int64) -> Iterator[Any]:

@@ -18,7 +18,7 @@ _UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = Classification
 
 
 class Classifier:
-    """Asks the detector, and keeps its answers in the state of directions."""
+    """Classifies directions with the help of a detector, and records the result in their state."""
 
     def __init__(
         self, store: Store, detector: Detector, limits: Limits, state: DirectionState, splitter: FrameSplitter

@@ -102,7 +102,7 @@ class ConnectionTable:
         return np.sort(self._pairs.connection)
 
     def take_closed(self) -> Int64:
-        """Return connections of which nothing more can come since the last call: evicted, or replaced by another."""
+        """Return connections that closed since the last call: evicted, or replaced by another of the same endpoints."""
         closed = np.concatenate([np.zeros(0, np.int64), *self._closed])
         self._closed.clear()
         return closed

@@ -14,7 +14,7 @@ from dissector.core.batches import PacketBatch
 
 
 class HeaderColumns:
-    """The first bytes of a header, `(n, size)`. Fields are named by their offset; they come as int64, `(n,)`."""
+    """The first bytes of a header, `(n, size)`. Fields are named by their offset, and returned as int64, `(n,)`."""
 
     def __init__(self, data: UInt8) -> None:
         self._data = data

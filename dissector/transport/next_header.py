@@ -63,7 +63,7 @@ class HeaderProtocol(NamedTuple):
 
     name: str
     size: int
-    """Bytes of it that `read` gets; packets with less room never come there."""
+    """Bytes of it that `read` gets; packets with less room are not passed to it."""
     read: Callable[[Layer, HeaderColumns], Iterable[NextHeader]]
     runt: str = ""
     """Why a packet that was sent with less than `size` bytes is ignored; empty where that is damage."""

@@ -26,8 +26,8 @@ class Transport:
         self.ignored: Counter[str] = Counter()
         """Packets that are not TCP, or could not be read, by reason."""
         self.closed_connections = np.zeros(0, np.int64)
-        """Connections of which nothing can come behind the last packets that were fed. Their runs are out already; the
-        stages behind this one are to `end` them."""
+        """Connections that get nothing more after the packets fed last. `feed` has returned their last runs; stages
+        behind this one need an `end` for them."""
         self.retransmissions = Retransmissions(limits)
         self._headers = HeaderParser(store, limits, self.ignored)
         self._reassembler = Reassembler(limits, self.ignored, self.retransmissions)
