@@ -22,11 +22,11 @@ def codes(data: bytes, key: int, version: int) -> set[str]:
 
 def test_an_api_versions_answer_in_v0_is_read_and_explained() -> None:
     for asked in (1, 2, 3, 4):
-        shape = response_layout(18, asked, FALLBACK)
-        decoded = read(FALLBACK, shape)
+        layout = response_layout(18, asked, FALLBACK)
+        decoded = read(FALLBACK, layout)
         assert decoded.body == {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}]}
         assert [finding.code for finding in decoded.findings] == ["version-fallback"]
-        assert_tiled(trace(FALLBACK, shape))
+        assert_tiled(trace(FALLBACK, layout))
 
 
 def test_error_35_in_the_version_asked_for_is_no_fallback() -> None:
@@ -71,8 +71,8 @@ def test_the_layout_that_an_older_release_had_for_a_version_is_found_by_its_leng
     )  # 4.x has a leader epoch of 4 bytes too
     body = b"\x02" + bytes(16) + b"\x02" + partition + b"\0\0"
     frame = response(1, b"\0" + body)
-    shape = response_layout(87, 0, frame)
-    decoded, traced = read(frame, shape), trace(frame, shape)
+    layout = response_layout(87, 0, frame)
+    decoded, traced = read(frame, layout), trace(frame, layout)
     assert_tiled(traced)
     assert [f.code for f in decoded.findings] == [f.code for f in traced.findings] == ["other-layout"]
     expected = {"partition": 7, "error_code": 0, "error_message": None, "state_epoch": 3, "start_offset": 1000}
@@ -84,9 +84,9 @@ def test_the_layout_that_an_older_release_had_for_a_version_is_found_by_its_leng
 
 def test_where_no_layout_fits_the_newest_says_why() -> None:
     frame = response(1, b"\0\x02")
-    shape = response_layout(87, 0, frame)
-    assert {f.code for f in trace(frame, shape).findings} == {"malformed"}
-    assert {f.code for f in read(frame, shape).findings} == {"malformed"}
+    layout = response_layout(87, 0, frame)
+    assert {f.code for f in trace(frame, layout).findings} == {"malformed"}
+    assert {f.code for f in read(frame, layout).findings} == {"malformed"}
 
 
 def test_text_that_is_not_utf_8_survives() -> None:
@@ -102,7 +102,7 @@ def test_text_that_is_not_utf_8_survives() -> None:
     junk=st.binary(max_size=99),
 )
 def test_any_bytes_as_any_message_tile_and_raise_nothing(key: int, version: int, junk: bytes) -> None:
-    for shape in (request_layout(key, version), response_layout(key, version, bytes(4) + junk)):
-        read(bytes(4) + junk, shape)
-        assert_tiled(trace(bytes(4) + junk, shape))
-        assert_tiled(trace(junk, shape))
+    for layout in (request_layout(key, version), response_layout(key, version, bytes(4) + junk)):
+        read(bytes(4) + junk, layout)
+        assert_tiled(trace(bytes(4) + junk, layout))
+        assert_tiled(trace(junk, layout))

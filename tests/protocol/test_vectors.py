@@ -81,12 +81,12 @@ def framed(vector: Vector, headers: dict[str, dict[int, Vector]]) -> tuple[bytes
     key = loader.message(vector.name).api_key
     assert key is not None
     if vector.direction == "request":
-        shape = request_layout(key, vector.version)
+        layout = request_layout(key, vector.version)
     else:
-        shape = response_layout(key, vector.version, bytes(8) + vector.data)
-    assert (shape.header_version, shape.body) == (vector.header, vector.name), vector.where
-    header = headers[shape.header or ""][shape.header_version].data
-    return (len(header) + len(vector.data)).to_bytes(4, "big") + header + vector.data, shape
+        layout = response_layout(key, vector.version, bytes(8) + vector.data)
+    assert (layout.header_version, layout.body) == (vector.header, vector.name), vector.where
+    header = headers[layout.header or ""][layout.header_version].data
+    return (len(header) + len(vector.data)).to_bytes(4, "big") + header + vector.data, layout
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
@@ -120,9 +120,9 @@ def test_every_request_and_response_reads_as_a_frame_with_apaches_header_version
             headers[vector.name][vector.version] = vector
     for vector in vectors(release):
         if vector.direction in ("request", "response"):
-            frame, shape = framed(vector, headers)
-            decoded = read(frame, shape)
-            assert decoded.header == headers[shape.header or ""][shape.header_version].values
+            frame, layout = framed(vector, headers)
+            decoded = read(frame, layout)
+            assert decoded.header == headers[layout.header or ""][layout.header_version].values
             told = {finding.code for finding in decoded.findings}
             if vector.other and not told:
                 continue  # the newest layout ends where the frame ends, too: nothing in these bytes tells them apart

@@ -28,11 +28,11 @@ def framed(raw: bytes) -> bytes:
 def check(name: str, version: int, chance: random.Random) -> None:
     values, raw = make(plan(name, version), chance)
     data = framed(raw)
-    shape = MessageLayout("ResponseHeader", 0, name, version)
-    decoded = read(data, shape)
+    layout = MessageLayout("ResponseHeader", 0, name, version)
+    decoded = read(data, layout)
     assert not decoded.findings
     assert decoded.body == values
-    traced = trace(data, shape)
+    traced = trace(data, layout)
     assert_tiled(traced)
     body = traced.tree.find("body")
     assert body is not None
@@ -65,9 +65,9 @@ def test_damaged_messages_keep_every_byte_and_raise_nothing(entry: IndexEntry, d
     ):
         frame[at] = byte
     cut = bytes(frame[: data.draw(st.integers(PREFIX, len(frame)))])
-    shape = MessageLayout("ResponseHeader", 0, entry.name, version)
-    read(cut, shape)
-    assert_tiled(trace(cut, shape))
+    layout = MessageLayout("ResponseHeader", 0, entry.name, version)
+    read(cut, layout)
+    assert_tiled(trace(cut, layout))
 
 
 @given(entry=st.sampled_from(MESSAGES), junk=st.binary(max_size=200), data=st.data())

@@ -1,4 +1,4 @@
-"""Going straight to certain fields finds what a search of the whole body does."""
+"""A path to certain fields finds what a search of the whole body finds."""
 
 import random
 
@@ -16,7 +16,7 @@ LOOKED_FOR = (ERROR_CODES, frozenset(("topic_id",)), frozenset(("records", "name
 
 
 @pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
-def test_the_way_finds_what_a_search_finds(entry: IndexEntry) -> None:
+def test_a_path_finds_what_a_search_finds(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         body, _ = make(plan(entry.name, version), random.Random(f"{entry.name} {version}"))
         for fields in LOOKED_FOR:

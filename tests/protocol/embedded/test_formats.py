@@ -31,10 +31,10 @@ def framed(name: str, version: int, values: object) -> tuple[bytes, MessageLayou
 
 def looked_at(name: str, version: int, values: object, context: DecodingContext = EMPTY_CONTEXT) -> tuple[Any, Traced]:
     """The values with what is decoded beside them, and the tree."""
-    data, shape = framed(name, version, values)
-    tree = trace(data, shape, context=context)
+    data, layout = framed(name, version, values)
+    tree = trace(data, layout, context=context)
     assert_tiled(tree)
-    decoded = with_decoded(name, read(data, shape).body, context)
+    decoded = with_decoded(name, read(data, layout).body, context)
     text = json.loads(json.dumps(decoded, default=bytes.hex))
     assert JsonWriter().struct(plan(name, version), text) == data[8:], "what is decoded must not disturb writing back"
     return decoded, tree

@@ -27,11 +27,11 @@ def fetched(topic: str, records: list[dict[str, Any]], attributes: int = 0) -> t
     """What a Fetch of that topic shows: its first record as JSON has it, and its tree."""
     raw = batch_bytes({"attributes": attributes, "records": records})
     values = {"responses": [{"topic": topic, "partitions": [{"records": raw}]}]}
-    data, shape = framed("FetchResponse", 4, values)
-    tree = trace(data, shape)
+    data, layout = framed("FetchResponse", 4, values)
+    tree = trace(data, layout)
     assert_tiled(tree)
     assert not tree.findings
-    body = with_annotations("FetchResponse", 4, read(data, shape).body, DecodingContext())
+    body = with_annotations("FetchResponse", 4, read(data, layout).body, DecodingContext())
     content = body["responses"][0]["partitions"][0]["records"]
     return content["batches"][0]["records"][0], tree.tree
 
@@ -75,8 +75,8 @@ def test_the_metadata_log_is_known_by_its_id() -> None:
     value = b"\x01\x02\x00" + write("TopicRecord", 0, {"name": "orders"})
     raw = batch_bytes({"records": [{"value": value}]})
     values = {"responses": [{"topic_id": CLUSTER_METADATA_ID, "partitions": [{"records": raw}]}]}
-    data, shape = framed("FetchResponse", 17, values)
-    tree = trace(data, shape)
+    data, layout = framed("FetchResponse", 17, values)
+    tree = trace(data, layout)
     assert_tiled(tree)
     node = tree.tree.find("body.responses[0].partitions[0].records[0].records[0].value.decoded.name")
     assert node is not None

@@ -61,7 +61,7 @@ def test_every_enum_of_a_field_is_there() -> None:
     assert set(enums.field_patterns().values()) <= set(enums.enums())
 
 
-def test_imported_and_hand_written_names_are_well_formed_and_name_their_source() -> None:
+def test_imported_and_added_names_are_well_formed_and_name_their_source() -> None:
     for file in ("enums.json", "enum_additions.json"):
         text = files("dissector.protocol.schema").joinpath(file).read_text(encoding="utf-8")
         for enum, row in json.loads(text).items():
@@ -70,13 +70,13 @@ def test_imported_and_hand_written_names_are_well_formed_and_name_their_source()
             assert len(set(row["names"].values())) == len(row["names"]), enum
 
 
-def test_hand_written_facts_take_nothing_from_apache() -> None:
+def test_additions_replace_no_name_of_apache() -> None:
     folder = files("dissector.protocol.schema")
     imported = json.loads(folder.joinpath("enums.json").read_text(encoding="utf-8"))
-    facts = json.loads(folder.joinpath("enum_additions.json").read_text(encoding="utf-8"))
-    for enum in facts.keys() & imported.keys():
-        assert not facts[enum]["names"].keys() & imported[enum]["names"].keys(), enum
-        assert facts[enum]["members"] == imported[enum]["members"], enum
+    additions = json.loads(folder.joinpath("enum_additions.json").read_text(encoding="utf-8"))
+    for enum in additions.keys() & imported.keys():
+        assert not additions[enum]["names"].keys() & imported[enum]["names"].keys(), enum
+        assert additions[enum]["members"] == imported[enum]["members"], enum
 
 
 @pytest.mark.parametrize("enum", enums.enums())
