@@ -34,7 +34,7 @@ ESCAPES = [
 ]  # fmt: skip
 HOSTILE = [f"{MARK}{number}{escape}{MARK}" for number, escape in enumerate(ESCAPES)]
 LINE = "".join(ESCAPES[:16])
-"""Much of it in one short string."""
+"""Many control characters in a short text."""
 KDISSECT = [sys.executable, "-m", "dissector.cli.main"]
 
 
@@ -110,18 +110,18 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("words", SHOWN, ids=" ".join)
-def test_what_is_printed_says_the_words_and_does_nothing(words: tuple[str, ...], hostile: str) -> None:
+def test_printed_text_is_harmless(words: tuple[str, ...], hostile: str) -> None:
     command, *options = words
     assert MARK in ran(command, hostile, *options)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_two_captures_are_compared_without_harm(form: str, hostile: str, tmp_path: Path) -> None:
+def test_a_printed_comparison_is_harmless(form: str, hostile: str, tmp_path: Path) -> None:
     other = capture_of(tmp_path, conversation(said()[2:]))
     assert MARK in ran("diff", hostile, other, "--format", form)
 
 
-def test_a_word_has_no_line_of_its_own(hostile: str) -> None:
+def test_text_of_the_wire_starts_no_line(hostile: str) -> None:
     with dissector.open(hostile) as capture:
         rows = len(list(capture.exchanges()))
     assert len(ran("show", hostile).splitlines()) == rows + 1
@@ -136,13 +136,13 @@ def test_a_word_has_no_line_of_its_own(hostile: str) -> None:
      ("explain", f"\x1b[{MARK}m"), ("export", "--rows", "\x1b[31337m", "-w", "x.txt"), ("probe", f"\x1b[{MARK}m:1")],
     ids=lambda words: words[0],
 )  # fmt: skip
-def test_what_is_wrong_with_a_word_is_told_without_its_escapes(words: tuple[str, ...], hostile: str) -> None:
+def test_error_messages_have_no_escapes(words: tuple[str, ...], hostile: str) -> None:
     command, *rest = words
     files = [hostile] if command in ("show", "export") and not rest[0].startswith("\x9b") else []
     ran(command, *files, *rest)
 
 
-def test_json_keeps_every_word_as_it_was(hostile: str) -> None:
+def test_json_keeps_every_text_unchanged(hostile: str) -> None:
     lines = [json.loads(line) for line in ran("show", hostile, "-f", "json").splitlines()]
     [topics] = [line["response"]["body"]["topics"] for line in lines if line["api"] == "Metadata"]
     kept = [word for word in HOSTILE if word.isprintable() or "\udcff" not in word]
@@ -154,7 +154,7 @@ PANES = (
     "\x1b", "o", "\x1b", "L", "\x1b", "/", "client_id == 'x", "\x1b", "z", "\x1b", "v", "t", "T", "c", "m", "y", "v",
     "\x10", "\x1b", "\\", "+", "-", "\x06", MARK, "\r", "\x1b",
 )  # fmt: skip
-"""Keys for every pane and dialogue: what has no key yet does nothing."""
+"""Keys for every pane and dialog; unbound keys do nothing."""
 
 
 TWO_SIDES = (
@@ -178,7 +178,7 @@ def driven(its: Terminal, panes: tuple[str, ...] = PANES) -> Output:
 
 
 @pytest.mark.parametrize("size", [(120, 40), (60, 20)], ids=str)
-def test_the_screen_says_the_words_and_does_nothing(size: tuple[int, int], hostile: str) -> None:
+def test_the_screen_is_harmless(size: tuple[int, int], hostile: str) -> None:
     with terminal([*KDISSECT, hostile], columns=size[0], lines=size[1]) as its:
         its.until(MARK)
         output = driven(its)
@@ -188,7 +188,7 @@ def test_the_screen_says_the_words_and_does_nothing(size: tuple[int, int], hosti
     assert not [each for each in output.sequences if re.match(r"\x1b\](?!22;|52;c;[A-Za-z0-9+/=]*[\x07\x1b])", each)]
 
 
-def test_two_captures_on_the_screen_say_the_words_and_do_nothing(hostile: str, tmp_path: Path) -> None:
+def test_a_comparison_on_the_screen_is_harmless(hostile: str, tmp_path: Path) -> None:
     other = capture_of(tmp_path, conversation(said()[2:]))
     with terminal([*KDISSECT, "diff", hostile, other]) as its:
         its.until("difference")
@@ -220,7 +220,7 @@ def talk(port: int) -> None:
 
 @needs_rights
 @pytest.mark.parametrize("text", [True, False], ids=["text", "screen"])
-def test_live_says_the_words_and_does_nothing(text: bool, talker: int) -> None:
+def test_live_output_is_harmless(text: bool, talker: int) -> None:
     with terminal([*KDISSECT, "live", "-p", str(talker), *(["--text"] if text else [])]) as its:
         its.until("on lo, port")
         thread = threading.Thread(target=talk, args=(talker,), daemon=True)
@@ -238,7 +238,7 @@ def test_live_says_the_words_and_does_nothing(text: bool, talker: int) -> None:
 @pytest.mark.parametrize(
     "escape", [word for word in ESCAPES if re.search(r"[\x00-\x08\x1b\x7f-\x9f\u2028-\u202e]", word)]
 )
-def test_the_terminal_of_this_test_would_have_noticed(escape: str) -> None:
+def test_the_test_terminal_notices_escapes(escape: str) -> None:
     """Each of the words, given to the terminal as it is, is found."""
     try:
         output = Output.of(f"some words {escape} and more".encode("utf-8", "surrogatepass"))

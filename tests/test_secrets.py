@@ -1,4 +1,4 @@
-"""Secrets are in no face unless asked for: text, tree, JSON, the bytes that the screen shows, the Python API."""
+"""Secrets are masked unless requested: in text, tree, JSON, the bytes on the screen, the Python API."""
 
 import re
 import struct
@@ -43,7 +43,7 @@ def test_no_password_is_shown(path: Path) -> None:
                 assert all(PASSWORD not in source.data for source in message.sources)
 
 
-def test_passwords_are_shown_to_who_asks() -> None:
+def test_passwords_are_shown_on_request() -> None:
     path = PCAPS / "java-sasl-plain.pcapng"
     assert holds(shown(path, "--show-secrets"))
     with dissector.open(path, show_secrets=True) as capture:
@@ -61,7 +61,7 @@ def test_the_secrets_of_delegation_tokens_and_scram_credentials_are_masked() -> 
     assert len(secrets) >= 2
 
 
-def test_the_metadata_logs_credentials_are_masked_and_its_batch_looks_whole() -> None:
+def test_credentials_in_the_metadata_log_are_masked_and_the_batch_stays_valid() -> None:
     credential = {"name": "alice", "salt": b"salt", "stored_key": b"stored-key", "server_key": b"server-key"}
     config = {"resource_type": 4, "resource_name": "1", "name": "ssl.key.password", "value": "config-secret"}
     harmless = {"resource_type": 4, "resource_name": "1", "name": "log.dirs", "value": "/var/kafka"}
@@ -82,7 +82,7 @@ def test_the_metadata_logs_credentials_are_masked_and_its_batch_looks_whole() ->
     assert dissector.decode_response(frame, api_key=1, api_version=17, show_secrets=True).data == frame
 
 
-def test_a_lone_frame_is_masked_too() -> None:
+def test_a_single_frame_is_masked() -> None:
     with dissector.open(PCAPS / "java-sasl-plain.pcapng", show_secrets=True) as capture:
         frame = next(e.request.data for e in capture.exchanges() if e.row.api == "SaslAuthenticate" and e.request)
     assert PASSWORD not in dissector.decode_request(frame).data

@@ -1,4 +1,4 @@
-"""The command is one line that a shell takes apart into the words that it was made of."""
+"""The command is one line, which a shell splits into the original arguments."""
 
 import shlex
 
@@ -27,12 +27,12 @@ def test_any_file_name_is_one_word() -> None:
     assert shlex.split(show_command(names, None)) == ["kdissect", "show", names[0], names[1], "./-w", names[3]]
 
 
-def test_a_terminal_is_safe_from_a_name() -> None:
+def test_control_characters_of_a_name_are_not_printed() -> None:
     assert show_command(["\x1b[2J\u202e.pcapng"], None).isprintable()
 
 
 @given(st.sets(st.integers(0, 60), min_size=1))
-def test_rows_in_words_are_read_as_the_same_rows(rows: set[int]) -> None:
+def test_formatted_rows_are_parsed_as_the_same_rows(rows: set[int]) -> None:
     words = format_rows(sorted(rows))
     assert {number - 1 for part in ranges_of(words) for number in part} == rows
     assert words.count(",") == sum(row + 1 not in rows for row in rows) - 1

@@ -1,4 +1,4 @@
-"""What is exported is a capture: the chosen exchanges are in it as they were, each packet says what it brought."""
+"""An exported capture has the chosen exchanges unchanged, and a comment on each packet."""
 
 import json
 import random
@@ -49,12 +49,12 @@ def exported(source: Path | str, target: Path, rows: list[int] | None = None) ->
     return target
 
 
-def test_all_of_a_capture_is_exported_as_it_was(bundled: Path, tmp_path: Path) -> None:
+def test_an_export_of_all_rows_reads_the_same(bundled: Path, tmp_path: Path) -> None:
     was, now = lines(bundled), lines(exported(bundled, tmp_path / "out.pcapng"))
     assert [{**line, "connection": 0} for line in now] == [{**line, "connection": 0} for line in was]
 
 
-def test_some_exchanges_are_exported_with_all_that_they_say(tmp_path: Path) -> None:
+def test_an_export_of_some_rows_has_them_unchanged(tmp_path: Path) -> None:
     chance = random.Random(5)
     for path in CAPTURES[::4]:
         was = lines(path)
@@ -75,13 +75,13 @@ def _content(line: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(chance=seeds, size=st.integers(1, 200))
-def test_a_mangled_network_is_exported_whole(tmp_path: Path, chance: random.Random, size: int) -> None:
+def test_a_reordered_capture_is_exported_completely(tmp_path: Path, chance: random.Random, size: int) -> None:
     packets = conversation(exchanges(9, pipelined=3, size=40), segment=size)
     source = capture_of(tmp_path, repeated(reordered(resegmented(packets, chance), chance), chance))
     assert lines(exported(source, tmp_path / "out.pcapng")) == lines(source)
 
 
-def test_a_row_brings_its_own_packets_and_no_others(tmp_path: Path) -> None:
+def test_a_row_is_exported_with_its_packets_alone(tmp_path: Path) -> None:
     source = capture_of(tmp_path, conversation(exchanges(9, size=4000)))
     with Capture([source]) as capture:
         for _ in capture.read():
@@ -95,7 +95,7 @@ def test_a_row_brings_its_own_packets_and_no_others(tmp_path: Path) -> None:
     ]
 
 
-def test_frames_in_ip_fragments_bring_all_of_them(tmp_path: Path) -> None:
+def test_frames_in_ip_fragments_are_exported_with_all_fragments(tmp_path: Path) -> None:
     packets = conversation(exchanges(3, size=400))
     whole = [packet.ip() for packet in packets]
     cut = [
@@ -110,7 +110,7 @@ def test_frames_in_ip_fragments_bring_all_of_them(tmp_path: Path) -> None:
     assert (was[1]["request"], was[1]["response"]) in [(line.get("request"), line.get("response")) for line in now]
 
 
-def test_several_files_are_exported_as_one(tmp_path: Path) -> None:
+def test_files_of_one_capture_are_exported_as_one(tmp_path: Path) -> None:
     packets = [ethernet(packet) for packet in conversation(exchanges(6, size=3000))]
     blocks = pcap(packets)
     first, second = tmp_path / "a.pcap", tmp_path / "b.pcap"

@@ -1,4 +1,4 @@
-"""The pytest file runs as it is, under pytest, in a process of its own; a real client can be pointed at its server."""
+"""The exported file passes under pytest in a separate process; a real client can connect to its server."""
 
 import ast
 import subprocess
@@ -30,7 +30,7 @@ def run(path: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "name", ["java", "librdkafka-acks0", "java-sasl-plain", "plain-socket-message-sets", "encoder"]
 )
-def test_the_file_passes_as_it_is(name: str, tmp_path: Path) -> None:
+def test_the_exported_file_passes(name: str, tmp_path: Path) -> None:
     file = tmp_path / "test_replay.py"
     file.write_text(text_of(PCAPS / f"{name}.pcapng"), "ascii")
     done = run(file)
@@ -51,7 +51,7 @@ def test_a_wrong_byte_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_words_of_the_wire_are_no_code(tmp_path: Path) -> None:
+def test_text_of_the_wire_is_not_code(tmp_path: Path) -> None:
     turns = [Turn(True, request(7, client_id=HOSTILE)), Turn(False, response(7))]
     text = text_of(capture_of(tmp_path, conversation(turns)))
     assert text.isascii()
@@ -67,7 +67,7 @@ def test_words_of_the_wire_are_no_code(tmp_path: Path) -> None:
     assert run(file).returncode == 0
 
 
-def test_what_is_no_whole_exchange_is_counted(tmp_path: Path) -> None:
+def test_incomplete_exchanges_are_counted(tmp_path: Path) -> None:
     text = text_of(capture_of(tmp_path, conversation([Turn(True, request(7)), Turn(False, response(8))])))
     assert "# 1 row left out" in text
     assert text.count("    Recorded(") == 1

@@ -1,4 +1,4 @@
-"""A transcript is read again as what it was made of."""
+"""A transcript reads as the exchanges that it was made from."""
 
 from collections import Counter
 from pathlib import Path
@@ -28,7 +28,7 @@ def written(path: Path | str, target: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_transcript_is_read_again_byte_for_byte(bundled: Path, tmp_path: Path) -> None:
+def test_a_transcript_has_every_byte(bundled: Path, tmp_path: Path) -> None:
     with (
         Capture([str(bundled)], show_secrets=True) as was,
         Capture([str(written(bundled, tmp_path / "out.txt"))], show_secrets=True) as now,
@@ -36,7 +36,7 @@ def test_a_transcript_is_read_again_byte_for_byte(bundled: Path, tmp_path: Path)
         assert said(now) == said(was)
 
 
-def test_words_of_the_wire_are_cleaned(tmp_path: Path) -> None:
+def test_text_of_the_wire_is_cleaned(tmp_path: Path) -> None:
     turns = [Turn(True, request(7, client_id=b"\x1b[2J\n> 00")), Turn(False, response(7))]
     path = written(capture_of(tmp_path, conversation(turns)), tmp_path / "out.txt")
     lines = path.read_text("utf-8").splitlines()
@@ -44,7 +44,7 @@ def test_words_of_the_wire_are_cleaned(tmp_path: Path) -> None:
     assert [line[0] for line in lines] == ["#", ">", "<"]
 
 
-def test_what_was_not_captured_is_told(tmp_path: Path) -> None:
+def test_missing_bytes_are_mentioned(tmp_path: Path) -> None:
     packets = conversation([Turn(True, request(7)), Turn(False, response(7, bytes(3000)))])
     source = capture_of(tmp_path, [packet for packet in packets if packet.seq != 6401])
     with Capture([source]) as capture:

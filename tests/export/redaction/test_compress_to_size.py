@@ -40,7 +40,7 @@ def compressed(codec: str, data: bytes) -> tuple[int, bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gzip", "snappy", "raw snappy", "lz4", "zstd"])
 @given(chance=seeds, pieces=st.integers(4, 150))
-def test_a_section_keeps_its_size_and_says_what_is_left(name: str, chance: random.Random, pieces: int) -> None:
+def test_a_section_keeps_its_size_and_its_redacted_content(name: str, chance: random.Random, pieces: int) -> None:
     was, now, free = sections(chance, pieces)
     codec, like = compressed(name, was)
     made = compress_to_size(codec, now, like, free)
@@ -55,7 +55,7 @@ def test_a_section_keeps_its_size_and_says_what_is_left(name: str, chance: rando
 
 
 @given(chance=seeds)
-def test_other_decoders_read_it_too(chance: random.Random) -> None:
+def test_other_decoders_read_the_result(chance: random.Random) -> None:
     was, now, free = sections(chance, 40)
     readers = {"gzip": lambda data: zlib.decompress(data, 31), "zstd": zstd.decompress, "lz4": lz4.frame.decompress}
     for name, read in readers.items():
@@ -65,14 +65,14 @@ def test_other_decoders_read_it_too(chance: random.Random) -> None:
         assert len(read(made)) == len(now)
 
 
-def test_what_does_not_go_in_is_told() -> None:
+def test_content_that_does_not_fit_gives_none() -> None:
     noise = random.Random(1).randbytes(500)
     for codec in (1, 2, 3, 4):
         assert compress_to_size(codec, noise, bytes(20), []) is None
     assert compress_to_size(7, noise, noise, []) is None
 
 
-def test_a_large_snappy_section_goes_by_blocks() -> None:
+def test_a_large_snappy_section_has_blocks() -> None:
     was, now, free = sections(random.Random(2), 4000)
     codec, like = compressed("snappy", was)
     assert len(was) > 3 * (32 << 10)

@@ -1,4 +1,4 @@
-"""Whatever a message of any API holds: once redacted it is laid out as it was, and says nothing that somebody chose."""
+"""A redacted message of any API has the same layout, and nothing that a user chose."""
 
 import random
 
@@ -30,7 +30,7 @@ def shape(tree: Node) -> list[tuple[object, ...]]:
 
 
 @given(chance=seeds, which=st.sampled_from(MESSAGES), asks=st.booleans())
-def test_a_message_of_any_api_keeps_its_layout_and_none_of_its_words(
+def test_a_message_of_any_api_keeps_its_layout_and_none_of_its_texts(
     chance: random.Random, which: tuple[Api, int], asks: bool
 ) -> None:
     api, version = which
@@ -59,7 +59,7 @@ MESSAGES_INSIDE = [{"magic": 1, "key": SECRET, "value": SECRET * 3} for _ in ran
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_records_are_asterisks_and_their_checksum_is_right(codec: int) -> None:
+def test_records_are_asterisks_with_a_valid_checksum(codec: int) -> None:
     message = dissector.decode_request(produce(batch_bytes({"attributes": codec, "records": RECORDS})))
     again = dissector.decode_request(Redactor().frame(message.traced))
     assert shape(again.tree) == shape(message.tree)
@@ -72,7 +72,7 @@ def test_records_are_asterisks_and_their_checksum_is_right(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", range(4))
-def test_message_sets_are_too(codec: int) -> None:
+def test_message_sets_are_asterisks_with_valid_checksums(codec: int) -> None:
     inner = {"messages": MESSAGES_INSIDE} if codec else {"value": SECRET}
     message = dissector.decode_request(produce(message_bytes({"magic": 1, "attributes": codec, **inner})))
     again = dissector.decode_request(Redactor().frame(message.traced))
@@ -82,7 +82,7 @@ def test_message_sets_are_too(codec: int) -> None:
     assert SECRET not in b"".join(source.data for source in again.sources)
 
 
-def test_a_wrong_checksum_stays_wrong() -> None:
+def test_an_invalid_checksum_stays_invalid() -> None:
     batch = bytearray(batch_bytes({"records": RECORDS}))
     batch[17] ^= 1
     message = dissector.decode_request(produce(bytes(batch)))
@@ -92,7 +92,7 @@ def test_a_wrong_checksum_stays_wrong() -> None:
     )
 
 
-def test_a_section_that_can_not_be_opened_says_nothing() -> None:
+def test_nothing_of_an_unreadable_section_remains() -> None:
     batch = bytearray(batch_bytes({"attributes": 4, "records": RECORDS}))
     batch[61:65] = b"sec!"
     message = dissector.decode_request(produce(bytes(batch)))
@@ -101,7 +101,7 @@ def test_a_section_that_can_not_be_opened_says_nothing() -> None:
     assert shape(dissector.decode_request(made).tree) == shape(message.tree)
 
 
-def test_a_batch_that_was_cut_off_is_still_one() -> None:
+def test_a_truncated_batch_stays_a_truncated_batch() -> None:
     whole = batch_bytes({"records": RECORDS})
     message = dissector.decode_request(produce(whole + whole[: len(whole) // 2]))
     again = dissector.decode_request(Redactor().frame(message.traced))
@@ -110,7 +110,7 @@ def test_a_batch_that_was_cut_off_is_still_one() -> None:
     assert shape(again.tree) == shape(message.tree)
 
 
-def test_the_host_in_a_message_is_still_that_of_the_packets() -> None:
+def test_a_host_in_a_message_still_equals_the_address_of_the_packets() -> None:
     redactor = Redactor()
     body = {"brokers": [{"node_id": 1, "host": "10.9.8.77", "port": 9092}], "topics": []}
     message = dissector.decode_response(dissector.encode_response("Metadata", 0, body), api_key=3, api_version=0)
@@ -119,7 +119,7 @@ def test_the_host_in_a_message_is_still_that_of_the_packets() -> None:
 
 
 @pytest.mark.slow
-def test_internal_records_are_still_what_they_were() -> None:
+def test_records_of_internal_topics_keep_their_type() -> None:
     with Capture([str(PCAPS / "kraft-quorum.pcapng")]) as capture:
         redactor, kinds = Redactor(), set()
         for exchange in capture.exchanges():

@@ -1,4 +1,4 @@
-"""A redacted capture is the same capture, and nothing is left that must go: every bundled one, and damaged ones."""
+"""A redacted capture has the same structure and nothing confidential: every bundled one, and damaged ones."""
 
 import random
 import subprocess
@@ -64,7 +64,7 @@ def shape(tree: Node) -> list[tuple[Any, ...]]:
     return [(node.path, node.type, node.start, node.end, node.source) for node in tree.walk()]
 
 
-def test_the_rows_and_the_trees_are_those_that_were(pair: Pair) -> None:
+def test_rows_and_trees_are_unchanged(pair: Pair) -> None:
     assert pair.lost == 0
     with Capture([str(pair.source)]) as was, Capture([str(pair.out)]) as now:
         for one, other in zip(was.exchanges(), now.exchanges(), strict=True):
@@ -77,7 +77,7 @@ def test_the_rows_and_the_trees_are_those_that_were(pair: Pair) -> None:
                     assert [(each.code, each.path) for each in again.traced.findings] == found
 
 
-def test_nothing_is_left_that_must_go(pair: Pair) -> None:
+def test_nothing_confidential_remains(pair: Pair) -> None:
     gone = must_go(pair.source)
     assert gone or "refused" in pair.source.name
     was = all_bytes(pair.source)
@@ -86,7 +86,7 @@ def test_nothing_is_left_that_must_go(pair: Pair) -> None:
     assert [each for each in gone if each in left] == []
 
 
-def test_the_same_name_is_the_same_again_and_another_one_another(pair: Pair) -> None:
+def test_equal_names_stay_equal_and_different_ones_different(pair: Pair) -> None:
     names: dict[object, object] = {}
     with Capture([str(pair.source)], show_secrets=True) as was, Capture([str(pair.out)]) as now:
         for message, again in zip(messages(was), messages(now), strict=True):
@@ -108,7 +108,7 @@ def test_numbers_and_ids_stay(tmp_path: Path) -> None:
                     assert other.value == one.value, one.path
 
 
-def test_tshark_finds_every_checksum_right(tmp_path: Path) -> None:
+def test_tshark_finds_every_checksum_valid(tmp_path: Path) -> None:
     needs("tshark")
     out = tmp_path / "out.pcapng"
     redacted(PCAPS / "two-brokers.pcapng", out)
@@ -118,7 +118,7 @@ def test_tshark_finds_every_checksum_right(tmp_path: Path) -> None:
     assert set(done.stdout.splitlines()) == {"1\t1"}
 
 
-def test_addresses_are_others_and_ports_are_not(tmp_path: Path) -> None:
+def test_addresses_are_replaced_and_ports_are_not(tmp_path: Path) -> None:
     turns = [Turn(True, request(7)), Turn(False, response(7))]
     ends = {"client": ("192.168.17.33", 40001), "server": ("203.0.114.9", 9092)}
     source = capture_of(tmp_path, conversation(turns, **ends))
@@ -134,7 +134,7 @@ def test_addresses_are_others_and_ports_are_not(tmp_path: Path) -> None:
     assert exchange.fields.server.endswith(":9092")
 
 
-def test_some_exchanges_bring_nothing_of_the_others(tmp_path: Path) -> None:
+def test_chosen_exchanges_have_nothing_of_the_others(tmp_path: Path) -> None:
     chance = random.Random(5)
     for path in CAPTURES[::5]:
         with Capture([str(path)]) as capture:
@@ -175,7 +175,7 @@ def damaged(packets: list[Packet], chance: random.Random) -> list[Packet]:
 @pytest.mark.parametrize(
     "name", ["java", "librdkafka-pipelined", "kraft-quorum", "plain-socket-message-sets", "encoder"]
 )
-def test_of_a_damaged_capture_nothing_is_left_either(name: str, tmp_path: Path) -> None:
+def test_nothing_confidential_of_a_damaged_capture_remains(name: str, tmp_path: Path) -> None:
     gone = must_go(PCAPS / f"{name}.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         list(capture.read())
@@ -188,7 +188,7 @@ def test_of_a_damaged_capture_nothing_is_left_either(name: str, tmp_path: Path) 
         assert [each for each in gone if each in left] == []
 
 
-def test_what_no_frame_has_becomes_zeros(tmp_path: Path) -> None:
+def test_bytes_outside_of_frames_become_zeros(tmp_path: Path) -> None:
     turns = [*exchanges(5), Turn(True, b"secret words without a frame, over and over again")]
     source = capture_of(tmp_path, conversation(turns))
     out = tmp_path / "out.pcapng"

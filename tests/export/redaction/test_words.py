@@ -1,4 +1,4 @@
-"""Names and addresses in place of others; which words stay; tokens of logins."""
+"""Pseudonyms of names and addresses; allowed words; SASL tokens."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -16,7 +16,7 @@ PRIVATE = [ip_network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168
 
 
 @given(st.lists(st.binary(min_size=4, max_size=40), unique=True))
-def test_a_name_has_one_replacement_of_its_size_and_no_other_has_it(names: list[bytes]) -> None:
+def test_a_name_has_one_pseudonym_of_its_size_and_shares_it_with_no_other(names: list[bytes]) -> None:
     book = Pseudonyms()
     made = [book.of(name, "topic") for name in names]
     assert [len(each) for each in made] == [len(name) for name in names]
@@ -25,7 +25,7 @@ def test_a_name_has_one_replacement_of_its_size_and_no_other_has_it(names: list[
     assert [book.of(name, "group") for name in names] == made
 
 
-def test_replacements_say_what_is_named_as_far_as_there_is_room() -> None:
+def test_pseudonyms_begin_with_the_kind_of_name_if_there_is_room() -> None:
     book = Pseudonyms()
     assert book.of(b"orders-2024", "topic") == b"topic-00001"
     assert book.of(b"pay", "topic") == b"to1"
@@ -33,7 +33,7 @@ def test_replacements_say_what_is_named_as_far_as_there_is_room() -> None:
     assert book.of(b"", "topic") == b""
 
 
-def test_where_names_run_out_they_share_asterisks() -> None:
+def test_names_without_a_free_pseudonym_share_asterisks() -> None:
     book = Pseudonyms()
     made = [book.of(bytes([number]), "topic") for number in range(60)]
     assert len(set(made[:34])) == 34
@@ -53,7 +53,7 @@ def test_an_ipv4_address_keeps_its_length_and_its_kind(addresses: list[str]) -> 
 
 
 @given(st.lists(st.ip_addresses(v=6).map(str), unique=True, max_size=50))
-def test_an_ipv6_address_becomes_one_that_nobody_has(addresses: list[str]) -> None:
+def test_an_ipv6_address_becomes_a_documentation_address(addresses: list[str]) -> None:
     book = AddressPseudonyms()
     made = [book.of(each) for each in addresses]
     assert len(set(made)) == len(made)
@@ -93,7 +93,7 @@ TOKENS = {
 }  # fmt: skip
 
 
-def test_a_token_reads_as_before_and_says_nothing() -> None:
+def test_a_redacted_token_parses_and_has_no_content() -> None:
     names = Pseudonyms()
     for mechanism, tokens in TOKENS.items():
         for token in tokens:
@@ -110,7 +110,7 @@ def test_a_token_reads_as_before_and_says_nothing() -> None:
             assert not any(piece in made for piece in token.split(b"Bearer ")[-1].split(b".")[:2] if b"ey" in piece)
 
 
-def test_the_user_of_a_login_is_the_same_in_every_message() -> None:
+def test_a_user_has_one_pseudonym_in_all_messages_of_a_login() -> None:
     names = Pseudonyms()
     plain = redacted_token(b"\x00alice\x00alice-secret", "PLAIN", names)
     scram = redacted_token(b"n,,n=alice,r=fyko", "SCRAM-SHA-512", names)
