@@ -19,7 +19,7 @@ def pcapng_from_hex(
     words = f"{name}: {form.value}, not a capture: addresses and times are made up"
     if form is not HexForm.MARKED:
         words += f", and the {'client' if unmarked_from_client else 'server'} is taken to have sent it"
-    findings = [Finding("made-up", Severity.NOTE, words)]
+    findings = [Finding("synthetic-metadata", Severity.NOTE, words)]
     findings += [Finding("frame-size", Severity.WARNING, f"{name}: {problem}") for problem in problems]
     talks = [
         Conversation(made_up_client(number), MADE_UP_SERVER, turns, closed=False)

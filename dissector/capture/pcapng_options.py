@@ -139,7 +139,7 @@ class PcapngOptions:
             found.append(Finding("tls-secrets", Severity.NOTE, words))
         if self._left:
             words = f"{self._name}: {self._left:,} more comments are not kept"
-            found.append(Finding("comments-left", Severity.NOTE, words))
+            found.append(Finding("comments-omitted", Severity.NOTE, words))
         return found
 
     def _dropping(self, count: int, where: str) -> Finding:

@@ -78,7 +78,7 @@ def _ignored_packets(ignored: Counter[str]) -> list[Finding]:
         return []
     words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
     total = f"{sum(reasons.values()):,} packets were not looked into: {words}"
-    return [Finding("packets-left-out", Severity.WARNING, total)]
+    return [Finding("packets-skipped", Severity.WARNING, total)]
 
 
 def _resumed_connections(connections: int) -> list[Finding]:
@@ -94,10 +94,10 @@ def _non_kafka(count: int) -> list[Finding]:
     if not count:
         return []
     words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
-    return [Finding("strangers", Severity.WARNING, words)]
+    return [Finding("non-kafka-connections", Severity.WARNING, words)]
 
 
 def omitted_findings(counts: Counter[str]) -> list[Finding]:
     """A finding about findings that are not kept, as there are too many of a code."""
     words = ", ".join(f"{code} {count:,}" for code, count in sorted(counts.items()) if count)
-    return [Finding("findings-left-out", Severity.NOTE, f"more was found than is kept: {words}")] if words else []
+    return [Finding("findings-omitted", Severity.NOTE, f"more was found than is kept: {words}")] if words else []

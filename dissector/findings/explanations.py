@@ -17,7 +17,7 @@ _ASK_THE_WRITER: Final = "Nothing for a user. If a client or broker wrote it, sh
 
 OF_EXCHANGES: Final = (
     Explanation(
-        "error-response", "The broker said no", WARNING,
+        "error-response", "Error response", WARNING,
         "The response bears an error code other than 0, at the top or for one of its topics, partitions or groups.",
         "Each error has a cause of its own: the message says what it asks of a client. Two are steps of the protocol, "
         "and notes: MEMBER_ID_REQUIRED gives a new member its id (KIP-394), UNSUPPORTED_VERSION to ApiVersions names "
@@ -27,7 +27,7 @@ OF_EXCHANGES: Final = (
         "(retry.backoff.ms) and refreshes its metadata.",
     ),
     Explanation(
-        "unanswered", "No answer", WARNING,
+        "unanswered", "No response", WARNING,
         "The capture has no response to this request.",
         "It was still being worked on when the capture ended or the connection was closed, the response was lost by "
         "the capture, or the broker never answered: it closes the connection on requests that it can't read.",
@@ -42,9 +42,9 @@ OF_EXCHANGES: Final = (
         _CAPTURE_AGAIN + " If you know what was asked, say so: --response Fetch:12.",
     ),
     Explanation(
-        "inferred", "Read by inference", NOTE,
-        "Nothing says what this response answers: it was read as what its bytes fit best. The message says how sure "
-        "that is, and what else they fit.",
+        "inferred", "API and version inferred", NOTE,
+        "No request says which API and version this response has: they were inferred from its bytes. The message says "
+        "how sure that is, and what else they fit.",
         "Responses name neither their API nor its version: only the request does, and the capture lacks it.",
         "Trust it as far as the message goes; or name the request: --response API:VERSION.",
     ),
@@ -64,32 +64,32 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "incomplete-frame", "Not all of the frame was captured", ERROR,
-        "Some bytes of this frame are not in the capture; what stands before the hole is shown.",
+        "Some bytes of this frame are not in the capture; what comes before the gap is shown.",
         "The capture dropped packets, has a snap length, or ended in the middle; or the connection did.",
         _CAPTURE_AGAIN,
     ),
     Explanation(
         "gap", "Bytes are missing", ERROR,
-        "TCP's numbers show that bytes were sent here that the capture does not have.",
+        "TCP's sequence numbers show that bytes were sent here that the capture does not have.",
         "The capture dropped packets, or saw one of several paths. The receiver has acknowledged most such bytes: then "
         "it is the capture that lost them and not the network.",
         _CAPTURE_AGAIN,
     ),
     Explanation(
-        "unparsed", "Bytes that are no frame", ERROR,
-        "Bytes on a connection of Kafka's in which no frame could be found.",
-        "They follow a hole that swallowed the size of a frame, or are not Kafka's at all.",
+        "unparsed", "Bytes that are not a frame", ERROR,
+        "Bytes on a Kafka connection in which no frame could be found.",
+        "They follow a gap that swallowed the size of a frame, or are not Kafka.",
         "Reading goes on with the next frame that makes sense. See what stands before; other programs on Kafka's port "
         "are told by name where they are known.",
     ),
     Explanation(
         "tls", "Encrypted", WARNING,
-        "The connection is TLS: what it says can't be read.",
+        "The connection is TLS: its content can't be read.",
         "The listener is SSL or SASL_SSL.",
         "Capture on a plain listener, or where TLS ends. Secrets in the capture file are not used to decrypt.",
     ),
     Explanation(
-        "version-fallback", "ApiVersions answered in version 0", NOTE,
+        "version-fallback", "ApiVersions response in version 0", NOTE,
         "The broker does not have the version of ApiVersions that was asked for, and answered with a body of version 0 "
         "and UNSUPPORTED_VERSION.",
         "The client is newer than the broker. KIP-511 has it so: the client reads the answer in version 0, whatever it "
@@ -98,58 +98,58 @@ OF_EXCHANGES: Final = (
         "instead does not have KIP-511.",
     ),
     Explanation(
-        "unknown-api", "An API that is not known", WARNING,
+        "unknown-api", "Unknown API", WARNING,
         "The request's API key is in none of the releases that this program knows.",
         "A newer release of Kafka, a broker of another make with APIs of its own, or bytes that are not Kafka's.",
         "Import the release: kdissect schema import kafka-clients-….jar.",
     ),
     Explanation(
-        "unknown-version", "A version that is not known", WARNING,
+        "unknown-version", "Unknown version", WARNING,
         "The API is known and this version of it is not. Where the newest known layout fits the bytes, it was used.",
         "One side is of a newer release of Kafka than this program knows, or of one that took this version out.",
         "Import the release: kdissect schema import kafka-clients-….jar.",
     ),
     Explanation(
-        "other-layout", "Another layout under the same number", NOTE,
+        "other-layout", "Same version, other layout", NOTE,
         "The message is laid out as an earlier release has this version, which later ones changed.",
         "The version was a preview when that release came out (KIP-848 was one).",
         "Nothing to read it by. Clients and brokers of these two releases do not understand each other here.",
     ),
     Explanation(
-        "malformed", "The message can't be read to its end", ERROR,
-        "The bytes do not fit the layout of this API and version: a length runs past the end, a number can't be.",
+        "malformed", "Malformed message", ERROR,
+        "The bytes do not fit the layout of this API and version: a length runs past the end, say.",
         "A mistake of whoever wrote it, damage, a part of the stream that the capture lacks, or a response of another "
         "request than the one that it was paired with.",
         _ASK_THE_WRITER,
     ),
     Explanation(
-        "trailing-bytes", "More bytes than fields", WARNING,
+        "trailing-bytes", "Bytes after the last field", WARNING,
         "Bytes follow the last field of the message.",
         "Whoever wrote it has more fields in this version than Kafka has, or a wrong size.",
         _ASK_THE_WRITER,
     ),
     Explanation(
-        "bad-batch", "A record batch that can't be read", ERROR,
-        "The bytes of a records field are no batch of magic 2 and no message of 0 or 1.",
+        "bad-batch", "Invalid record batch", ERROR,
+        "The bytes of a records field are neither a batch of magic 2 nor a message of magic 0 or 1.",
         "Damage, a codec or a magic of another make, or a size that is wrong.",
         _ASK_THE_WRITER,
     ),
     Explanation(
-        "bad-record", "A record that can't be read", ERROR,
+        "bad-record", "Invalid record", ERROR,
         "The records of a batch do not end where the batch does, or one of them can't be read.",
         "A count or a length is wrong, or the compressed bytes hold something else.",
         _ASK_THE_WRITER,
     ),
     Explanation(
-        "bad-crc", "A checksum that is wrong", ERROR,
+        "bad-crc", "Wrong checksum", ERROR,
         "The checksum of a batch or message is not that of its bytes.",
         "Bytes were changed after it was made: by a faulty network card, memory or disk, by a proxy that rewrites "
         "batches, or by a client that computes it wrongly.",
         "Brokers answer CORRUPT_MESSAGE, and consumers with check.crcs=true refuse it. Find where it was right last.",
     ),
     Explanation(
-        "bad-compression", "Records that can't be decompressed", ERROR,
-        "The compressed records of a batch can't be opened, or would become larger than this program takes.",
+        "bad-compression", "Records can't be decompressed", ERROR,
+        "The compressed records of a batch can't be opened, or would exceed the size that this program allows.",
         "Damage, an unknown codec, or a batch made to exhaust its reader.",
         "If others can read it, it is too large for the limits here; else see who wrote it.",
     ),
@@ -163,40 +163,40 @@ OF_EXCHANGES: Final = (
 
 OF_FILES: Final = (
     Explanation(
-        "not-a-capture", "A file that is no capture", ERROR,
-        "A file could not be opened, or is of no kind that this program reads.",
-        "It is something else, it is empty, or nobody may read it.",
+        "not-a-capture", "Not a capture file", ERROR,
+        "A file could not be opened, or its format is not supported.",
+        "It is something else, it is empty, or reading it is not permitted.",
         "Leave it out. Its first bytes are in the table of quarantine.",
     ),
     Explanation(
-        "cell-too-large", "A message that a table can't hold", NOTE,
-        "As JSON a message is larger than a cell of a table may be: what the message says was left out of it.",
+        "cell-too-large", "Message too large for a table", NOTE,
+        "As JSON, a message is larger than a table cell may be: its content was left out.",
         "Batches of many megabytes; their records are rows of the table of records all the same.",
         "See the exchange in the capture itself, or ingest with --frames, which keeps its bytes.",
     ),
     Explanation(
-        "strangers", "Connections that are not Kafka's", WARNING,
-        "More connections on Kafka's port speak something else than have a row.",
+        "non-kafka-connections", "Connections of other protocols", WARNING,
+        "More connections on Kafka's port speak other protocols than have a row.",
         "Health checks, scanners, TLS or HTTP on a plain listener.",
         "See the rows of the first ones.",
     ),
     Explanation(
-        "packets-left-out", "Packets that were not looked into", WARNING,
+        "packets-skipped", "Packets that were not read", WARNING,
         "Packets that may have carried Kafka were not read: the message says why and how many.",
         "An unknown link type or tunnel, IP fragments that never became whole, headers that were cut off.",
         _CAPTURE_AGAIN,
     ),
     Explanation(
-        "connections-forgotten", "Connections told as two", WARNING,
-        "So many connections were open at a time that idle ones were forgotten; those that went on are two here.",
+        "connections-forgotten", "Connections split in two", WARNING,
+        "So many connections were open at a time that idle ones were forgotten; those that continued are shown as two.",
         "The bound on open connections keeps memory flat.",
         "Capture fewer hosts or ports at a time.",
     ),
     Explanation(
-        "findings-left-out", "More findings than are kept", NOTE,
-        "A class of findings was found more often than is kept; the rest is counted.",
+        "findings-omitted", "Too many findings", NOTE,
+        "There are more findings of one code than are kept; the rest is counted.",
         "The bound keeps memory flat.",
-        "Filter the capture down to what matters, or mend the first ones and capture again.",
+        "Filter the capture down to what matters, or fix the first ones and capture again.",
     ),
     Explanation(
         "file-damaged", "A damaged file", WARNING,
@@ -205,44 +205,44 @@ OF_FILES: Final = (
         "What could be read is shown. If the file was copied, compare it with the original.",
     ),
     Explanation(
-        "file-truncated", "A file that ends in the middle", WARNING,
+        "file-truncated", "Truncated file", WARNING,
         "The file ends inside a packet or block.",
         "The program that wrote it was killed, still writes, or a disk was full.",
         "All before the cut is shown.",
     ),
     Explanation(
-        "block-length", "Blocks of pcapng with two lengths", WARNING,
-        "Blocks say another length at their end than at their beginning.",
+        "block-length", "pcapng blocks with two lengths", WARNING,
+        "Blocks have another length at their end than at their beginning.",
         "The program that wrote the file has a mistake, or the file is damaged.",
         "They were read by the first length. Show the makers of the program the file.",
     ),
     Explanation(
-        "not-merged", "Files that were not merged in time", WARNING,
-        "Files that overlap in time were read one behind the other, at least in part.",
+        "not-merged", "Files not merged by time", WARNING,
+        "Files that overlap in time were read one after the other, at least in part.",
         "Merging needs a temporary file, and there was no room for it.",
         "Make room where temporary files go (TMPDIR), or merge the files first, with mergecap for example.",
     ),
     Explanation(
-        "file-changed", "A file that changed while it was read", ERROR,
-        "A file was looked over, and then was another one, or gone: nothing of it is in the tables.",
+        "file-changed", "File changed while it was read", ERROR,
+        "A file was replaced or removed after it was scanned: nothing of it is in the tables.",
         "A program still writes to it, or it was moved or removed.",
-        "Ingest it when nobody writes to it any more; the folder of a running ring with --follow.",
+        "Ingest it when it is no longer written to; the folder of a running ring with --follow.",
     ),
     Explanation(
-        "late-file", "A file of a ring that came late", WARNING,
-        "A file came when others with later packets had been read: it was read by itself.",
+        "late-file", "Late file of a ring", WARNING,
+        "A file appeared after others with later packets had been read: it was read by itself.",
         "It was copied or renamed into the folder, or it was written over with older packets.",
-        "Connections that go on in other files are told apart there: ingest all files together to have them whole.",
+        "Connections that continue in other files are separate there: ingest all files together to have them whole.",
     ),
     Explanation(
-        "file-grew", "A file that grew after it was read", WARNING,
-        "A file of a ring was taken for closed, and was written to later: what came then is not in the tables.",
+        "file-grew", "File grew after it was read", WARNING,
+        "A file of a ring was considered closed and was written to later: what was added is not in the tables.",
         "The program that captures pauses for longer than a file is waited for.",
         "Ingest the file by itself into other tables, or stop the capture before its last file is read.",
     ),
     Explanation(
-        "file-overwritten", "A file that was written over unread", WARNING,
-        "A file of a ring was written over before it was read: what it held is lost.",
+        "file-overwritten", "File overwritten before it was read", WARNING,
+        "A file of a ring was overwritten before it was read: its packets are lost.",
         "The ring goes round faster than its files are read.",
         "Give the ring more files, or larger ones, or ingest more cores.",
     ),
@@ -253,25 +253,25 @@ OF_FILES: Final = (
         "Do not pass the file on: who has it can decrypt those connections.",
     ),
     Explanation(
-        "comments-left", "Comments that were not kept", NOTE,
-        "The file has more comments or names of hosts than are kept.",
+        "comments-omitted", "Comments omitted", NOTE,
+        "The file has more comments or host names than are kept.",
         "The bound keeps memory flat.",
         "They are in the file still: other programs show them.",
     ),
     Explanation(
         "packets-dropped", "The capture lost packets", WARNING,
-        "The program that captured says that it dropped packets.",
+        "The capture program reports that it dropped packets.",
         "Its buffer was full: the disk or the machine was too slow for the traffic.",
         "Gaps and unanswered requests may come from that. Capture with a filter on the port, or a larger buffer (-B).",
     ),
     Explanation(
-        "made-up", "Times and addresses are made up", NOTE,
-        "The input is hex: it says neither when nor between whom.",
-        "A transcript has the bytes of frames alone.",
-        "Only the order means something.",
+        "synthetic-metadata", "Synthetic times and addresses", NOTE,
+        "The input is hex: it has neither times nor addresses.",
+        "A transcript has only the bytes of frames.",
+        "Only the order is meaningful.",
     ),
     Explanation(
-        "frame-size", "A size that does not fit", WARNING,
+        "frame-size", "Wrong size prefix", WARNING,
         "The size in front of a frame of the hex input is not that of the bytes that follow.",
         "Bytes were left out when it was copied.",
         "Copy it again, from the size on and to the end.",

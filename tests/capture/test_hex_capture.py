@@ -37,7 +37,7 @@ def test_a_transcript_is_shown_like_the_capture_that_it_was_made_from(tmp_path: 
     with Capture([str(path)]) as capture:
         found = [m for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
         assert [message.data for message in found] == frames
-        assert [problem.code for problem in capture.problems] == ["made-up"]
+        assert [problem.code for problem in capture.problems] == ["synthetic-metadata"]
 
 
 def test_connections_of_a_text_stay_apart_and_in_its_order(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_every_count_is_a_problem_and_files_come_first() -> None:
     wrong = Finding("file-damaged", Severity.WARNING, "a.pcap: the file")
     whole = CaptureTally([wrong], Counter({INCOMPLETE: 1_000, NOT_TCP: 9}), 2, 3, 4, Counter({"slow": 5}))
     assert [each.code for each in whole.problems] == [
-        "file-damaged", "packets-left-out", "connections-forgotten", "strangers", "findings-left-out",
-        "findings-left-out",
+        "file-damaged", "packets-skipped", "connections-forgotten", "non-kafka-connections", "findings-omitted",
+        "findings-omitted",
     ]  # fmt: skip
     assert whole.problems[1].message == f"1,000 packets were not looked into: {INCOMPLETE} 1,000"

@@ -103,7 +103,7 @@ def test_fragments_belong_to_one_part(tmp_path: Path, lost: int | None, how: dic
     file = write_pcap(tmp_path, "made", map(framed, found))
     assert_shown([file], **how)
     left = [each.code for each in problems(tables([file], **how))]
-    assert left == ([] if lost is None else ["packets-left-out"])
+    assert left == ([] if lost is None else ["packets-skipped"])
 
 
 @given(how=dealt)

@@ -21,9 +21,9 @@ class FetchSessionError(ConnectionDetector):
         "The broker answered a fetch with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or the like: it does "
         "not know the session, or counts its epochs differently.",
         "The broker restarted or dropped the session to make room for others "
-        "(max.incremental.fetch.session.cache.slots, 1,000 unless told otherwise), or the client lost count: two "
+        "(max.incremental.fetch.session.cache.slots, 1,000 by default), or the client lost count: two "
         "threads on one session, a response that it did not take in.",
-        "Once is normal: the client asks for everything anew with epoch 0. Many are wasteful, as each full fetch names "
+        "Once is normal: the client starts again with a full fetch, epoch 0. Many are wasteful, as each names "
         "all partitions: raise the slots on brokers with many consumers; and where it is the epoch, look for the fetch "
         "that was sent twice or never answered.",
     )

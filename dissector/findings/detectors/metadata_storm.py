@@ -69,13 +69,13 @@ class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
     extractor: ClassVar = MetadataExtractor
     explanation: ClassVar = Explanation(
         "metadata-storm",
-        "Metadata asked for again and again",
+        "Metadata requested again and again",
         Severity.WARNING,
         "A client asked for metadata thirty times or more on one connection, with no ten seconds of quiet. The errors "
         "that it got at the time are named: they are why.",
         "A client refreshes its metadata whenever a leader moved, a topic is not there yet, or a connection broke. "
-        "Where the answer does not help, it asks again at once. Clients made anew for each message do so, too.",
-        "Create topics before they are used, or wait until their leaders are elected; make one client and keep it. "
+        "Where the answer does not help, it asks again at once. So do clients that are created for each message.",
+        "Create topics before they are used, or wait until their leaders are elected; create one client and keep it. "
         "metadata.max.age.ms is the pace when all is well, retry.backoff.ms (topic.metadata.refresh.fast.interval.ms "
         "in librdkafka) when it is not.",
     )

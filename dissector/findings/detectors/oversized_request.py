@@ -36,5 +36,5 @@ class OversizedRequest(ConnectionDetector):
         for row, connection, frame, size in zip(*(column.tolist() for column in columns), strict=True):
             if self.context.closed(connection)[0] != NEVER and _is_refused(self.context, frame, size):
                 words = f"the connection was closed on a request of {counted(size, 'byte')}"
-                more = "; brokers take 100 MiB unless told otherwise" if size > LARGEST_REQUEST else ""
+                more = "; brokers take 100 MiB by default" if size > LARGEST_REQUEST else ""
                 self.report(row, words + more, "request")

@@ -21,7 +21,7 @@ class RepeatedExpectedError(ConnectionDetector):
 
     explanation: ClassVar = Explanation(
         "everyday-error-again",
-        "An everyday error that does not go away",
+        "An expected error that does not go away",
         Severity.WARNING,
         "MEMBER_ID_REQUIRED for one group, or UNSUPPORTED_VERSION to ApiVersions, came again on a connection without "
         "a success in between. Once each is a step of the protocol.",

@@ -45,7 +45,7 @@ FAR: Final = round(STEPS * math.log2(TIMES))
 """Buckets from the median to what is slow."""
 SLOW: Final = Explanation(
     "slow",
-    "A slow answer",
+    "Slow response",
     Severity.WARNING,
     "The answer took far longer than this API did on this connection until then: ten times the median, and longer than "
     "nineteen in twenty; or a Fetch came back long after the wait that it asked for.",
