@@ -7,7 +7,7 @@ from dissector.core.finding import Severity
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Plain words. `severity` is the gravest that the code is told with."""
+    """Plain words. `severity` is the gravest that the code is reported with."""
 
     code: str
     title: str

@@ -60,7 +60,7 @@ class ClosedInFlight(ConnectionDetector):
             if closed_ns == NEVER or (by_client and key in HARMLESS_IN_FLIGHT):
                 continue
             if not self.context.is_offered(connection, key, version) or _is_refused(self.context, *frame):
-                continue  # told by others, who know why
+                continue  # reported by other detectors, with the reason
             state = self._findings.of(connection)
             state.count += 1
             state.first_ns, state.last_ns = min(state.first_ns, request_ns), max(state.last_ns, request_ns)

@@ -15,13 +15,13 @@ from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 
 FAR: Final = 100_000
-"""Records behind that are told whatever comes."""
+"""So many records behind are always reported."""
 BEHIND: Final = 1_000
-"""Records behind that are told where they become more."""
+"""So many records behind are reported if they become more."""
 TIMES: Final = 2
 """So many times the least that was exchange is growth."""
 LEAST_NS: Final = 2 * SECOND
-"""Growth is told of after so long."""
+"""Growth is reported after so long."""
 
 
 class _PartitionField(NamedTuple):
@@ -44,7 +44,7 @@ class LagExtractor(Extractor):
     apis: ClassVar = frozenset((ApiKey.FETCH,))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Partitions whose place the request tells; a broker that replicates has other names for being behind."""
+        """Partitions whose offset the request has; a broker that replicates has other names for being behind."""
         if cast(int, exchange.request.get("replica_id", -1)) >= 0 or not exchange.response.get("responses"):
             return
         wanted = {
@@ -84,7 +84,7 @@ class ConsumerLag(Aggregator[FetchLag]):
         self._times = 0
 
     def add(self, row: int, observed: FetchLag) -> None:
-        """One case, told anew as it goes on."""
+        """One finding, updated as it goes on."""
         _, topic, number = self.scope
         behind = observed.records
         if self._least < 0 or behind < self._least:

@@ -34,7 +34,7 @@ class ErrorExtractor(Extractor):
     any_error: ClassVar = True
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Some errors are told by others."""
+        """Other detectors report some errors."""
         for code in dict.fromkeys(exchange.errors):
             if is_retriable(code) and code not in SESSION_ERRORS and exchange.api_key != ApiKey.METADATA:
                 scope = (self.context.client(exchange.connection), exchange.api_key, code)

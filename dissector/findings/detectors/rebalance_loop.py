@@ -25,7 +25,7 @@ SPAN_NS: Final = 60 * SECOND
 
 
 class GroupEvent(NamedTuple):
-    """A member joins, or is told to."""
+    """A member joins, or has to."""
 
     client: str
     time_ns: int

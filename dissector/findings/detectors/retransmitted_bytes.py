@@ -36,7 +36,7 @@ class RetransmittedBytes(ConnectionDetector):
         """Of recent rows."""
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """One case an exchange, told anew where more of it is sent again."""
+        """One finding an exchange, updated where more of it is sent again."""
         if self._recent is not None:
             rows = ExaminedRows(*(np.concatenate(pair) for pair in zip(self._recent, rows, strict=True)))
         self._recent = rows.where(slice(-KEPT, None))
