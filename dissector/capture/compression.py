@@ -1,4 +1,4 @@
-"""Compressed files, undone piece by piece: gzip, zstd, lz4, xz and bzip2, told by how they begin.
+"""Compressed files, decompressed piece by piece: gzip, zstd, lz4, xz and bzip2, recognized by magic numbers.
 
 Every decoder has the shape of `bz2.BZ2Decompressor`: it gives at most so many bytes a call, so that a bomb is a long
 read and never much memory. Members that follow each other are one content (RFC 1952, 2.2; RFC 8878, 3.1).

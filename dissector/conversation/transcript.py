@@ -1,7 +1,7 @@
 """The hex transcript: frames to its lines, and a text of hex to the turns of a conversation.
 
 A frame whose size prefix promises more than stands there is short: the rest is taken for a hole, so that what follows
-is still read right. A prefix that can't be is left to the framing. Either is told.
+is still read right. A prefix that can't be is left to the framing. Both give a finding.
 """
 
 from collections.abc import Iterator

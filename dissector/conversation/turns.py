@@ -28,7 +28,7 @@ _PORTS: Final = range(40_000, 60_000)
 
 def made_up_client(number: int) -> End:
     """A client of whom nothing is known, one a number. RFC 5737 keeps these addresses for documents; where they run out
-    (with the five millionth) they begin anew."""
+    (with the five millionth) they begin again."""
     host, port = divmod(number, len(_PORTS))
     return End(f"192.0.2.{2 + host % 250}", _PORTS[port])
 

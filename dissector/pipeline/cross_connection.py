@@ -29,7 +29,7 @@ def partitioned(notes: DataFrame, partitions: int) -> DataFrame:
 def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
     """Return rows of exchanges with cross-connection findings: the info column begins with all codes in order, as in
     the list, and the severity is the gravest."""
-    told = found.groupBy(*KEYS).agg(f.collect_set("code").alias("_codes"), f.max(_rank("severity")).alias("_rank"))
+    by_key = found.groupBy(*KEYS).agg(f.collect_set("code").alias("_codes"), f.max(_rank("severity")).alias("_rank"))
     before = f.regexp_extract("info", _MARKS, 0)
     codes = f.array_sort(f.array_union("_codes", f.regexp_extract_all(before, f.lit(r"\[(.*?)\]"), 1)))
     marks = f.concat(f.lit("["), f.array_join(codes, "] ["), f.lit("]"))
@@ -42,7 +42,7 @@ def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
         "info": f.when(is_told, words).otherwise(f.col("info")),
         "severity": f.when(is_told, gravest).otherwise(f.col("severity")),
     }
-    return exchanges.join(f.broadcast(told), KEYS, "left").withColumns(changed).select(*exchanges.columns)
+    return exchanges.join(f.broadcast(by_key), KEYS, "left").withColumns(changed).select(*exchanges.columns)
 
 
 def _rank(severity: str) -> Column:

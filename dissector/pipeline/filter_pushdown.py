@@ -71,10 +71,10 @@ class _Translator:
             parts = [self.of(part, negated=negated) for part in condition.parts]
             join = and_ if condition.every != negated else or_
             return _ColumnCondition(reduce(join, [part.may for part in parts]), all(part.is_exact for part in parts))
-        told = self._leaf(condition)
-        if told is None or (negated and not told.is_exact):
+        known = self._leaf(condition)
+        if known is None or (negated and not known.is_exact):
             return _ColumnCondition(f.lit(True), is_exact=False)
-        return _ColumnCondition(told.may.isNull() | ~told.may, is_exact=True) if negated else told
+        return _ColumnCondition(known.may.isNull() | ~known.may, is_exact=True) if negated else known
 
     def _leaf(self, condition: Condition) -> _ColumnCondition | None:
         """One question; None where columns can't tell."""
@@ -182,9 +182,9 @@ def _body(condition: OfBody) -> _ColumnCondition:
             continue
         of_api = f.col("kind") == _EXCHANGE if name == side else f.col("api_key") == named[name]
         columns = [_path_condition(side, name, look) if in_columns else None for look in looks]
-        told = [column for column in columns if column is not None]
+        known = [column for column in columns if column is not None]
         some.append(
-            of_api & f.col(f"{side}_size").isNotNull() & (_any(told) if len(told) == len(looks) else f.lit(True))
+            of_api & f.col(f"{side}_size").isNotNull() & (_any(known) if len(known) == len(looks) else f.lit(True))
         )
     inferred = f.col("api_key").isNull() & (f.col("kind") == _EXCHANGE)
     return _ColumnCondition(_any([*some, inferred]), is_exact=False)

@@ -69,19 +69,19 @@ class RowMessage(ExchangeMessage):
     """A message without bytes, whose values come from the row: its records, or more, were not kept. Bytes in it are
     hex."""
 
-    told: dict[str, Any] = field(default_factory=dict)
+    content: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, message: ExchangeMessage, told: dict[str, Any]) -> Self:
+    def of(cls, message: ExchangeMessage, content: dict[str, Any]) -> Self:
         """Make it of what a row has of a message."""
-        return cls(message.time_ns, message.size, b"", 0, message.shape, message.context, told=told)
+        return cls(message.time_ns, message.size, b"", 0, message.shape, message.context, content=content)
 
     def _decode(self) -> Decoded:
-        return Decoded(header=self.told.get("header") or {}, body=self.decoded_body)
+        return Decoded(header=self.content.get("header") or {}, body=self.decoded_body)
 
     @property
     def decoded_body(self) -> Values:
-        return self.told.get("body") or {}
+        return self.content.get("body") or {}
 
 
 def exchange_of_row(cells: Cells) -> Exchange:
@@ -112,45 +112,45 @@ def exchange_of_row(cells: Cells) -> Exchange:
 
 
 def _message(
-    line: dict[str, Any], side: str, told: dict[str, Any] | None, kept: bytes | None,
+    line: dict[str, Any], side: str, content: dict[str, Any] | None, kept: bytes | None,
     inner: tuple[int, int] | None = None,
 ) -> ExchangeMessage | None:  # fmt: skip
-    if told is None:
+    if content is None:
         return None
-    data = _frame(line, side, told, kept)
+    data = _frame(line, side, content, kept)
     message = ExchangeMessage(
-        told["time_ns"], told["size"], data or b"", len(data or b""), _shape(line, side, told, data or b""),
-        DecodingContext(topic_names=dict(_topic_names(told.get("body"))), enveloped=inner),
+        content["time_ns"], content["size"], data or b"", len(data or b""), _shape(line, side, content, data or b""),
+        DecodingContext(topic_names=dict(_topic_names(content.get("body"))), enveloped=inner),
     )  # fmt: skip
-    if data is not None and (_is_sure(message) or len(data) < told["size"]):
+    if data is not None and (_is_sure(message) or len(data) < content["size"]):
         return message
-    if (name := _carrier(line, side, told)) is not None:
-        told = told | {"body": unpacked(told["body"], name)}
+    if (name := _carrier(line, side, content)) is not None:
+        content = content | {"body": unpacked(content["body"], name)}
     candidates = () if data is None else (message, *_candidates(message))
-    return next((each for each in candidates if _matches_row(each, told)), None) or RowMessage.of(message, told)
+    return next((each for each in candidates if _matches_row(each, content)), None) or RowMessage.of(message, content)
 
 
-def _carrier(line: dict[str, Any], side: str, told: dict[str, Any]) -> str | None:
+def _carrier(line: dict[str, Any], side: str, content: dict[str, Any]) -> str | None:
     """Return the name of the body's message in the schema, if it may have records."""
     known = api(line["api_key"]) if line["api_key"] is not None else None
     name = None if known is None else known.request if side == "request" else known.response
-    return name if told.get("body") and name in RECORDS_FIELDS else None
+    return name if content.get("body") and name in RECORDS_FIELDS else None
 
 
-def _frame(line: dict[str, Any], side: str, told: dict[str, Any], kept: bytes | None) -> bytes | None:
+def _frame(line: dict[str, Any], side: str, content: dict[str, Any], kept: bytes | None) -> bytes | None:
     """Return the captured bytes of a message; None if they can't be encoded again."""
-    if kept is not None and len(kept) == told["size"]:
+    if kept is not None and len(kept) == content["size"]:
         return kept
     try:
-        if (name := _carrier(line, side, told)) is not None:
-            told = told | {"body": as_sent(told["body"], name)}
-        found = held(line | {side: told})[0 if side == "request" else 1]
+        if (name := _carrier(line, side, content)) is not None:
+            content = content | {"body": as_sent(content["body"], name)}
+        found = held(line | {side: content})[0 if side == "request" else 1]
     except EncodeError:
         return None
     return found.data if found is not None else None
 
 
-def _shape(line: dict[str, Any], side: str, told: dict[str, Any], data: bytes) -> MessageLayout:
+def _shape(line: dict[str, Any], side: str, content: dict[str, Any], data: bytes) -> MessageLayout:
     key, version = line["api_key"], line["api_version"]
     if key is None and line["api"] is not None:
         known = api_named(line["api"].removesuffix("?"))
@@ -178,9 +178,9 @@ def _is_sure(message: ExchangeMessage) -> bool:
     return message.shape.body not in FORMATS and len(message.data) == message.size
 
 
-def _matches_row(message: ExchangeMessage, told: dict[str, Any]) -> bool:
+def _matches_row(message: ExchangeMessage, content: dict[str, Any]) -> bool:
     """Whether a message decodes to the row's values."""
-    return _plain(message.decoded_body) == told.get("body")
+    return _plain(message.decoded_body) == content.get("body")
 
 
 def _candidates(message: ExchangeMessage) -> Iterator[ExchangeMessage]:
@@ -197,15 +197,15 @@ def _plain(value: object) -> object:
 
 def _other_messages(cells: Cells, facts: ExchangeRow) -> tuple[ExchangeMessage | None, ExchangeMessage | None]:
     """Return the messages of a row that is no exchange."""
-    told = orjson.loads(cells["rest"]) if cells["rest"] else {}
+    content = orjson.loads(cells["rest"]) if cells["rest"] else {}
     if facts.kind in STORED:
-        body = {name: value for name, value in told.items() if name != "size"}
+        body = {name: value for name, value in content.items() if name != "size"}
         found = entry_of_row(facts, body, cells["request_bytes"])
         return found or RowMessage.of(
             ExchangeMessage(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED), {"body": body}
         ), None
     if facts.kind != "sasl":
         return None, None
-    data = token(told).data
-    message = ExchangeMessage(facts.time_ns, told["size"], data, len(data), SASL_TOKEN)
-    return (message, None) if told["direction"] == "request" else (None, message)
+    data = token(content).data
+    message = ExchangeMessage(facts.time_ns, content["size"], data, len(data), SASL_TOKEN)
+    return (message, None) if content["direction"] == "request" else (None, message)

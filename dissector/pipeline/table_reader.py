@@ -162,8 +162,8 @@ class Tables:
     def _with_findings(self, rows: DataFrame) -> DataFrame:
         """Add the findings about rows, in the order in which they were written."""
         found = self.table("findings").withColumn("place", f.monotonically_increasing_id())
-        told = f.array_sort(f.collect_list(f.struct("place", *_FINDING)))
-        findings = found.groupBy(*KEY).agg(told.alias("findings"))
+        ordered = f.array_sort(f.collect_list(f.struct("place", *_FINDING)))
+        findings = found.groupBy(*KEY).agg(ordered.alias("findings"))
         return rows.join(findings, list(KEY), "left")
 
     @property

@@ -2,7 +2,7 @@
 
 The format is that of a `records` field, so `protocol.records` reads it; a row is a batch, or a message of before 0.11.
 What a broker preallocated is zeros, and no damage. The folder's name tells the topic, and so whether it is an internal
-one whose records can be decoded; the metadata's log is told by its first record too.
+one whose records can be decoded; the metadata log is recognized by its first record too.
 """
 
 from collections.abc import Iterator

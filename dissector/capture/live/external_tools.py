@@ -171,9 +171,9 @@ def permission_message(wanted: CaptureSettings, refused: list[str]) -> str:
     for reason in refused:
         if "group alone" in reason:
             return f"not allowed to capture on {wanted.interface}: run with sudo, or: {reason}"
-    told = [reason for reason in refused if not (_DENIED.search(reason) or reason.endswith("is not installed"))]
-    if told:
-        return f"can't capture on {wanted.interface}: {'; '.join(told)}"
+    reasons = [reason for reason in refused if not (_DENIED.search(reason) or reason.endswith("is not installed"))]
+    if reasons:
+        return f"can't capture on {wanted.interface}: {'; '.join(reasons)}"
     denied = any(_DENIED.search(reason) for reason in refused)
     if wanted.expression and not denied:
         return "a filter (-f) needs dumpcap or tcpdump, and neither is installed"

@@ -93,15 +93,15 @@ def _capture_with_ring(ring: PacketRing, wanted: CaptureSettings, where: Interfa
         raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}") from None
     _started(BUILT_IN_ENGINE)
     waiting = TrafficWait(ring.fileno())
-    told = time.monotonic()
+    reported_at = time.monotonic()
     try:
         while not waiting.asked():
             for packets in ring.blocks():
                 output.packets(packets)
             if (trouble := ring.trouble()) is not None:
                 send_event(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
-            if time.monotonic() - told >= STATISTICS_SECONDS:
-                told = time.monotonic()
+            if time.monotonic() - reported_at >= STATISTICS_SECONDS:
+                reported_at = time.monotonic()
                 _write_statistics(ring, output)
                 _check_interface(where)
         for packets in ring.last_blocks():

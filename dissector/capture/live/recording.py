@@ -44,9 +44,9 @@ class Recording:
         self.engine = ""
         """What captures."""
         self.captured = 0
-        """Packets in the files, as last told."""
+        """Packets in the files, as last reported."""
         self.dropped = 0
-        """Packets that the kernel dropped, as last told."""
+        """Packets that the kernel dropped, as last reported."""
         self._notes: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.failure = ""
         """Why it ended by itself."""

@@ -31,11 +31,11 @@ _ENDS: Final = [bytes(-size % 4) for size in range(4)]
 
 
 class CaptureWriter:
-    """The file that is being written. `told` hears the path of each one that is begun, when it can be opened."""
+    """The file that is being written. `on_file` hears the path of each one that is begun, when it can be opened."""
 
-    def __init__(self, wanted: CaptureSettings, link_type: int, told: Callable[[str], None]) -> None:
+    def __init__(self, wanted: CaptureSettings, link_type: int, on_file: Callable[[str], None]) -> None:
         self._wanted = wanted
-        self._told = told
+        self._on_file = on_file
         options = option(_IF_NAME, wanted.interface.encode())
         options += option(_IF_FILTER, _FILTER_STRING + wanted.filter_words.encode())
         self._head = section() + interface(link_type, WHOLE_PACKETS, options)
@@ -95,7 +95,7 @@ class CaptureWriter:
             path = path.with_name(f"{path.stem}_{self._begun:05}_{time.strftime('%Y%m%d%H%M%S')}{path.suffix}")
         file = path.open("wb", buffering=0)
         file.write(self._head)
-        self._told(str(path))
+        self._on_file(str(path))
         self._kept.append(path)
         if ring is not None and 0 < ring.files < len(self._kept):
             self._kept.popleft().unlink(missing_ok=True)
