@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture.partition import Block, join_small_blocks
-from tests.capture_session.test_checkpointing import packets
+from tests.capture_session.test_incremental import packets
 from tests.conftest import PCAPS
 
 

@@ -16,7 +16,7 @@ from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, infer_response
-from tests.index.inferred_rows import FIRST_PORT, conversations, told_again
+from tests.index.inferred_rows import FIRST_PORT, conversations, rewritten
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def score_without(folder: Path, share: float) -> Score:
     for exchanges in conversations():
         kept = {each.row.number for each in exchanges if chance.random() < share}
         truth = {(each.row.connection, each.response.data): each for each in exchanges if each.response is not None}
-        with Capture([told_again(folder, exchanges, kept)], show_secrets=True) as capture:
+        with Capture([rewritten(folder, exchanges, kept)], show_secrets=True) as capture:
             for _ in capture.read():
                 pass
             for number, connection, data in lone_rows(capture):

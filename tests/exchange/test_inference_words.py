@@ -10,7 +10,7 @@ from dissector.exchange.inference_words import certainty, findings, layout_of_ve
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import UNDECIDED, infer_response
 from dissector.protocol.message import UNKNOWN_RESPONSE
-from tests.index.inferred_rows import conversations, told_again
+from tests.index.inferred_rows import conversations, rewritten
 from tests.traffic import Turn, capture_of, conversation, response
 
 BROKER = struct.pack(">iih9sih", 1, 9, 9, b"kafka.lan", 9092, -1)
@@ -55,7 +55,7 @@ def test_a_lone_response_cut_off_by_the_snap_length_is_told_by_its_beginning(tmp
 def test_a_lone_response_is_read_as_its_exchange_was(tmp_path: Path) -> None:
     exchanges = conversations()[0]
     bodies = {each.response.data: each.response.body for each in exchanges if each.response is not None}
-    with Capture([told_again(tmp_path, exchanges, set())], show_secrets=True) as capture:
+    with Capture([rewritten(tmp_path, exchanges, set())], show_secrets=True) as capture:
         lone = [each.response for each in capture.exchanges() if each.row.info.startswith("by inference, sure")]
     same = [message for message in lone if message is not None and message.body == bodies[message.data]]
     assert len(same) > 0.9 * len(lone) > 10

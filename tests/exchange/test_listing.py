@@ -16,14 +16,14 @@ NAMES = tuple(name for name, field in ROW_FIELDS.items() if field.is_indexed)
 def check(*paths: str, response_to: tuple[int, int] | None = None) -> list[str]:
     """The kinds of rows that were compared."""
     with Capture(paths, response_to=response_to) as capture:
-        told = [[ROW_FIELDS[name].from_exchange(exchange) for name in NAMES] for exchange in capture.exchanges()]
+        decoded = [[ROW_FIELDS[name].from_exchange(exchange) for name in NAMES] for exchange in capture.exchanges()]
         columns = capture.columns(NAMES, range(len(capture)))
-        assert [list(row) for row in zip(*columns, strict=True)] == told
+        assert [list(row) for row in zip(*columns, strict=True)] == decoded
         middle = len(capture) // 2
         assert capture.columns(NAMES, range(middle, middle + 1)) == [[column[middle]] for column in columns]
         for name, column in zip(NAMES, columns, strict=True):
             assert capture.columns([name], range(len(capture))) == [column]
-        return [str(row[NAMES.index("kind")]) for row in told]
+        return [str(row[NAMES.index("kind")]) for row in decoded]
 
 
 def test_of_every_bundled_capture(bundled: Path) -> None:

@@ -11,7 +11,7 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from tests.conftest import PCAPS
-from tests.index.inferred_rows import FIRST_PORT, conversations, told_again
+from tests.index.inferred_rows import FIRST_PORT, conversations, rewritten
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,7 @@ def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
     said: Counter[str] = Counter()
     for exchanges in conversations()[:8]:
         kept = {each.row.number for each in exchanges[::2]}
-        with Capture([told_again(tmp_path, exchanges, kept)], show_secrets=True) as capture:
+        with Capture([rewritten(tmp_path, exchanges, kept)], show_secrets=True) as capture:
             for each in capture.exchanges():
                 codes = {finding.code for finding in each.findings}
                 if each.request is not None:
@@ -43,12 +43,13 @@ def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
 def test_exchanges_that_have_their_request_do_not_change(tmp_path: Path) -> None:
     for exchanges in conversations()[:8]:
         kept = {each.row.number for each in exchanges[::2]}
-        with Capture([told_again(tmp_path, exchanges, kept)], show_secrets=True) as capture:
+        with Capture([rewritten(tmp_path, exchanges, kept)], show_secrets=True) as capture:
             paired = [each for each in capture.exchanges() if each.request is not None and each.response is not None]
-        assert sorted(told(each) for each in paired) == sorted(told(e) for e in exchanges if e.row.number in kept)
+        expected = [content_of(each) for each in exchanges if each.row.number in kept]
+        assert sorted(content_of(each) for each in paired) == sorted(expected)
 
 
-def told(exchange: Exchange) -> tuple[str, int | None, bytes, str, str]:
+def content_of(exchange: Exchange) -> tuple[str, int | None, bytes, str, str]:
     """What an exchange is shown as, but for names that other exchanges taught."""
     assert exchange.request is not None
     assert exchange.response is not None
@@ -58,7 +59,7 @@ def told(exchange: Exchange) -> tuple[str, int | None, bytes, str, str]:
 
 
 def test_a_verdict_does_not_depend_on_what_was_looked_at_before(tmp_path: Path) -> None:
-    path = told_again(tmp_path, conversations()[1], set())
+    path = rewritten(tmp_path, conversations()[1], set())
     tables = []
     for step in (1, -1):
         with Capture([path]) as capture:
@@ -86,7 +87,7 @@ def test_the_secrets_of_lone_responses_are_masked(tmp_path: Path) -> None:
     with Capture([path], show_secrets=True) as open_one, Capture([path]) as masked_one:
         plain = [each for each in open_one.exchanges() if each.request and each.response]
         hidden = {each.row.number for each in masked_one.exchanges() if each.response and each.response.masked}
-    with Capture([told_again(tmp_path, plain, set())]) as capture:
+    with Capture([rewritten(tmp_path, plain, set())]) as capture:
         shown = {
             (int(each.row.client.rpartition(":")[2]) - FIRST_PORT, each.response.data)
             for each in capture.exchanges()

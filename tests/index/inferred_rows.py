@@ -1,4 +1,4 @@
-"""The bundled conversations, told again with requests left out: captures whose truth is known."""
+"""The bundled conversations, rewritten without some requests: captures whose truth is known."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.traffic import Turn, capture_of, conversation
 
 FIRST_PORT: Final = 40_000
 MOST: Final = 3
-"""Exchanges of an API that are told of a capture: the many alike would hide the others, and take long."""
+"""Exchanges of an API that are taken from a capture: the many similar ones would hide the others, and take long."""
 
 
 @cache
@@ -38,7 +38,7 @@ def sampled(exchanges: list[Exchange]) -> Iterator[Exchange]:
             yield exchange
 
 
-def told_again(folder: Path, exchanges: list[Exchange], kept: set[int]) -> str:
+def rewritten(folder: Path, exchanges: list[Exchange], kept: set[int]) -> str:
     """A capture of the same conversations with those requests that are kept, by the number of their row."""
     turns: dict[int, list[tuple[int, Turn]]] = {}
     for each in exchanges:

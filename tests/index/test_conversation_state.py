@@ -78,8 +78,8 @@ def test_a_name_that_is_learned_later_applies_to_earlier_rows(tmp_path: Path) ->
     partition = {"partition": 0, "fetch_offset": 0}
     fetch = encode_request("Fetch", 13, {"topics": [{"topic_id": topic_id, "partitions": [partition]}]})
     ask = encode_request("Metadata", 12, {"topics": None}, correlation_id=1)
-    told = encode_response("Metadata", 12, {"topics": [{"name": "orders", "topic_id": topic_id}]}, correlation_id=1)
-    path = capture_of(tmp_path, conversation([Turn(True, fetch), Turn(True, ask), Turn(False, told)]))
+    response = encode_response("Metadata", 12, {"topics": [{"name": "orders", "topic_id": topic_id}]}, correlation_id=1)
+    path = capture_of(tmp_path, conversation([Turn(True, fetch), Turn(True, ask), Turn(False, response)]))
     with Capture([path]) as capture:
         first, _ = capture.exchanges()
     assert first.row.info == "orders[0]"

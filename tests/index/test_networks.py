@@ -77,7 +77,7 @@ def test_the_size_of_batches_makes_no_difference(
 
 @pytest.mark.slow
 @given(seen=st.integers(0, 40), lost=st.integers(1, 3))
-def test_lost_packets_cost_their_exchanges_and_are_told(tmp_path: Path, seen: int, lost: int) -> None:
+def test_lost_packets_cost_their_exchanges_and_have_rows(tmp_path: Path, seen: int, lost: int) -> None:
     packets = conversation(exchanges(20))
     data = [n for n, packet in enumerate(packets) if packet.payload]
     gone = set(data[seen : seen + lost])
@@ -86,10 +86,10 @@ def test_lost_packets_cost_their_exchanges_and_are_told(tmp_path: Path, seen: in
     hurt = {(n - data[0]) // 2 for n in gone}
     assert answered == set(range(20)) - hurt
     # What was lost at the very end left no trace; anything before it is a row of its own.
-    told = sum(r.request_size or r.response_size or 0 for r in result if r.kind == "gap")
+    missing = sum(r.request_size or r.response_size or 0 for r in result if r.kind == "gap")
     later = [packets[n] for n in data if n > max(gone, default=0)]
     visible = [packets[n] for n in gone if any(p.from_client == packets[n].from_client for p in later)]
-    assert told == sum(len(p.payload) for p in visible)
+    assert missing == sum(len(p.payload) for p in visible)
 
 
 @pytest.mark.slow
@@ -141,7 +141,7 @@ def test_keep_alives_are_no_data(tmp_path: Path) -> None:
     assert said(capture_of(tmp_path, [*packets[:5], alive, probe, *packets[5:]])) == said(capture_of(tmp_path, packets))
 
 
-def test_bytes_cut_off_by_the_snap_length_are_told(tmp_path: Path) -> None:
+def test_bytes_cut_off_by_the_snap_length_have_a_finding(tmp_path: Path) -> None:
     packets = conversation(exchanges(3, size=400))
     result = rows(capture_of(tmp_path, packets, snaplen=120))
     assert [r.correlation_id for r in result] == [0, 1, 2]
@@ -186,7 +186,7 @@ def test_an_id_used_twice_is_answered_in_order(tmp_path: Path) -> None:
     assert sizes == [len(response(1)), len(response(1, bytes(9)))]
 
 
-def test_kafka_is_found_on_any_port_and_http_on_kafkas_is_told(tmp_path: Path) -> None:
+def test_kafka_is_found_on_any_port_and_http_on_kafkas_is_named(tmp_path: Path) -> None:
     kafka = conversation(exchanges(2), server=("10.0.0.2", 19092))
     http = conversation(
         [Turn(True, b"GET / HTTP/1.1\r\n\r\n"), Turn(False, b"HTTP/1.1 200 OK\r\n\r\n")], client=("10.0.0.3", 5)
@@ -196,7 +196,7 @@ def test_kafka_is_found_on_any_port_and_http_on_kafkas_is_told(tmp_path: Path) -
     assert found == [("exchange", 1), ("exchange", 1), ("unparsed", 2), ("tls", 3)]
 
 
-def test_the_client_is_told_by_content_where_both_ports_are_kafkas(tmp_path: Path) -> None:
+def test_the_client_is_recognized_by_content_where_both_ports_are_kafkas(tmp_path: Path) -> None:
     packets = conversation(exchanges(3), client=("10.0.0.1", 9092), handshake=False)
     assert {(r.client, r.server) for r in rows(capture_of(tmp_path, packets))} == {("10.0.0.1:9092", "10.0.0.2:9092")}
 
@@ -220,14 +220,14 @@ def test_syn_alone_is_no_exchange(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [FIN, RST])
-def test_a_connection_that_closes_inside_a_response_is_told(tmp_path: Path, end: int) -> None:
+def test_a_connection_that_closes_inside_a_response_has_a_finding(tmp_path: Path, end: int) -> None:
     turns = [*exchanges(1), Turn(True, request(1)), Turn(False, response(1, bytes(3000))[:1400])]
     packets = conversation(turns)
     closing = Packet(True, 1001 + 2 * len(request(1)), b"", end | ACK)
-    for closed, told in ((packets, False), ([*packets, closing], True)):
+    for closed, is_found in ((packets, False), ([*packets, closing], True)):
         with Capture([capture_of(tmp_path, closed)]) as capture:
             first, last = capture.exchanges()
         assert first.findings == []
         codes = [finding.code for finding in last.findings]
         assert "incomplete-frame" in codes
-        assert ("cut-short" in codes) == told
+        assert ("cut-short" in codes) == is_found

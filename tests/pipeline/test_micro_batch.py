@@ -30,7 +30,7 @@ from dissector.pipeline.partition_rows import lessons as lessons_of_whole
 from dissector.pipeline.partition_rows import rows as rows_of_whole
 from dissector.pipeline.splits import route, splits
 from dissector.transport.partitions import Partition
-from tests.capture_session.test_checkpointing import over_a_bad_network, packets
+from tests.capture_session.test_incremental import over_a_bad_network, packets
 from tests.conftest import CAPTURES
 from tests.pipeline.test_findings import busy
 from tests.pipeline.without_spark import one_by_one as separate

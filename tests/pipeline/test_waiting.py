@@ -13,7 +13,7 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline.micro_batch import CarryOver, rows
 from dissector.pipeline.partition_rows import TALLIES, WriteOptions
 from dissector.transport.partitions import Partition
-from tests.capture_session.test_checkpointing import packets
+from tests.capture_session.test_incremental import packets
 from tests.findings.conversations import START, Talk, fetch, heartbeat, written
 from tests.pipeline.test_micro_batch import origins_of, scan_file
 

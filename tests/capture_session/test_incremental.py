@@ -1,4 +1,4 @@
-"""A capture put down and taken up between any two packets has the rows of one that is read at once."""
+"""A capture read in pieces, with checkpoints between them, has the rows of one that is read at once."""
 
 import json
 import random
@@ -48,14 +48,14 @@ def described(capture: Capture, rows: Sequence[int]) -> list[Row]:
     found = []
     for number in rows:
         exchange = capture.exchange(number)
-        told = exchange_object(exchange)
-        del told["number"]
+        shown = exchange_object(exchange)
+        del shown["number"]
         spans = capture.index.spans(number)
         found.append(
             (
                 capture.index.positions(range(number, number + 1))[0][0],
                 spans[0].start if spans else -1,
-                json.dumps([told, exchange.row.info], default=str),
+                json.dumps([shown, exchange.row.info], default=str),
             )
         )
     return found
@@ -69,8 +69,8 @@ def at_once(blocks: list[Block]) -> list[Row]:
 
 
 def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[list[Row], list[int]]:
-    """The same, put down at each cut: all rows at the end, or those that are `taking` whenever they are settled; and
-    how many bytes went along each time."""
+    """The same with a checkpoint at each cut: all rows at the end, or if `taking`, final rows after each piece; and
+    how many bytes each checkpoint has."""
     found: list[Row] = []
     bytes_carried: list[int] = []
     state = b""
@@ -95,13 +95,13 @@ def test_rows_are_those_of_the_whole(bundled: Path) -> None:
     cuts = [len(blocks) * part // 7 for part in range(1, 7)]
     whole = at_once(blocks)
     assert carried(blocks, cuts, taking=False)[0] == whole
-    assert carried(blocks, cuts, taking=True)[0] == whole, "rows that are taken when they are settled"
+    assert carried(blocks, cuts, taking=True)[0] == whole, "rows that are taken when they are final"
 
 
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(st.data())
-def test_it_may_be_put_down_at_any_packet(data: st.DataObject) -> None:
+def test_a_checkpoint_may_be_made_at_any_packet(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(CAPTURES))
     blocks = packets(path)
     cuts = data.draw(st.lists(st.integers(0, len(blocks) - 1), max_size=12, unique=True))
@@ -109,7 +109,7 @@ def test_it_may_be_put_down_at_any_packet(data: st.DataObject) -> None:
 
 
 def over_a_bad_network(blocks: list[Block], chance: random.Random) -> list[Block]:
-    """Packets lost, in another order, twice, and numbered anew."""
+    """Packets lost, in another order, twice, and renumbered."""
     left = [each for each in blocks if chance.random() > 0.05]
     for at in range(len(left) - 1):
         if chance.random() < 0.05:
@@ -137,7 +137,7 @@ def test_damage_makes_no_difference(path: Path, seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_goes_along_does_not_grow_with_what_was_read() -> None:
+def test_a_checkpoint_does_not_grow_with_what_was_read() -> None:
     """One connection without an end, sixty times as long as what is carried on."""
     made = [ethernet(packet) for packet in conversation(exchanges(6_000, size=400))]
     blocks = [
@@ -173,9 +173,9 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
                 pass
             for _ in capture.examine():
                 pass
-            told = dict(capture.findings.cross_message())
-            settled = capture.incremental.take_final_rows()
-            begins = zip(settled.tolist(), capture.index.positions(settled), strict=True)
-            found += [(packet, told[row].code) for row, (packet, _) in begins if row in told]
+            shown = dict(capture.findings.cross_message())
+            final = capture.incremental.take_final_rows()
+            begins = zip(final.tolist(), capture.index.positions(final), strict=True)
+            found += [(packet, shown[row].code) for row, (packet, _) in begins if row in shown]
             state = b"" if is_last else capture.incremental.checkpoint()
     assert sorted(found) == whole
