@@ -15,7 +15,7 @@ JAVA, AGAIN, OTHER = (bundled(f"compare-{name}") for name in ("java-1", "java-2"
 def test_the_same_is_0_and_another_client_is_1() -> None:
     same, other = kdissect("diff", JAVA, AGAIN), kdissect("diff", JAVA, OTHER)
     assert (same.returncode, same.stderr) == (0, b"")
-    assert same.stdout.startswith(b"The same")
+    assert same.stdout.startswith(b"No differences")
     assert (other.returncode, other.stderr) == (1, b"")
     assert b"version: v18 vs v16" in other.stdout
 
@@ -32,10 +32,12 @@ def test_json_has_differences_pairs_and_times() -> None:
         each for each in value["differences"] if (each["api"], each["path"]) == ("Fetch", "isolation_level")
     )
     assert isolation["settings"] == {"Java": "isolation.level", "librdkafka": "isolation.level"}
-    assert isolation["words"].startswith("A leaves the schema's default; and with it ListOffsets ")
+    assert isolation["words"].startswith("A has the schema's default; also changes ListOffsets ")
 
 
-@pytest.mark.parametrize(("form", "first"), [("markdown", b"\n# "), ("html", b"<!DOCTYPE html>"), ("text", b"3 sides")])
+@pytest.mark.parametrize(
+    ("form", "first"), [("markdown", b"\n# "), ("html", b"<!DOCTYPE html>"), ("text", b"Behavior of 3 sides")]
+)
 def test_three_captures_are_a_matrix(form: str, first: bytes) -> None:
     done = kdissect("diff", JAVA, AGAIN, OTHER, "-f", form)
     assert (done.returncode, done.stderr) == (1, b"")
@@ -62,7 +64,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
     [
         ((JAVA,), b"with one capture, --a and --b choose what to compare"),
         ((JAVA, OTHER, "--match", "5=5"), b"--match 5=5: write the connections as A:3=B:5"),
-        ((JAVA, AGAIN, OTHER, "--a", "api == Fetch"), b"for two sides"),
+        ((JAVA, AGAIN, OTHER, "--a", "api == Fetch"), b"need two sides"),
         ((JAVA, OTHER, "--b", "api = Fetch"), b"--b: column"),
         ((JAVA, OTHER, "--b", "api == DeleteTopics"), b"no request of Kafka's in it"),
         ((JAVA, "nowhere.pcapng"), b"nowhere.pcapng"),

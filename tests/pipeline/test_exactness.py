@@ -53,7 +53,7 @@ def assert_shown(files: list[Path], **how: Any) -> None:
     with Capture([str(file) for file in files]) as capture:
         for _ in capture.read():
             pass
-        assert problems(made) == [each for each in capture.problems if each not in capture.tally.file_problems]
+        assert problems(made) == [each for each in capture.problems if each not in capture.pipeline.tally.file_problems]
 
 
 def gaps(lines: Counter[str]) -> Iterator[tuple[object, ...]]:

@@ -129,7 +129,7 @@ def test_the_capture_process_ends_when_the_other_is_killed(tmp_path: Path) -> No
     path = tmp_path / "kept.pcapng"
     code = (
         "import sys, time; from dissector.capture.live import *\n"
-        f"recording = Recording(Wanted('lo', (int(sys.argv[1]),), '', False, {str(path)!r}))\n"
+        f"recording = Recording(CaptureSettings('lo', (int(sys.argv[1]),), '', False, {str(path)!r}))\n"
         "print(recording._process.pid, flush=True); time.sleep(60)"
     )
     with broker() as port:
@@ -255,7 +255,7 @@ def test_without_the_right_to_capture_it_says_what_to_do(tmp_path: Path) -> None
     code = (
         "import ctypes; from dissector.capture.live import *\n"
         f"for right in (12, 13): assert not ctypes.CDLL(None).prctl({PR_CAPBSET_DROP}, right, 0, 0, 0)\n"
-        f"Recording(Wanted('lo', (9092,), '', False, {str(tmp_path / 'kept')!r}))"
+        f"Recording(CaptureSettings('lo', (9092,), '', False, {str(tmp_path / 'kept')!r}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "not allowed to capture on lo: run with sudo" in done.stderr
