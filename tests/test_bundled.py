@@ -81,5 +81,6 @@ def kinds(names: Iterable[str]) -> set[object]:
     return found
 
 
+@pytest.mark.exhaustive
 def test_those_that_stand_for_all_have_every_kind_of_row_and_batch() -> None:
     assert kinds(VARIED) == kinds(path.stem for path in CAPTURES)

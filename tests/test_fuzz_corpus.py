@@ -10,7 +10,7 @@ from tools.fuzz.kinds import KINDS, case_of
 
 pytestmark = pytest.mark.slow
 
-FRESH = 1_000
+FRESH = 250
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)

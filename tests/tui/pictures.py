@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -35,6 +34,8 @@ SIZES: Final[tuple[Size, ...]] = ((80, 24), (120, 40), (200, 60))
 PATIENCE: Final = 20
 """Tenths of a second to wait for a picture that is not yet as somebody saw it: on a slow machine it comes late."""
 THEMES: Final = {"dark": "kdissect", "light": "kdissect-light"}
+LOOKS: Final = (*((size, "dark") for size in SIZES), ((120, 40), "light"))
+"""Which pictures there are of a screen: a theme changes colors, and no size does."""
 
 
 class Picture(NamedTuple):
@@ -101,8 +102,8 @@ async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
             for key in picture.keys.split():
                 await pilot.press(key)
                 await _settle(pilot)
-            for size, (theme, name) in product(sizes, THEMES.items()):
-                app.theme = name
+            for size, theme in (look for look in LOOKS if look[0] in sizes):
+                app.theme = THEMES[theme]
                 await pilot.resize_terminal(*size)
                 await _settle(pilot)
                 name = file_name(picture, size, theme)
