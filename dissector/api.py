@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 
 from dissector.capture_session import Capture
-from dissector.exchange.from_json import api_key_of, held, integer
+from dissector.exchange.from_json import api_key_of, frames_of_exchange, integer
 from dissector.exchange.inference_words import layout_of_verdict
 from dissector.exchange.model import ExchangeMessage
 from dissector.filter import FilterError
@@ -69,9 +69,9 @@ def encode_request(
     """A request frame, its size prefix included; `body` as `ExchangeMessage.body` or as JSON
     has it. Raises `EncodeError`."""
     key, version = _api(api, version)
-    shape = request_layout(key, version)
-    header = request_header(shape, key, version, {"correlation_id": correlation_id, "client_id": client_id})
-    return frame_bytes(shape, header, body)
+    layout = request_layout(key, version)
+    header = request_header(layout, key, version, {"correlation_id": correlation_id, "client_id": client_id})
+    return frame_bytes(layout, header, body)
 
 
 def encode_response(api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0) -> bytes:
@@ -82,7 +82,7 @@ def encode_response(api: str | int, version: int, body: Mapping[str, object], *,
 def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
     """The request and the response of an exchange as `kdissect show --format json` has it; None where it has none.
     Raises `EncodeError`, also where the line does not hold a message whole."""
-    request, response = held(line)
+    request, response = frames_of_exchange(line)
     for side, message in (("request", request), ("response", response)):
         if message and message.missing:
             raise EncodeError(f"{message.missing:,} of its bytes are not in the line", side)
@@ -93,5 +93,5 @@ def _api(api: str | int, version: int) -> tuple[int, int]:
     return api_key_of(api, "api"), integer({"version": version}, "version", 0, (1 << 15) - 1)
 
 
-def _message(data: bytes, shape: MessageLayout, *, show_secrets: bool) -> ExchangeMessage:
-    return ExchangeMessage.of_frame(0, len(data), data, len(data), shape, EMPTY_CONTEXT, show_secrets=show_secrets)
+def _message(data: bytes, layout: MessageLayout, *, show_secrets: bool) -> ExchangeMessage:
+    return ExchangeMessage.of_frame(0, len(data), data, len(data), layout, EMPTY_CONTEXT, show_secrets=show_secrets)

@@ -8,7 +8,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.cli.encode_targets import CaptureTarget, TranscriptTarget, add_line
-from dissector.exchange.from_json import Held, held, token
+from dissector.exchange.from_json import EncodedFrame, frames_of_exchange, token
 from dissector.exchange.to_json import json_line
 from tests.conftest import CAPTURES
 
@@ -20,10 +20,10 @@ HONEST = [path for path in CAPTURES if path.stem != "trouble-oversized-request"]
 honest = pytest.mark.parametrize("recorded", HONEST, ids=lambda path: path.stem)
 
 
-def written(line: dict[str, Any]) -> tuple[Held | None, Held | None]:
+def written(line: dict[str, Any]) -> tuple[EncodedFrame | None, EncodedFrame | None]:
     """What a line holds of a request and a response; a login's token by itself is either."""
     if line["kind"] == "exchange":
-        return held(line)
+        return frames_of_exchange(line)
     return (token(line), None) if line["direction"] == "request" else (None, token(line))
 
 

@@ -59,7 +59,7 @@ class LogPartition(NamedTuple):
 
 def has_records_field(message: ExchangeMessage) -> bool:
     """Return whether a message has a `records` field."""
-    return message.shape.body in RECORDS_FIELDS
+    return message.layout.body in RECORDS_FIELDS
 
 
 def records_of_entry(file: str, body: Body) -> Iterator[CarriedRecords]:

@@ -8,7 +8,7 @@ from dissector.conversation.pcapng import LATEST
 from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.text import clean, counted
-from dissector.exchange.from_json import REQUEST, RESPONSE, Held, held, integer, token
+from dissector.exchange.from_json import REQUEST, RESPONSE, EncodedFrame, frames_of_exchange, integer, token
 from dissector.exchange.row_findings import UNANSWERED
 from dissector.protocol.wire.writing import EncodeError
 
@@ -65,7 +65,7 @@ class TranscriptTarget:
 
     def exchange(self, line: Line) -> None:
         """The frames, and before them what they are."""
-        messages = held(line)
+        messages = frames_of_exchange(line)
         words = [f"{name} {line[name]}" for name in ("number", "connection", "api", "api_version") if name in line]
         lines = ["# " + clean(", ".join(words))]
         for message, from_client in zip(messages, (True, False), strict=True):
@@ -100,7 +100,7 @@ class CaptureTarget:
     def exchange(self, line: Line) -> None:
         """A turn a message."""
         key = _key(line)
-        for side, message in zip(_SIDES, held(line), strict=True):
+        for side, message in zip(_SIDES, frames_of_exchange(line), strict=True):
             if message is not None:
                 self._add(key, side, message, _time(line[side], side))
                 self.in_part += bool(message.missing)
@@ -113,7 +113,7 @@ class CaptureTarget:
 
     def gap(self, line: Line) -> None:
         """A hole in the stream."""
-        missing = Held(b"", integer(line, "size", 1, LARGEST_GAP))
+        missing = EncodedFrame(b"", integer(line, "size", 1, LARGEST_GAP))
         self._add(_key(line), _direction(line), missing, _time(line))
 
     def pcapng(self, comment: str) -> Iterator[bytes]:
@@ -124,7 +124,7 @@ class CaptureTarget:
         )
         return pcapng(packets(talks), comment)
 
-    def _add(self, key: ConnectionKey, side: str, message: Held, time_ns: int | None) -> None:
+    def _add(self, key: ConnectionKey, side: str, message: EncodedFrame, time_ns: int | None) -> None:
         """A turn; where nothing says when, at the time of the one before it."""
         turns = self._turns.setdefault(key, [])
         if time_ns is None:

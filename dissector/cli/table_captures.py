@@ -100,7 +100,7 @@ def _said(tables: "Tables", fitting: "Filter | None") -> Iterator[Any]:
 def _of_rows(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
     """What was said in exchanges that have a connection."""
     for exchange in exchanges:
-        facts = exchange.fields
+        row = exchange.fields
         sides = ((exchange.request, True), (exchange.response, False))
         said = [(message, of_client) for message, of_client in sides if message is not None]
         turns = [
@@ -108,7 +108,7 @@ def _of_rows(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
         ]
         names = {key: name for message, _ in said for key, name in message.context.topic_names.items()}
         if turns and not exchange.is_stored:
-            yield facts.number, facts.connection, facts.client, facts.server, pickle.dumps((turns, names))
+            yield row.number, row.connection, row.client, row.server, pickle.dumps((turns, names))
 
 
 def side_of_tables(word: str) -> tuple[str, str] | None:

@@ -79,7 +79,7 @@ class Connections(Protocol):
 
 class KafkaDetector:
     """Classifies directions, and keeps the client's side of each Kafka connection. `ports` are those that the user says
-    are Kafka's. Implements `framing.Detector`."""
+    are Kafka's. Implements `framing.ProtocolDetector`."""
 
     def __init__(
         self, connections: Connections, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()

@@ -22,32 +22,32 @@ RESPONSE: Final = "response"
 INFERRED: Final = "?"
 
 
-class Held(NamedTuple):
-    """What a line holds of a frame."""
+class EncodedFrame(NamedTuple):
+    """A frame, as far as a line has its bytes."""
 
     data: bytes
     missing: int
-    """Bytes of the frame behind these that the line does not hold."""
+    """Bytes of the frame after `data` that the line does not have."""
 
 
-def held(line: object) -> tuple[Held | None, Held | None]:
-    """The request and the response of an exchange; None where the line has none."""
+def frames_of_exchange(line: object) -> tuple[EncodedFrame | None, EncodedFrame | None]:
+    """Return the frames of the request and the response of a line. A side that the line does not have is None."""
     if not isinstance(line, Mapping):
         raise EncodeError("is not an object")
     return _request(line), _response(line)
 
 
-def token(line: FieldValues) -> Held:
-    """What a login said by itself (`sasl` lines): its bytes behind their size."""
+def token(line: FieldValues) -> EncodedFrame:
+    """Return the frame of a raw SASL token (a `sasl` line): its size and its bytes."""
     try:
         raw = bytes.fromhex(str(line.get("auth_bytes")))
     except ValueError:
         raise EncodeError(f"{line.get('auth_bytes')!r:.40} is not hex", "auth_bytes") from None
-    return Held(len(raw).to_bytes(PREFIX, "big") + raw, 0)
+    return EncodedFrame(len(raw).to_bytes(PREFIX, "big") + raw, 0)
 
 
 def integer(values: FieldValues, name: str, low: int, high: int) -> int:
-    """An integer that has to be there."""
+    """Return the integer `name` of `values`, which must be there and from `low` to `high`."""
     value = values.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise EncodeError(f"{value!r:.40} is no integer from {low:,} to {high:,}", name)
@@ -55,7 +55,7 @@ def integer(values: FieldValues, name: str, low: int, high: int) -> int:
 
 
 def api_key_of(api: object, path: str) -> int:
-    """The key of an API that is given by its key or its name."""
+    """Return the key of an API that is given by its key or its name."""
     if isinstance(api, str):
         known = api_named(api)
         if known is None:
@@ -65,28 +65,28 @@ def api_key_of(api: object, path: str) -> int:
 
 
 def _api(line: FieldValues) -> tuple[int, int] | None:
-    """API key and version; None where the line knows of no request."""
+    """Return API key and version; None for a line without a request."""
     name = "api_key" if line.get("api_key") is not None else "api"
     if line.get(name) is None:
         return None
     given = line[name]
-    # A response without a request has the name that was inferred, marked so.
+    # For a response without a request the API was inferred, and its name ends in INFERRED.
     given = given.removesuffix(INFERRED) if isinstance(given, str) else given
     return api_key_of(given, name), integer(line, "api_version", -(1 << 15), (1 << 15) - 1)
 
 
-def _as_newest(shape: MessageLayout, api_key: int, version: int, message: FieldValues) -> MessageLayout:
-    """A version from the future has a body only where the newest known layout fitted."""
+def _as_newest(layout: MessageLayout, api_key: int, version: int, message: FieldValues) -> MessageLayout:
+    """Return the layout to write. A body in a version that is not known yet was read by the newest known layout."""
     known = api(api_key)
-    if shape.body is not None or not message.get("body") or known is None or version <= known.versions.high:
-        return shape
+    if layout.body is not None or not message.get("body") or known is None or version <= known.versions.high:
+        return layout
     newest = known.versions.high
-    if shape.header == "RequestHeader":
-        return replace(shape, body=known.request, body_version=newest)
+    if layout.header == "RequestHeader":
+        return replace(layout, body=known.request, body_version=newest)
     return MessageLayout("ResponseHeader", response_header_version(api_key, newest), known.response, newest)
 
 
-def _request(line: FieldValues) -> Held | None:
+def _request(line: FieldValues) -> EncodedFrame | None:
     message = _message(line, REQUEST)
     if message is None:
         return None
@@ -94,28 +94,28 @@ def _request(line: FieldValues) -> Held | None:
     if request is None:
         raise EncodeError("is needed for a request", "api_key")
     key, version = request
-    shape = _as_newest(request_layout(key, version), key, version, message)
+    layout = _as_newest(request_layout(key, version), key, version, message)
     more = {name: line[name] for name in ("correlation_id", "client_id") if name in line}
-    said = request_header(shape, key, version, more)
-    header = said | _given(message, REQUEST)
+    expected = request_header(layout, key, version, more)
+    header = expected | _header(message, REQUEST)
     for name in ("request_api_key", "request_api_version"):
-        if header[name] != said[name]:
-            raise EncodeError(f"{header[name]!r:.40}, but the line says {said[name]}", f"{REQUEST}.header.{name}")
-    return _held(REQUEST, message, shape, header)
+        if header[name] != expected[name]:
+            raise EncodeError(f"{header[name]!r:.40}, but the line says {expected[name]}", f"{REQUEST}.header.{name}")
+    return _frame(REQUEST, message, layout, header)
 
 
-def _response(line: FieldValues) -> Held | None:
+def _response(line: FieldValues) -> EncodedFrame | None:
     message = _message(line, RESPONSE)
     if message is None:
         return None
     request = _api(line)
-    shape = (
+    layout = (
         UNKNOWN_RESPONSE
         if request is None
         else _as_newest(response_layout_to_write(*request, message.get("body")), *request, message)
     )
-    said = {name: line[name] for name in ("correlation_id",) if name in line}
-    return _held(RESPONSE, message, shape, said | _given(message, RESPONSE))
+    header = {name: line[name] for name in ("correlation_id",) if name in line}
+    return _frame(RESPONSE, message, layout, header | _header(message, RESPONSE))
 
 
 def _message(line: FieldValues, side: str) -> FieldValues | None:
@@ -125,35 +125,35 @@ def _message(line: FieldValues, side: str) -> FieldValues | None:
     return message
 
 
-def _given(message: FieldValues, side: str) -> dict[str, object]:
+def _header(message: FieldValues, side: str) -> dict[str, object]:
     header = message.get("header", {})
     if not isinstance(header, Mapping):
         raise EncodeError("is not an object", f"{side}.header")
     return dict(header)
 
 
-def _held(side: str, message: FieldValues, shape: MessageLayout, header: FieldValues) -> Held:
+def _frame(side: str, message: FieldValues, layout: MessageLayout, header: FieldValues) -> EncodedFrame:
     try:
         body = message.get("body", {})
         if message.get("rest") is not None:
-            return _with_rest(message, shape, header, body)
+            return _with_rest(message, layout, header, body)
         if body != {} or "size" not in message:
-            return Held(frame_bytes(shape, header, body), 0)
+            return EncodedFrame(frame_bytes(layout, header, body), 0)
         size = integer(message, "size", PREFIX, PREFIX + limits.DEFAULT.frame_size)
-        whole = frame_bytes(shape, header, body) if shape.body else b""
+        whole = frame_bytes(layout, header, body) if layout.body else b""
         if len(whole) == size:
-            return Held(whole, 0)
-        data = ((size - PREFIX).to_bytes(PREFIX, "big") + header_bytes(shape, header))[:size]
-        return Held(data, size - len(data))
+            return EncodedFrame(whole, 0)
+        data = ((size - PREFIX).to_bytes(PREFIX, "big") + header_bytes(layout, header))[:size]
+        return EncodedFrame(data, size - len(data))
     except EncodeError as error:
         raise error.under(side) from None
 
 
-def _with_rest(message: FieldValues, shape: MessageLayout, header: FieldValues, body: object) -> Held:
-    """A frame with bytes that no field explains: after the body, or in place of one that could not be read."""
-    data = frame_bytes(shape, header, body)[PREFIX:] if body else header_bytes(shape, header)
+def _with_rest(message: FieldValues, layout: MessageLayout, header: FieldValues, body: object) -> EncodedFrame:
+    """Return a frame with bytes that belong to no field: after the body, or in place of one that could not be read."""
+    data = frame_bytes(layout, header, body)[PREFIX:] if body else header_bytes(layout, header)
     data = bytes(PREFIX) + data + (raw(message, "rest") or b"")
     size = max(
         len(data), integer(message, "size", PREFIX, PREFIX + limits.DEFAULT.frame_size) if "size" in message else 0
     )
-    return Held((size - PREFIX).to_bytes(PREFIX, "big") + data[PREFIX:], size - len(data))
+    return EncodedFrame((size - PREFIX).to_bytes(PREFIX, "big") + data[PREFIX:], size - len(data))

@@ -128,7 +128,7 @@ def _counted_records(message: ExchangeMessage) -> tuple[int, int, set[str]]:
     """Records, their bytes, their codecs, from the batch headers alone. Messages from before 0.11 count one each."""
     count = size = 0
     codecs: set[str] = set()
-    for struct in structs_with(message.shape, message.body, RECORDS):
+    for struct in structs_with(message.layout, message.body, RECORDS):
         records = struct.get("records")
         if not isinstance(records, bytes):
             continue

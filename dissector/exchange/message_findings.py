@@ -54,7 +54,7 @@ class FieldRead(NamedTuple):
     def values(self, message: ExchangeMessage) -> list[object]:
         """All values of the field in a message, in the order of the wire; null where null is."""
         if self.names:
-            structs = structs_with(message.shape, message.body, self.names)
+            structs = structs_with(message.layout, message.body, self.names)
             return [struct[name] for struct in structs for name in self.names if name in struct]
         if self.path[0] == HEADER:
             return found(message.header, self.path[1:])
@@ -90,7 +90,7 @@ class ReadFields:
         self._sides = {REQUEST: request, RESPONSE: response}
         self.api_key = api_key
         shown = request if request is not None else response
-        self.version = shown.shape.body_version if shown is not None else 0
+        self.version = shown.layout.body_version if shown is not None else 0
 
     def values(self, *fields: str) -> list[object]:
         """All values of these fields, in the order of the wire; none where a side or a field is not there."""

@@ -52,7 +52,7 @@ class MessageSubject:
         if exchange.fields.kind != "exchange":
             return
         for message in (exchange.request, exchange.response):
-            if message is not None and (paths := self.paths.get(message.shape.body or "")):
+            if message is not None and (paths := self.paths.get(message.layout.body or "")):
                 yield from self.values(message, [value for path in paths for value in found(message.body, path)])
         yield from self.more(exchange)
 

@@ -51,7 +51,7 @@ class ExchangeMessage:
     data: bytes
     """Bytes captured."""
     whole: int
-    shape: MessageLayout
+    layout: MessageLayout
     context: DecodingContext = EMPTY_CONTEXT
     masked: bool = False
     """Whether secrets in `data` were replaced by asterisks."""
@@ -64,17 +64,17 @@ class ExchangeMessage:
         size: int,
         data: bytes,
         whole: int,
-        shape: MessageLayout,
+        layout: MessageLayout,
         context: DecodingContext,
         *,
         show_secrets: bool,
     ) -> "ExchangeMessage":
         """Return a message, its secrets masked unless `show_secrets`."""
-        shown = data if show_secrets else mask_secrets(data, shape, whole, context)
-        return cls(time_ns, size, shown, whole, shape, context, shown is not data)
+        shown = data if show_secrets else mask_secrets(data, layout, whole, context)
+        return cls(time_ns, size, shown, whole, layout, context, shown is not data)
 
     def _decode(self) -> Decoded:
-        return read(self.data, self.shape, self.whole)
+        return read(self.data, self.layout, self.whole)
 
     @property
     def decoded(self) -> Decoded:
@@ -86,7 +86,7 @@ class ExchangeMessage:
     @cached_property
     def traced(self) -> Traced:
         """Its tree of fields, the byte sources of the tree, and findings."""
-        traced = trace(self.data, self.shape, self.whole, self.context)
+        traced = trace(self.data, self.layout, self.whole, self.context)
         if self.masked:
             annotate_secrets(traced.tree)
         return traced
@@ -113,11 +113,11 @@ class ExchangeMessage:
 
     def body_with(self, opened: RecordsDecoder | None) -> Values:
         """The same, `records` fields as they are `opened`."""
-        if self.shape.token:
+        if self.layout.token:
             return with_decoded("SaslAuthenticateRequest", self.body, self.context)
-        if self.shape.body is None or not self.body:
+        if self.layout.body is None or not self.body:
             return self.body
-        return with_annotations(self.shape.body, self.shape.body_version, self.body, self.context, opened)
+        return with_annotations(self.layout.body, self.layout.body_version, self.body, self.context, opened)
 
     @property
     def tree(self) -> Node:

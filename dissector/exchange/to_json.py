@@ -90,7 +90,7 @@ def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | No
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
-        "body": _finite(values) if _has_floats(message.shape.body, message.shape.body_version) else values,
+        "body": _finite(values) if _has_floats(message.layout.body, message.layout.body_version) else values,
     }
     return value | {"rest": rest.hex()} if rest else value
 

@@ -208,7 +208,7 @@ class OfBody:
                 if self._in(message, (side, exchange.fields.kind)):
                     return True
             elif exchange.fields.kind == EXCHANGE and (
-                self._in(message, (side, side)) or self._in(message, (side, message.shape.body or ""))
+                self._in(message, (side, side)) or self._in(message, (side, message.layout.body or ""))
             ):
                 return True
         return False

@@ -175,7 +175,7 @@ class MessageFindingColumn:
         self, templates: FrameTemplates[Contents], side: str, api_key: int, version: int, message: ExchangeMessage
     ) -> int:
         """The number of a message's contents; 0 where no template has them."""
-        if not _is_whole(message) or message.masked or not has_fixed_layout(api_key, version, message.shape):
+        if not _is_whole(message) or message.masked or not has_fixed_layout(api_key, version, message.layout):
             return 0
         reads = reads_of(api_key, side)
         contents = Contents(
@@ -200,7 +200,7 @@ def reads_of(api_key: int, side: str) -> tuple[FieldRead, ...]:
 def field_masks(message: ExchangeMessage, reads: tuple[FieldRead, ...], *, is_request: bool) -> FrameMasks:
     """What rules read is the key; all other values may differ."""
     masks = FrameMasks(message.data, is_request=is_request)
-    for node, start, end in value_spans(trace(message.data, message.shape).tree):
+    for node, start, end in value_spans(trace(message.data, message.layout).tree):
         path = _INDEX.sub("", node.path).split(".")
         if any(read.covers(path) for read in reads):
             masks.distinguish(start, end)

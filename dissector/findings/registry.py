@@ -23,9 +23,9 @@ from dissector.findings.detectors.tiny_batches import TinyBatches
 from dissector.findings.detectors.uncompressed_batches import UncompressedBatches
 from dissector.findings.detectors.version_not_offered import VersionNotOffered
 from dissector.findings.detectors.version_stepped_down import VersionSteppedDown
-from dissector.findings.framework.detector import Detector
+from dissector.findings.framework.detector import FindingDetector
 
-DETECTORS: Final[tuple[type[Detector], ...]] = (
+DETECTORS: Final[tuple[type[FindingDetector], ...]] = (
     DuplicateCorrelationId,
     OutOfOrderResponse,
     Slow,

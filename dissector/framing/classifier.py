@@ -8,7 +8,7 @@ from dissector.core.arrays import Int64
 from dissector.core.batches import FrameKind, RunBatch, RunKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.detector import Classification, Detector
+from dissector.framing.detector import Classification, ProtocolDetector
 from dissector.framing.direction_state import DirectionState
 from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.sizes import HEAD, LEAST_HEAD
@@ -21,7 +21,7 @@ class Classifier:
     """Classifies directions with the help of a detector, and records the result in their state."""
 
     def __init__(
-        self, store: Store, detector: Detector, limits: Limits, state: DirectionState, splitter: FrameSplitter
+        self, store: Store, detector: ProtocolDetector, limits: Limits, state: DirectionState, splitter: FrameSplitter
     ) -> None:
         self._store = store
         self._detector = detector

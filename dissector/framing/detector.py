@@ -22,7 +22,7 @@ class Classification(IntEnum):
     """Not Kafka: its bytes are not framed."""
 
 
-class Detector(Protocol):
+class ProtocolDetector(Protocol):
     """Distinguishes Kafka from other protocols. `detection.kafka_detector` implements it."""
 
     def classify(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:

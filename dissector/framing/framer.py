@@ -10,7 +10,7 @@ Invariants, each a property test:
 
 `fast_path` splits what is complete in the columns. The rest is held: `classifier` finds out what a direction is,
 `frame_splitter` splits it frame by frame, `resynchronizer` searches for the next frame. All share `direction_state`.
-A `Detector` knows how Kafka's frames look; `detection` has it.
+A `ProtocolDetector` knows how Kafka's frames look; `detection` has it.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.framing.classifier import Classifier
-from dissector.framing.detector import Classification, Detector
+from dissector.framing.detector import Classification, ProtocolDetector
 from dissector.framing.direction_state import DirectionState
 from dissector.framing.fast_path import FastPath
 from dissector.framing.frame_splitter import FrameSplitter
@@ -38,7 +38,7 @@ _UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = Classification
 class Framer:
     """Frames every direction of a capture. A `Stage`."""
 
-    def __init__(self, store: Store, detector: Detector, limits: Limits) -> None:
+    def __init__(self, store: Store, detector: ProtocolDetector, limits: Limits) -> None:
         self._store = store
         self._detector = detector
         self._limits = limits

@@ -4,7 +4,7 @@ from dissector.core.batches import FrameKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.framing.classifier import Classifier
-from dissector.framing.detector import Classification, Detector
+from dissector.framing.detector import Classification, ProtocolDetector
 from dissector.framing.direction_state import DirectionState
 from dissector.framing.frame_search import FrameSearch
 from dissector.framing.frame_splitter import FrameSplitter
@@ -21,7 +21,7 @@ class Resynchronizer:
     def __init__(
         self,
         store: Store,
-        detector: Detector,
+        detector: ProtocolDetector,
         limits: Limits,
         state: DirectionState,
         splitter: FrameSplitter,

@@ -9,4 +9,4 @@ LEAST_FRAME: Final = 8
 LEAST_HEAD: Final = 14
 """A frame of which fewer bytes at its beginning are there (or less than all of it) is `UNPARSED`."""
 HEAD: Final = 64
-"""First bytes of a direction or frame that a `Detector` gets."""
+"""First bytes of a direction or frame that a `ProtocolDetector` gets."""

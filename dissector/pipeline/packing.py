@@ -49,13 +49,13 @@ class Packer:
         self._context = message.context
         self._carried = carried
         self._kept = kept
-        self._shape = message.shape
+        self._layout = message.layout
         self._budget = frame_budget()
 
     @cached_property
     def _whole(self) -> RecordsDecoder:
         """What opens fields that stay as they are: few messages have such."""
-        named = has_names(self._shape.body or "", self._shape.body_version, self._context)
+        named = has_names(self._layout.body or "", self._layout.body_version, self._context)
         return records_decoder(self._context, self._budget, named=named)
 
     def __call__(self, data: bytes, topic: Object, partition: Object) -> Object:

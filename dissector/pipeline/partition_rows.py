@@ -137,7 +137,7 @@ class RowBuilder:
             return
         for side, message in (("request", exchange.request), ("response", exchange.response)):
             if message is not None:
-                yield side, cell_json.of_message(made[side], message.shape.body, records=records)
+                yield side, cell_json.of_message(made[side], message.layout.body, records=records)
 
     def _of_connection(self, connection: int) -> Cells:
         capture = self._capture

@@ -19,15 +19,15 @@ INDEX: Final = "index"
 Body = dict[str, Any]
 
 
-def entry_of_row(facts: ExchangeRow, said: Body, kept: bytes | None) -> ExchangeMessage | None:
+def entry_of_row(row: ExchangeRow, said: Body, kept: bytes | None) -> ExchangeMessage | None:
     """Return the entry of a row with the JSON body `said`; None if its bytes were not `kept` and can't be encoded."""
-    if facts.kind == INDEX:
+    if row.kind == INDEX:
         found = indexes.entry_of(said)
         return None if found is None else found.message
     data = kept or _written(said)
-    if data is None or len(data) != facts.request_size:
+    if data is None or len(data) != row.request_size:
         return None
-    read = (_read(data, said, topic) for topic in (segment.partition_of(facts.server)[0], CLUSTER_METADATA))
+    read = (_read(data, said, topic) for topic in (segment.partition_of(row.server)[0], CLUSTER_METADATA))
     return next((each for each in read if kept or orjson.loads(dumps(each.body)) == said), None)
 
 

@@ -15,7 +15,7 @@ import orjson
 
 from dissector.core.finding import Finding, Severity
 from dissector.core.json_text import dumps
-from dissector.exchange.from_json import held, token
+from dissector.exchange.from_json import frames_of_exchange, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow
 from dissector.pipeline.packing import as_sent, unpacked
 from dissector.pipeline.row_to_entry import entry_of_row
@@ -74,7 +74,7 @@ class RowMessage(ExchangeMessage):
     @classmethod
     def of(cls, message: ExchangeMessage, content: dict[str, Any]) -> Self:
         """Make it of what a row has of a message."""
-        return cls(message.time_ns, message.size, b"", 0, message.shape, message.context, content=content)
+        return cls(message.time_ns, message.size, b"", 0, message.layout, message.context, content=content)
 
     def _decode(self) -> Decoded:
         return Decoded(header=self.content.get("header") or {}, body=self.decoded_body)
@@ -88,24 +88,24 @@ def exchange_of_row(cells: Cells) -> Exchange:
     """Return the exchange of a row."""
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
-    facts = ExchangeRow(
+    row = ExchangeRow(
         cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
         cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
         cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"], cells["info"] or "",
         Severity(cells["severity"]) if cells["severity"] else None,
     )  # fmt: skip
     if kind != "exchange":
-        asked, answered = _other_messages(cells, facts)
-        return TableExchange(facts, None, asked, answered, findings)
+        asked, answered = _other_messages(cells, row)
+        return TableExchange(row, None, asked, answered, findings)
     asked_json, answered_json = (orjson.loads(cells[side]) if cells[side] else None for side in ("request", "response"))
     line = {
-        "api_key": cells["api_key"], "api": None if facts.api == UNKNOWN_API else facts.api,
-        "api_version": facts.version, "correlation_id": facts.correlation_id, "client_id": facts.client_id,
+        "api_key": cells["api_key"], "api": None if row.api == UNKNOWN_API else row.api,
+        "api_version": row.version, "correlation_id": row.correlation_id, "client_id": row.client_id,
     }  # fmt: skip
     asked = _message(line, "request", asked_json, cells["request_bytes"])
     inner = enveloped(asked.body) if asked is not None and cells["api_key"] == ApiKey.ENVELOPE else None
     answered = _message(line, "response", answered_json, cells["response_bytes"], inner)
-    made = TableExchange(facts, cells["api_key"], asked, answered, findings)
+    made = TableExchange(row, cells["api_key"], asked, answered, findings)
     if asked_json is not None and "fetch_session" in asked_json:
         made.fetched = {each["topic"]: each["partitions"] for each in asked_json["fetch_session"]}
     return made
@@ -119,7 +119,7 @@ def _message(
         return None
     data = _frame(line, side, content, kept)
     message = ExchangeMessage(
-        content["time_ns"], content["size"], data or b"", len(data or b""), _shape(line, side, content, data or b""),
+        content["time_ns"], content["size"], data or b"", len(data or b""), _layout(line, side, content, data or b""),
         DecodingContext(topic_names=dict(_topic_names(content.get("body"))), enveloped=inner),
     )  # fmt: skip
     if data is not None and (_is_sure(message) or len(data) < content["size"]):
@@ -144,13 +144,13 @@ def _frame(line: dict[str, Any], side: str, content: dict[str, Any], kept: bytes
     try:
         if (name := _carrier(line, side, content)) is not None:
             content = content | {"body": as_sent(content["body"], name)}
-        found = held(line | {side: content})[0 if side == "request" else 1]
+        found = frames_of_exchange(line | {side: content})[0 if side == "request" else 1]
     except EncodeError:
         return None
     return found.data if found is not None else None
 
 
-def _shape(line: dict[str, Any], side: str, content: dict[str, Any], data: bytes) -> MessageLayout:
+def _layout(line: dict[str, Any], side: str, content: dict[str, Any], data: bytes) -> MessageLayout:
     key, version = line["api_key"], line["api_version"]
     if key is None and line["api"] is not None:
         known = api_named(line["api"].removesuffix("?"))
@@ -175,7 +175,7 @@ def _topic_names(value: object) -> Iterator[tuple[str, str]]:
 def _is_sure(message: ExchangeMessage) -> bool:
     """Whether a message is certain to decode to the row's values: not if embedded bytes depend on the conversation
     state, nor if the frame has another size than the captured one."""
-    return message.shape.body not in FORMATS and len(message.data) == message.size
+    return message.layout.body not in FORMATS and len(message.data) == message.size
 
 
 def _matches_row(message: ExchangeMessage, content: dict[str, Any]) -> bool:
@@ -195,17 +195,17 @@ def _plain(value: object) -> object:
     return orjson.loads(dumps(value))
 
 
-def _other_messages(cells: Cells, facts: ExchangeRow) -> tuple[ExchangeMessage | None, ExchangeMessage | None]:
+def _other_messages(cells: Cells, row: ExchangeRow) -> tuple[ExchangeMessage | None, ExchangeMessage | None]:
     """Return the messages of a row that is no exchange."""
     content = orjson.loads(cells["rest"]) if cells["rest"] else {}
-    if facts.kind in STORED:
+    if row.kind in STORED:
         body = {name: value for name, value in content.items() if name != "size"}
-        found = entry_of_row(facts, body, cells["request_bytes"])
+        found = entry_of_row(row, body, cells["request_bytes"])
         return found or RowMessage.of(
-            ExchangeMessage(facts.time_ns, facts.request_size or 0, b"", 0, UNFRAMED), {"body": body}
+            ExchangeMessage(row.time_ns, row.request_size or 0, b"", 0, UNFRAMED), {"body": body}
         ), None
-    if facts.kind != "sasl":
+    if row.kind != "sasl":
         return None, None
     data = token(content).data
-    message = ExchangeMessage(facts.time_ns, content["size"], data, len(data), SASL_TOKEN)
+    message = ExchangeMessage(row.time_ns, content["size"], data, len(data), SASL_TOKEN)
     return (message, None) if content["direction"] == "request" else (None, message)

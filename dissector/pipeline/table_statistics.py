@@ -223,12 +223,12 @@ def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Stati
 
 def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
     for exchange in exchanges:
-        facts = exchange.fields
-        if facts.kind != "exchange":
+        row = exchange.fields
+        if row.kind != "exchange":
             continue
         for place, (whole, (out, back, error)) in enumerate(record_bytes_by_topic(exchange).items()):
             of = (whole, None) if isinstance(whole, str) else whole
-            yield facts.number, place, *of, out, back, int(error), 0, facts.latency_ns
+            yield row.number, place, *of, out, back, int(error), 0, row.latency_ns
 
 
 def _traced(exchanges: Iterator[Exchange]) -> Iterator[tuple[bytes]]:

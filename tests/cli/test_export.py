@@ -67,8 +67,8 @@ def test_the_json_is_that_of_show(tmp_path: Path) -> None:
 def test_of_what_is_redacted_no_form_has_a_name(form: str, tmp_path: Path) -> None:
     words = [b"alice", b"alice-secret", b"alice-secret".hex().encode()]
     with Capture([SASL]) as capture:
-        facts = [exchange.fields for exchange in capture.exchanges()]
-    words += [each.client_id.encode() for each in facts if each.client_id]
+        rows = [exchange.fields for exchange in capture.exchanges()]
+    words += [each.client_id.encode() for each in rows if each.client_id]
     out = tmp_path / "out"
     assert kdissect("export", SASL, "-f", form, "--redact", "-w", str(out)).returncode == 0
     written = out.read_bytes()

@@ -23,13 +23,13 @@ def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
     """Rows in their order, written a row at a time, and read."""
     made, packets = PacketWriter(), list[Packet]()
     for each in rows:
-        facts = each.fields
-        made.begin(facts.connection, End.parse(facts.client), End.parse(facts.server))
-        packets += made.packets(facts.time_ns)
+        row = each.fields
+        made.begin(row.connection, End.parse(row.client), End.parse(row.server))
+        packets += made.packets(row.time_ns)
         for message, of_client in ((each.request, True), (each.response, False)):
             if message is not None:
                 missing = message.size - len(message.data)
-                made.say(facts.connection, Turn(message.time_ns, of_client, message.data, missing))
+                made.say(row.connection, Turn(message.time_ns, of_client, message.data, missing))
     packets += made.packets()
     assert [packet.time_ns for packet in packets] == sorted(packet.time_ns for packet in packets)
     path.write_bytes(b"".join(pcapng(packets, "made")))

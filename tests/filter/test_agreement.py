@@ -254,4 +254,4 @@ def test_tshark_finds_the_same(ours: str, theirs: str) -> None:
                 for number in numbers.split(",")}  # fmt: skip
     capture = opened("java")
     found = [capture.exchange(row).fields for row in asked(ours, capture)]
-    assert {(facts.client.rpartition(":")[2], str(facts.correlation_id)) for facts in found} == expected
+    assert {(row.client.rpartition(":")[2], str(row.correlation_id)) for row in found} == expected

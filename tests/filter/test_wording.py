@@ -48,16 +48,16 @@ def test_the_filter_of_every_value_selects_where_it_came_from(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_the_filter_of_a_cell_selects_its_row(name: str) -> None:
     for exchange in exchanges(name):
-        facts = exchange.row
+        row = exchange.row
         cells = {
-            "number": facts.number, "kind": facts.kind, "api": facts.api, "api_key": exchange.api_key,
-            "version": facts.version, "client_id": facts.client_id, "client": facts.client, "server": facts.server,
-            "conn": facts.connection, "corr": facts.correlation_id, "latency": facts.latency_ns, "time": facts.time_ns,
-            "request.size": facts.request_size, "response.size": facts.response_size, "info": facts.info or None,
+            "number": row.number, "kind": row.kind, "api": row.api, "api_key": exchange.api_key,
+            "version": row.version, "client_id": row.client_id, "client": row.client, "server": row.server,
+            "conn": row.connection, "corr": row.correlation_id, "latency": row.latency_ns, "time": row.time_ns,
+            "request.size": row.request_size, "response.size": row.response_size, "info": row.info or None,
         }  # fmt: skip
         for field, value in cells.items():
             text = cell_expression(field, value)
-            if facts.kind == "exchange":
+            if row.kind == "exchange":
                 assert parse(text).matches(exchange, 12345), text
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dissector.findings.detectors.slow_response import LEAST_NS, LEAST_SEEN, SELDOM, STEPS, TIMES
+from dissector.findings.detectors.slow_response import LEAST_NS, LEAST_SEEN, SELDOM, STEPS, TIMES, WAITING
+from dissector.protocol.schema.api_keys import ApiKey
 from tests.findings.conversations import MS, Talk, codes, heartbeat
 
 took = st.one_of(st.integers(1, 3), st.sampled_from([30, 45, 49, 50, 51, 60, 200, 600, 5_000]), st.integers(1, 1_000))
@@ -56,3 +57,8 @@ def test_early_ones_are_told_when_enough_is_known(tmp_path: Path, others: int, e
     for n in range(others + 1):
         heartbeat(talk, 1_000 * n, took=500 if n == 3 else 2)
     assert codes(tmp_path, talk) == expected
+
+
+def test_apis_that_wait_on_purpose_are_exempt_and_broker_heartbeats_are_not() -> None:
+    assert {ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER} <= WAITING
+    assert ApiKey.BROKER_HEARTBEAT not in WAITING

@@ -77,7 +77,7 @@ def matching_key(api: str, subject: Subject, error: int, matched: int) -> tuple[
 
 def first_error(response: ExchangeMessage) -> int:
     """Return the first error code of a response; 0 for none."""
-    for struct in structs_with(response.shape, response.body, ERROR_CODES):
+    for struct in structs_with(response.layout, response.body, ERROR_CODES):
         code = struct.get("error_code")
         if isinstance(code, int) and code:
             return code

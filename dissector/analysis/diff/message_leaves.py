@@ -72,11 +72,11 @@ MAX_ELEMENTS: Final = 10_000
 
 def message_leaves(message: ExchangeMessage) -> list[Leaf]:
     """Return the leaves of a body. A response's records have none: they depend on their producer."""
-    body = message.shape.body
+    body = message.layout.body
     found: list[Leaf] = []
     if body is not None and message.body:
         values = message.body if body in RECORDS_FIELDS else message.decoded_body
-        _walker(body, message.shape.body_version)(values, (), message.context.topic_names, found)
+        _walker(body, message.layout.body_version)(values, (), message.context.topic_names, found)
         if body == "FetchRequest":
             session = _session(values.get("session_id"), values.get("session_epoch"))
             return [(path, session.get(path, value)) for path, value in found] if session else found

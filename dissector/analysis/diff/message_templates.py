@@ -105,12 +105,12 @@ def _masks(message: ExchangeMessage, *, is_request: bool) -> FrameMasks:
     """The masks of a message. Of one that is odd in any way, or whose version its bytes decide, all bytes belong to the
     layout, but for the correlation id."""
     masks = FrameMasks(message.data, is_request=is_request)
-    if message.findings or message.masked or message.shape.body == OF_ANY_VERSION:
+    if message.findings or message.masked or message.layout.body == OF_ANY_VERSION:
         return masks
     for node, start, end in value_spans(message.tree):
         assert node.schema is not None
         if node.schema.type == "records" and node.children:
-            _records(masks, message.shape.body, start, end)
+            _records(masks, message.layout.body, start, end)
         elif not node.path.startswith("body."):
             masks.ignore(start, end)
         elif isinstance(node.value, int) and _moves(node.schema):

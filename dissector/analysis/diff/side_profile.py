@@ -241,7 +241,7 @@ class SideProfile:
 
     def _add_batches(self, row: ProfiledRow, frame: bytes, message: ExchangeMessage) -> None:
         """Add the batches of a Produce request; `message` has equal content, but maybe other records."""
-        body = message.body if message.data == frame else read(frame, message.shape).body
+        body = message.body if message.data == frame else read(frame, message.layout).body
         self.batches.add_request(body, message.context.topic_names, row.request_time_ns)
 
     def _add_times(self, profile: KeyProfile, row: ProfiledRow, retriable_error: str) -> None:

@@ -113,13 +113,13 @@ def paths_of(message: ExchangeMessage) -> dict[str, int]:
     """
     root = Node("frame", "", "STRUCT", 0, len(message.data))
     tracer = Tracer(message.data, 0, message.whole, _OpaqueRecords())
-    shape = message.shape
+    layout = message.layout
     try:
         tracer.prefix(root)
-        if shape.header is not None:
-            tracer.message(plan(shape.header, shape.header_version), "header", root)
-        if shape.body is not None:
-            tracer.message(plan(shape.body, shape.body_version), "body", root)
+        if layout.header is not None:
+            tracer.message(plan(layout.header, layout.header_version), "header", root)
+        if layout.body is not None:
+            tracer.message(plan(layout.body, layout.body_version), "body", root)
     except WireError:
         pass
     paths: dict[str, int] = {}

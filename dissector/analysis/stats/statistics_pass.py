@@ -201,7 +201,7 @@ def _error_codes(exchange: Exchange) -> set[int]:
     response = exchange.response
     if response is None or not any(each.code == ERROR_RESPONSE for each in exchange.row_findings):
         return set()
-    structs = structs_with(response.shape, response.body, ERROR_CODES)
+    structs = structs_with(response.layout, response.body, ERROR_CODES)
     return {code for struct in structs for name in ERROR_CODES if isinstance(code := struct.get(name), int) and code}
 
 

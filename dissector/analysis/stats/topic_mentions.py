@@ -54,10 +54,10 @@ class TopicStruct(NamedTuple):
 
 def topic_mentions(message: ExchangeMessage) -> Iterator[TopicMention]:
     """Yield all topics and partitions of a message, in its order."""
-    shape = message.shape
-    if shape.body is None:
+    layout = message.layout
+    if layout.body is None:
         return
-    for struct_fields in topic_structs(shape.body, shape.body_version):
+    for struct_fields in topic_structs(layout.body, layout.body_version):
         for struct in _follow(message.body, struct_fields.path):
             for each in struct_fields.lists:
                 yield from (TopicMention(name, None, 0, 0) for name in struct.get(each) or () if isinstance(name, str))

@@ -26,7 +26,7 @@ from dissector.findings.framework.recurrence import BoundedStates, Burst, Episod
 Observed = TypeVar("Observed")
 
 
-class Detector(ABC):
+class FindingDetector(ABC):
     """One class of findings, and how to report them."""
 
     explanation: ClassVar[Explanation]
@@ -62,7 +62,7 @@ class Detector(ABC):
             burst.finding.update(words)
 
 
-class ConnectionDetector(Detector, Examiner):
+class ConnectionDetector(FindingDetector, Examiner):
     """Finds what single connections show: override `examine_rows`, or `apis` and `examine_exchange`."""
 
     def __init__(self, sink: FindingSink, context: FindingContext) -> None:
@@ -80,7 +80,7 @@ class ConnectionDetector(Detector, Examiner):
         return np.zeros(0, np.int64)
 
 
-class Aggregator(Detector, Generic[Observed]):
+class Aggregator(FindingDetector, Generic[Observed]):
     """Makes findings of all observations of one scope, which come in the order of the capture. It sees nothing else."""
 
     extractor: ClassVar[type[Extractor]]

@@ -35,8 +35,8 @@ def said(templates: MessageTemplates, frame: Frame) -> MessageContent:
 def read_anew(frame: Frame, data: bytes) -> Frame:
     """The same frame with other bytes."""
     is_request, api_key, version, message = frame
-    shape = request_layout(api_key, version, data) if is_request else response_layout(api_key, version, data)
-    return is_request, api_key, version, ExchangeMessage(0, len(data), data, len(data), shape, message.context)
+    layout = request_layout(api_key, version, data) if is_request else response_layout(api_key, version, data)
+    return is_request, api_key, version, ExchangeMessage(0, len(data), data, len(data), layout, message.context)
 
 
 @pytest.mark.slow

@@ -29,12 +29,12 @@ def opened(*paths: str) -> Capture:
 
 def frames_of(exchange: Exchange) -> list[tuple[int, bool, int]]:
     """Row, side and time of each of its frames."""
-    facts = exchange.fields
-    number = facts.number - 1
-    if facts.kind == "exchange":
+    row = exchange.fields
+    number = row.number - 1
+    if row.kind == "exchange":
         found = [(True, exchange.request), (False, exchange.response)]
         return [(number, side, message.time_ns) for side, message in found if message is not None]
-    return [(number, facts.request_size is not None, facts.time_ns)]
+    return [(number, row.request_size is not None, row.time_ns)]
 
 
 @pytest.mark.parametrize("name", SOME)

@@ -53,10 +53,10 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def told(exchange: Exchange) -> tuple[Any, ...]:
     """What is the same in a redacted capture: all of a row but words."""
-    facts = exchange.fields
+    row = exchange.fields
     return (
-        facts.kind, facts.time_ns, facts.api, facts.version, facts.correlation_id, facts.request_size,
-        facts.response_size, facts.latency_ns, [(each.code, each.severity, each.path) for each in exchange.findings],
+        row.kind, row.time_ns, row.api, row.version, row.correlation_id, row.request_size,
+        row.response_size, row.latency_ns, [(each.code, each.severity, each.path) for each in exchange.findings],
     )  # fmt: skip
 
 
