@@ -32,7 +32,7 @@ from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.folder import Folder, FolderError
 from dissector.pipeline.observations import findings_of
 from dissector.pipeline.origins import SHORT, origins
-from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
+from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.scan import BackgroundScan, cores, scan_files
 from dissector.pipeline.shuffled import by_partition
 from dissector.pipeline.splits import FILE_CHANGED, splits
@@ -143,8 +143,8 @@ def ingested_digests(spark: SparkSession, folder: Folder) -> set[str]:
 
 
 def _remove_leftovers(folder: Folder, there: set[str]) -> None:
-    """Remove the staging folder of killed runs, and partitions of captures that have no row in `captures`. What a
-    follower was committing stays, as the follower continues with it."""
+    """Remove the staging folder of killed runs, and partitions of captures that have no row in `captures`. Keep what a
+    follower was committing: it will finish the commit."""
     folder.remove(STAGING)
     if folder.has(f"{FOLLOWER}/{commit.STAGE}"):
         return
@@ -157,8 +157,8 @@ def _remove_leftovers(folder: Folder, there: set[str]) -> None:
 
 def _total_tally(files: Sequence[StagedFile]) -> CaptureTally:
     """Return the tally of what all partitions ignored."""
-    told = partition_tallies(files)
-    return CaptureTally.merged([each for part in told for each in part.shuffled], [part.tally for part in told])
+    parts = partition_tallies(files)
+    return CaptureTally.merged([each for part in parts for each in part.shuffled], [part.tally for part in parts])
 
 
 def partition_tallies(files: Sequence[StagedFile]) -> list[PartitionTally]:
@@ -166,15 +166,15 @@ def partition_tallies(files: Sequence[StagedFile]) -> list[PartitionTally]:
     return [pickle.loads(each.tally) for each in files if each.tally is not None]
 
 
-def _routing_findings(dealt: DataFrame) -> list[Finding]:
+def _routing_findings(shuffled: DataFrame) -> list[Finding]:
     """Return the findings of routing, which are in blocks without packets."""
-    told = dealt.where("tally IS NOT NULL").select("tally").collect()
-    return [finding for row in told for finding in pickle.loads(row.tally).file_problems]
+    rows = shuffled.where("tally IS NOT NULL").select("tally").collect()
+    return [finding for row in rows for finding in pickle.loads(row.tally).file_problems]
 
 
-def _check_unchanged(told: Iterable[Finding]) -> None:
-    """Raise `FilesChangedError` if findings say that files have changed."""
-    if changed := {finding.path: finding for finding in told if finding.code == FILE_CHANGED}:
+def _check_unchanged(findings: Iterable[Finding]) -> None:
+    """Raise `FilesChangedError` if there are findings about changed files."""
+    if changed := {finding.path: finding for finding in findings if finding.code == FILE_CHANGED}:
         raise FilesChangedError(list(changed.values()))
 
 
@@ -213,9 +213,9 @@ class IngestRun:
         return f"{self._stage}/rows"
 
     def all(self, parts: int | None) -> dict[str, int]:
-        """Do everything, in `parts` partitions or as many as are useful. Return the numbers of rows."""
-        parts = parts or self._enough()
-        files = self._made(parts)
+        """Ingest everything, in `parts` partitions or as many as are useful. Return the number of rows by table."""
+        parts = parts or self._default_parts()
+        files = self._dissect(parts)
         self.problems = _total_tally(files).problems
         _check_unchanged(self.problems)
         with stage(self._spark, "aggregating findings", self._report):
@@ -223,15 +223,15 @@ class IngestRun:
         counts = Counter[str]()
         for each in files:
             counts["findings" if each.table == FOUND.name else each.table] += each.rows
-        told = {name: counts[name] for name in PARTITION_TABLES}
-        with stage(self._spark, f"writing {counted(sum(told.values()), 'row')}", self._report):
+        table_counts = {name: counts[name] for name in PARTITION_TABLES}
+        with stage(self._spark, f"writing {counted(sum(table_counts.values()), 'row')}", self._report):
             for name in PARTITION_TABLES:
-                self._table(name, files, told[name])
+                self._write_table(name, files, table_counts[name])
             self._commit()
-        return told
+        return table_counts
 
-    def _enough(self) -> int:
-        """Return a number of partitions: equally many for each core, and none too large."""
+    def _default_parts(self) -> int:
+        """Return the number of partitions to use: the same for each core, and none too large."""
         size = sum(each.block_bytes for each in self._plans)
         return self._cores * max(2, -(-size // (self._cores * PARTITION_BYTES)))
 
@@ -239,67 +239,67 @@ class IngestRun:
     def _cores(self) -> int:
         return cores(self._spark)
 
-    def _made(self, parts: int) -> list[StagedFile]:
-        """Return the files that tasks write."""
+    def _dissect(self, parts: int) -> list[StagedFile]:
+        """Dissect all packets. Return the files that tasks wrote."""
         alone = [each for each in self._plans if each.stands_alone]
-        if not self._is_dealt:
+        if not self._needs_shuffle:
             with stage(self._spark, f"dissecting {counted(len(alone), 'file')}", self._report):
-                return [StagedFile(*row) for row in self._of_files(alone).collect()] if alone else []
-        dealt = self._dealt(parts)
+                return [StagedFile(*row) for row in self._dissect_files(alone).collect()] if alone else []
+        shuffled = self._shuffled_locations(parts)
         try:
             packets = sum(each.packets for each in self._plans)
             with stage(self._spark, f"shuffling {counted(packets, 'packet')}", self._report):
-                _check_unchanged(_routing_findings(dealt))
+                _check_unchanged(_routing_findings(shuffled))
             with stage(self._spark, f"sharing state of {counted(parts, 'partition')}", self._report):
-                taught = self._taught(dealt, parts)
+                shared_state = self._shared_state(shuffled, parts)
             with stage(self._spark, f"dissecting {counted(parts, 'partition')}", self._report):
-                made = self._of_parts(dealt, parts, taught)
-                made = self._of_files(alone).union(made) if alone else made
+                made = self._dissect_partitions(shuffled, parts, shared_state)
+                made = self._dissect_files(alone).union(made) if alone else made
                 return [StagedFile(*row) for row in made.collect()]
         finally:
-            dealt.unpersist()
+            shuffled.unpersist()
             with suppress(FolderError):  # the rest is removed with the run
                 self._folder.remove(self._packets)
 
     @property
-    def _is_dealt(self) -> bool:
-        """Whether there are packets for partitions."""
+    def _needs_shuffle(self) -> bool:
+        """Whether there are packets to shuffle to partitions."""
         return bool(self._splits)
 
-    def _dealt(self, parts: int) -> DataFrame:
-        """Return locations of blocks, those of a partition together and in order."""
-        places = self._places(parts)
+    def _shuffled_locations(self, parts: int) -> DataFrame:
+        """Return the locations of blocks, grouped by partition and in order."""
+        places = self._locations(parts)
         return places.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
 
-    def _places(self, parts: int) -> DataFrame:
-        """Return locations of blocks, as tasks write them."""
+    def _locations(self, parts: int) -> DataFrame:
+        """Return the locations of blocks, in the order in which tasks write them."""
         read = self._spark.read.format(source.NAME)
         read = read.option("splits", source.encode_splits(self._splits)).option("parts", str(parts))
         return read.option("folder", self._folder.spark(self._packets)).load()
 
-    def _taught(self, dealt: DataFrame, parts: int) -> SharedState:
+    def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
         packets_at = self._folder.spark(self._packets)
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_partition(some, packets_at):
-                found = pickle.dumps(lessons(blocks, Partition(number, parts)))
-                yield pa.RecordBatch.from_pydict({"lessons": pa.array([found], pa.binary())})
+                found = pickle.dumps(read_shared_state(blocks, Partition(number, parts)))
+                yield pa.RecordBatch.from_pydict({"state": pa.array([found], pa.binary())})
 
-        found = dealt.mapInArrow(learn, "lessons BINARY").collect()
-        return SharedState.merged(pickle.loads(row.lessons) for row in found)
+        found = shuffled.mapInArrow(learn, "state BINARY").collect()
+        return SharedState.merged(pickle.loads(row.state) for row in found)
 
-    def _of_parts(self, dealt: DataFrame, parts: int, taught: SharedState) -> DataFrame:
-        told = pickle.dumps((taught, self._origins, self._options))
+    def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
+        arguments = pickle.dumps((shared_state, self._origins, self._options))
         packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
 
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_partition(some, packets_at):
-                for each in write_rows(rows(blocks, Partition(number, parts), *pickle.loads(told)), rows_at):
+                for each in write_rows(rows(blocks, Partition(number, parts), *pickle.loads(arguments)), rows_at):
                     yield each.batch
 
-        return dealt.mapInArrow(dissect, STAGED_TYPES)
+        return shuffled.mapInArrow(dissect, STAGED_TYPES)
 
-    def _of_files(self, alone: list[FileScan]) -> DataFrame:
+    def _dissect_files(self, alone: list[FileScan]) -> DataFrame:
         """Dissect files that are read one by one: a task each."""
         options, rows_at = self._options, self._folder.spark(self._rows)
 
@@ -309,29 +309,29 @@ class IngestRun:
                     for each in write_rows(of_file(pickle.loads(one), options), rows_at):
                         yield each.batch
 
-        told = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
-        files = frame(self._spark, told, "number INT, plan BINARY")
-        return files.repartitionById(len(told), f.col("number")).mapInArrow(read, STAGED_TYPES)
+        numbered = [(number, pickle.dumps(each)) for number, each in enumerate(alone)]
+        files = frame(self._spark, numbered, "number INT, plan BINARY")
+        return files.repartitionById(len(numbered), f.col("number")).mapInArrow(read, STAGED_TYPES)
 
     def _find(self, files: list[StagedFile]) -> list[StagedFile]:
         """Stage the cross-connection findings, from the observations of all partitions."""
-        notes = self._staged(OBSERVATIONS, files)
-        if notes is None:
+        observations = self._staged(OBSERVATIONS, files)
+        if observations is None:
             return []
-        rows_at, told = self._folder.spark(self._rows), pickle.dumps(self._origins)
+        rows_at, numbering = self._folder.spark(self._rows), pickle.dumps(self._origins)
 
         def find(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             cells = (cells for batch in some for cells in batch.to_pylist())
-            found = ((FOUND.name, each) for each in findings_of(cells, pickle.loads(told)))
+            found = ((FOUND.name, each) for each in findings_of(cells, pickle.loads(numbering)))
             for each in write_rows(found, rows_at):
                 yield each.batch
 
         tasks = 1 + sum(each.rows for each in files if each.table == OBSERVATIONS.name) // OBSERVATIONS_PER_TASK
-        made = cross_connection.partitioned(notes, tasks).mapInArrow(find, STAGED_TYPES)
+        made = cross_connection.partitioned(observations, tasks).mapInArrow(find, STAGED_TYPES)
         return [StagedFile(*row) for row in made.collect()]
 
     def _staged(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
-        """Return the staged rows of a table, if there are any."""
+        """Return the staged rows of a table; None if there are none."""
         paths = [self._folder.spark(f"{self._rows}/{each.path}") for each in files if each.table == table.name]
         return self._read(table, paths) if paths else None
 
@@ -339,19 +339,19 @@ class IngestRun:
         columns = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
         return self._spark.read.schema(f"{columns}, {ddl(table, before=True)}").parquet(*paths)
 
-    def _whole(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
+    def _rows_with_findings(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
         """Return the staged rows of a table, with cross-connection findings."""
         made, found = self._staged(table, files), self._staged(FOUND, files)
         if found is None or table.name not in ("exchanges", "findings"):
             return made
         exchanges = self._staged(BY_NAME["exchanges"], files)
-        assert exchanges is not None, "what is found is about exchanges"
+        assert exchanges is not None, "every cross-connection finding is about an exchange"
         if table.name == "exchanges":
             return cross_connection.with_found(exchanges, found)
-        told = cross_connection.finding_rows(found, exchanges)
-        return told if made is None else made.unionByName(told)
+        findings = cross_connection.finding_rows(found, exchanges)
+        return findings if made is None else made.unionByName(findings)
 
-    def _table(self, name: str, files: list[StagedFile], rows: int) -> None:
+    def _write_table(self, name: str, files: list[StagedFile], rows: int) -> None:
         """Write the rows of one table to the folder from which they are committed."""
         table = BY_NAME[name]
         if name in UNCHANGED_TABLES:
@@ -359,19 +359,19 @@ class IngestRun:
                 if each.table == name:
                     self._folder.move(f"{self._rows}/{each.path}", f"{self._stage}/{each.path}")
             return
-        made = self._whole(table, files)
+        made = self._rows_with_findings(table, files)
         if made is None:
             return
         for column in table.columns:
             if column.of_json:
                 made = made.withColumn(column.name, f.try_parse_json(column.name))
-        to = self._gathered(made, rows).write.partitionBy("day", "capture")
+        to = self._distributed(made, rows).write.partitionBy("day", "capture")
         for column in table.columns:
             if column.of_json:  # a dictionary is useless: bodies are all different
                 to = to.option(f"parquet.enable.dictionary#{column.name}.value", "false")
         to.parquet(self._folder.spark(f"{self._stage}/{name}"))
 
-    def _gathered(self, made: DataFrame, rows: int) -> DataFrame:
+    def _distributed(self, made: DataFrame, rows: int) -> DataFrame:
         """Distribute rows over the tasks that write them. Few tasks, as each writes a file for every capture that it
         has rows of, but one for each core if there are many rows. If captures have few rows each, and none has far more
         than its share, which one task would write alone, each capture goes to one task."""
@@ -389,20 +389,20 @@ class IngestRun:
                 self._folder.move(f"{self._stage}/{name}/{partition}", f"{name}/{partition}")
         self._captures().write.mode("append").parquet(self._folder.spark("captures"))
 
-    def _shared(self, of: FileScan) -> list[Finding]:
+    def _shared_problems(self, of: FileScan) -> list[Finding]:
         """Return the problems of all files together, for a file with packets."""
         return self.problems if of.ranges else []
 
     def _captures(self) -> DataFrame:
-        told = [
+        rows = [
             (
                 each.digest, each.path, each.size, each.packets, each.form, each.first_ns, each.earliest_ns,
                 each.latest_ns, each.link_types, self._run,
                 [
                     {"code": p.code, "severity": p.severity.value, "path": p.path, "message": p.message}
-                    for p in each.problems + self._shared(each)
+                    for p in each.problems + self._shared_problems(each)
                 ],
             )
             for each in self._plans
         ]  # fmt: skip
-        return frame(self._spark, told, ddl(BY_NAME["captures"])).coalesce(1)
+        return frame(self._spark, rows, ddl(BY_NAME["captures"])).coalesce(1)

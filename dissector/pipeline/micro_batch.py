@@ -1,7 +1,7 @@
-"""One partition of a micro-batch: it goes on where the partition stood after the files before.
+"""One partition of a micro-batch: continues from the partition's state after the previous files.
 
-Rows are those of `partition_rows`. Each comes once, when it is final. A connection's row comes when the connection has
-ended.
+Rows are those of `partition_rows`. Each is yielded once, when it is final. A connection's row is yielded when the
+connection has ended.
 """
 
 import pickle
@@ -38,42 +38,52 @@ class CarryOver(NamedTuple):
 
 
 def _open(
-    blocks: Iterable[Block], partition: Partition, left: CarryOver, dealt: list[CaptureTally], *, secrets: bool
+    blocks: Iterable[Block],
+    partition: Partition,
+    carry_over: CarryOver,
+    routing_tallies: list[CaptureTally],
+    *,
+    secrets: bool,
 ) -> Capture:
-    part = CapturePartition("a part of the packets", packet_blocks(blocks, dealt), partition.number, partition.parts)
-    return Capture([part], checkpoint=left.capture, show_secrets=secrets)
+    part = CapturePartition(
+        "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts
+    )
+    return Capture([part], checkpoint=carry_over.capture, show_secrets=secrets)
 
 
-def lessons(blocks: Iterable[Block], partition: Partition, left: CarryOver, *, is_last: bool) -> SharedState:
-    """Return what the partition knows for the others: from all that it has read so far, and after the last packets also
-    from what was pending."""
-    with _open(blocks, partition, left, [], secrets=False) as capture:
+def read_shared_state(
+    blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, *, is_last: bool
+) -> SharedState:
+    """Return what the other partitions need from this one: of all that it has read so far and, after the last packets,
+    also of what was pending."""
+    with _open(blocks, partition, carry_over, [], secrets=False) as capture:
         for _ in capture.read(sort=False) if is_last else capture.read_available():
             pass
         return capture.index.shared_state()
 
 
 def rows(
-    blocks: Iterable[Block], partition: Partition, left: CarryOver, taught: SharedState, origins: list[Origin],
-    options: WriteOptions, put: Callable[[CarryOver], None] | None, now_ns: int,
+    blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, shared_state: SharedState,
+    origins: list[Origin], options: WriteOptions, put: Callable[[CarryOver], None] | None, now_ns: int,
 ) -> Iterator[TableRow]:  # fmt: skip
-    """Yield table and row of all that is final, and then `put` the carry-over away. Without `put` these are the last
-    packets, and all rows come. `now_ns` is the time that the capture as a whole has reached.
+    """Yield the table and the row of everything that is final, then save the carry-over with `put`. Without `put` these
+    are the last packets, and all rows are yielded. `now_ns` is the time that the whole capture has reached.
 
-    Rows of `OBSERVATIONS` come first, for cross-connection findings, then those of `UPDATES`, for rows that are written
-    already. The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the whole partition."""
-    dealt: list[CaptureTally] = []
-    with _open(blocks, partition, left, dealt, secrets=options.secrets) as capture:
+    Rows of `OBSERVATIONS` come first, for cross-connection findings, then those of `UPDATES`, for rows that are
+    already written. The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the whole
+    partition."""
+    routing_tallies: list[CaptureTally] = []
+    with _open(blocks, partition, carry_over, routing_tallies, secrets=options.secrets) as capture:
         for _ in capture.read_available() if put is not None else capture.read(sort=False):
             pass
-        capture.index.merge_shared_state(taught)
+        capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine_in_order(now_ns):
             yield from ((OBSERVATIONS, row_of(noted)) for noted in capture.findings.take_observations())
         yield from ((UPDATES, cells) for cells in updates_of(capture.incremental.take_revisions(), origins))
-        connections = set(left.connections)
+        connections = set(carry_over.connections)
         yield from _FinalRows(capture, origins, options).all_of(connections)
         pending = capture.incremental.oldest_pending_packet(now_ns)
-        yield TALLIES, {"tally": pickle.dumps(PartitionTally(dealt, capture.pipeline.tally, pending))}
+        yield TALLIES, {"tally": pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally, pending))}
         if put is not None:
             put(CarryOver(capture.incremental.checkpoint(), frozenset(connections)))
 
@@ -82,7 +92,7 @@ class _FinalRows(RowBuilder):
     """Builds the rows that are final."""
 
     def all_of(self, connections: set[int]) -> Iterator[TableRow]:
-        """Yield them, and keep `connections` up to date: those that have no row of `connections` yet."""
+        """Yield them, and update `connections`: those that have no row of `connections` yet."""
         final = self._capture.incremental.take_final_rows()
         for number, begin, exchange in self._at(final):
             connections.add(exchange.row.connection)

@@ -1,11 +1,11 @@
-"""Bodies of messages for who keeps records elsewhere: a `records` field has its bytes and what its batches say of their
-size in place of them, and back.
+"""Packs message bodies for tables that keep records elsewhere, and unpacks them: a packed `records` field has its bytes
+and the sizes of its batches instead of the records.
 
-What bytes hold follows from them alone, but for records of internal topics and control batches: in these may be ids of
-topics, and names of those are known to the conversation. They stay as they are; so does what could not be read, as that
-may be for want of what one message may cost.
+Bytes can be decoded again without context, except records of internal topics and control batches: they may contain
+topic ids, whose names depend on the conversation. These stay decoded. So does what could not be decoded, as the reason
+may be the budget of the whole message.
 
-Invariant: `unpacked` gives what JSON has of the message, whatever was in it: a test over all captures.
+Invariant: `unpacked` returns the message's JSON, whatever is in it: a test over all captures.
 """
 
 from collections.abc import Callable
@@ -35,15 +35,15 @@ from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
 
 BYTES: Final = "bytes"
-"""Where a field that is packed has its own."""
+"""Key of a packed field's bytes, as hex."""
 _OF_MESSAGE: Final = ("offset", "message_size", "magic", "compression")
 _WHOLE: Final = frozenset(("records", "messages", "data", "value"))
-"""What a batch, or what is none, has one of if it is as it was."""
+"""An unpacked batch, or a value that is no batch, has one of these keys."""
 
 
 class Packer:
-    """Opens the `records` fields of one message; `carried` gets the records. Where the bytes are not `kept` either, all
-    of a batch's head is there."""
+    """Packs the `records` fields of one message; `carried` gets the records. If the bytes are not `kept` either, the
+    whole header of a batch remains."""
 
     def __init__(self, message: ExchangeMessage, carried: list[CarriedRecords], *, kept: bool = True) -> None:
         self._context = message.context
@@ -54,12 +54,12 @@ class Packer:
 
     @cached_property
     def _whole(self) -> RecordsDecoder:
-        """What opens fields that stay as they are: few messages have such."""
+        """Decodes fields that stay decoded. Few messages have any."""
         named = has_names(self._layout.body or "", self._layout.body_version, self._context)
         return records_decoder(self._context, self._budget, named=named)
 
     def __call__(self, data: bytes, topic: Object, partition: Object) -> Object:
-        """A field, its records left out."""
+        """Return a field without its records."""
         called = topic_of(topic, self._context)
         log = LogPartition(
             called or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index"))
@@ -84,7 +84,7 @@ class Packer:
         return value
 
     def _opened(self, data: bytes, topic: Object, partition: Object, log: LogPartition) -> Object:
-        """A field that stays as it is."""
+        """Return a field that stays decoded."""
         value: Object = self._whole(data, topic, partition)
         for batch in value["batches"]:
             self._carried += records_of_object(batch, log)
@@ -106,7 +106,7 @@ class Packer:
 
 
 def _size_object(batch: Batch) -> Object:
-    """What a batch says of its size, as JSON has it. It takes long to have more of it in each row."""
+    """Return the sizes of a batch, as in JSON. More fields in each row would take long."""
     return {
         "base_offset": batch.base_offset,
         "batch_length": batch.batch_length,
@@ -116,13 +116,13 @@ def _size_object(batch: Batch) -> Object:
 
 
 def unpacked(body: Object, name: str) -> Object:
-    """The body of a message that was packed, as JSON has it: with its records, where bytes of fields are there."""
+    """Return a packed body with its records, as in JSON, if the bytes of fields were kept."""
     return _with_fields(body, name, _read)
 
 
 def as_sent(body: Object, name: str) -> Object:
-    """The same for who writes the message anew: with the bytes of fields, as hex. Raises `EncodeError` where they were
-    not kept: what is left of batches would make others."""
+    """Return a packed body for encoding: with the bytes of fields, as hex. Raises `EncodeError` if they were not kept,
+    as the remaining fields of a batch would encode to different bytes."""
     return _with_fields(body, name, _sent)
 
 

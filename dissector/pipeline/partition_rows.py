@@ -162,42 +162,50 @@ class RowBuilder:
         return name
 
 
-def _read(blocks: Iterable[Block], partition: Partition, options: WriteOptions, dealt: list[CaptureTally]) -> Capture:
-    """Read a partition; tallies of what routing ignored are added to `dealt`."""
-    part = CapturePartition("a part of the packets", packet_blocks(blocks, dealt), partition.number, partition.parts)
+def _read(
+    blocks: Iterable[Block], partition: Partition, options: WriteOptions, routing_tallies: list[CaptureTally]
+) -> Capture:
+    """Read a partition. Add the tallies of what routing ignored to `routing_tallies`."""
+    part = CapturePartition(
+        "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts
+    )
     capture = Capture([part], show_secrets=options.secrets)
     for _ in capture.read():
         pass
     return capture
 
 
-def packet_blocks(blocks: Iterable[Block], dealt: list[CaptureTally]) -> Iterator[Block]:
-    """Yield the blocks that have packets; the tallies of the others are added to `dealt`."""
+def packet_blocks(blocks: Iterable[Block], routing_tallies: list[CaptureTally]) -> Iterator[Block]:
+    """Yield the blocks that have packets. Add the tallies of the others to `routing_tallies`."""
     for block in blocks:
         if block.heads:
             yield block
         else:
-            dealt.append(pickle.loads(block.data))
+            routing_tallies.append(pickle.loads(block.data))
 
 
-def lessons(blocks: Iterable[Block], partition: Partition) -> SharedState:
-    """Return what a partition knows for the others."""
+def read_shared_state(blocks: Iterable[Block], partition: Partition) -> SharedState:
+    """Return what the other partitions need from this one."""
     with _read(blocks, partition, WriteOptions(), []) as capture:
         return capture.index.shared_state()
 
 
 def rows(
-    blocks: Iterable[Block], partition: Partition, taught: SharedState, origins: list[Origin], options: WriteOptions
+    blocks: Iterable[Block],
+    partition: Partition,
+    shared_state: SharedState,
+    origins: list[Origin],
+    options: WriteOptions,
 ) -> Iterator[TableRow]:
-    """Yield table and row of all that a partition holds. Rows of `OBSERVATIONS` come first, for cross-connection
-    findings; the last one, of `TALLIES`, counts what was ignored."""
-    dealt: list[CaptureTally] = []
-    with _read(blocks, partition, options, dealt) as capture:
-        capture.index.merge_shared_state(taught)
+    """Yield the table and the row of everything in a partition. Rows of `OBSERVATIONS` come first, for cross-connection
+    findings; the last row, of `TALLIES`, counts what was ignored."""
+    routing_tallies: list[CaptureTally] = []
+    with _read(blocks, partition, options, routing_tallies) as capture:
+        capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine(part=True):
             yield from ((OBSERVATIONS, row_of(noted)) for noted in capture.findings.take_observations())
         yield from RowBuilder(capture, origins, options).all()
-        tally = pickle.dumps(PartitionTally(dealt, capture.pipeline.tally))
+        tally = pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally))
         yield TALLIES, {"day": None, "capture": None, "tally": tally}
 
 

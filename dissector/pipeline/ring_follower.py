@@ -52,7 +52,7 @@ from dissector.pipeline.commit import COMMITTED, COMPLETE, FOLLOWER, STAGE, carr
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.ingest import IngestRun, ingest, ingested_digests, partition_tallies
-from dissector.pipeline.micro_batch import CarryOver, lessons, rows
+from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
 from dissector.pipeline.observations import ORDER, apply_updates, findings_of, updates_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import WriteOptions
@@ -82,7 +82,7 @@ class FollowState:
     packets: int = 0
     latest_ns: int = 0
     origins: list[Origin] = field(default_factory=list)
-    lessons: dict[int, SharedState] = field(default_factory=dict)
+    shared_states: dict[int, SharedState] = field(default_factory=dict)
     """By partition."""
     making: IncrementalAggregation = field(default_factory=IncrementalAggregation)
     """State of the cross-connection findings."""
@@ -238,7 +238,7 @@ class MicroBatch(IngestRun):
         ]  # fmt: skip
         self.state = FollowState(
             state.parts, batch, state.packets + sum(plan.packets for plan in plans),
-            max([state.latest_ns, *(plan.latest_ns for plan in plans)]), self._origins, dict(state.lessons),
+            max([state.latest_ns, *(plan.latest_ns for plan in plans)]), self._origins, dict(state.shared_states),
             pickle.loads(pickle.dumps(state.making)), state.found,
             state.begins | {plan.path: plan.first_ns for plan in plans},
         )  # fmt: skip
@@ -246,32 +246,32 @@ class MicroBatch(IngestRun):
         self._after.mkdir(parents=True)
 
     @property
-    def _is_dealt(self) -> bool:
+    def _needs_shuffle(self) -> bool:
         """Always: carry-overs are processed even without new packets."""
         return True
 
-    def _places(self, parts: int) -> DataFrame:
+    def _locations(self, parts: int) -> DataFrame:
         """Add a location without packets for each partition."""
         nothing = Block(-1, b"", pickle.dumps(CaptureTally()))
         empty = frame(self._spark, [location_without_packets(part, nothing) for part in range(parts)], LOCATIONS)
-        return empty.union(super()._places(parts)) if self._splits else empty
+        return empty.union(super()._locations(parts)) if self._splits else empty
 
-    def _taught(self, dealt: DataFrame, parts: int) -> SharedState:
+    def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
         packets_at, before, is_last = self._folder.spark(self._packets), str(self._before), self._is_last
 
         def learn(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_partition(some, packets_at):
                 learned = pickle.dumps(
-                    lessons(blocks, Partition(part, parts), _carry_over(before, part), is_last=is_last)
+                    read_shared_state(blocks, Partition(part, parts), _carry_over(before, part), is_last=is_last)
                 )
-                yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "lessons": pa.array([learned])})
+                yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "state": pa.array([learned])})
 
-        for row in dealt.mapInArrow(learn, "part INT, lessons BINARY").collect():
-            self.state.lessons[row.part] = pickle.loads(row.lessons)
-        return SharedState.merged(self.state.lessons.values())
+        for row in shuffled.mapInArrow(learn, "part INT, state BINARY").collect():
+            self.state.shared_states[row.part] = pickle.loads(row.state)
+        return SharedState.merged(self.state.shared_states.values())
 
-    def _of_parts(self, dealt: DataFrame, parts: int, taught: SharedState) -> DataFrame:
-        arguments, now_ns = pickle.dumps((taught, self._origins, self._options)), self.state.latest_ns
+    def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
+        arguments, now_ns = pickle.dumps((shared_state, self._origins, self._options)), self.state.latest_ns
         packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
         before = str(self._before)
         after = None if self._is_last else str(self._after)
@@ -279,14 +279,21 @@ class MicroBatch(IngestRun):
         def dissect(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_partition(some, packets_at):
                 put = None if after is None else _CarryOverFile(after, part)
-                taught, origins, options = pickle.loads(arguments)
+                shared_state, origins, options = pickle.loads(arguments)
                 made = rows(
-                    blocks, Partition(part, parts), _carry_over(before, part), taught, origins, options, put, now_ns
+                    blocks,
+                    Partition(part, parts),
+                    _carry_over(before, part),
+                    shared_state,
+                    origins,
+                    options,
+                    put,
+                    now_ns,
                 )
                 for each in write_rows(made, rows_at):
                     yield each.batch
 
-        return dealt.mapInArrow(dissect, STAGED_TYPES)
+        return shuffled.mapInArrow(dissect, STAGED_TYPES)
 
     def _find(self, files: list[StagedFile]) -> list[StagedFile]:
         """Stage cross-connection findings about exchanges of this micro-batch. Those about written rows are kept for

@@ -73,9 +73,9 @@ def _scan_in_tasks(spark: SparkSession, paths: Sequence[str]) -> list[FileScan]:
     if not paths:
         return []
     tasks = len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * cores(spark))
-    told = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
-    asked = frame(spark, told, "task INT, number INT, path BINARY")
-    planned = asked.repartitionById(tasks, f.col("task")).mapInArrow(_scan_batch, "number INT, plan BINARY")
+    numbered = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
+    files = frame(spark, numbered, "task INT, number INT, path BINARY")
+    planned = files.repartitionById(tasks, f.col("task")).mapInArrow(_scan_batch, "number INT, plan BINARY")
     return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
 
 
@@ -89,7 +89,8 @@ def _scan_batch(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks Spark runs side by side: where a server does not say, as many as it makes of a range."""
+    """Return how many tasks Spark runs in parallel. A Connect server does not report it; there, the number of
+    partitions of a range."""
     if hasattr(spark, "_jsparkSession"):
         return spark.sparkContext.defaultParallelism
     return spark.range(1 << 10).select(f.spark_partition_id()).distinct().count()

@@ -55,7 +55,7 @@ def location_without_packets(part: int, block: Block) -> BlockLocation:
     return BlockLocation(part, block.first, None, 0, 0, 0, block.data)
 
 
-def write_blocks(dealt: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBatch]:
+def write_blocks(routed: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBatch]:
     """Write blocks to a file in a folder, small ones of a partition together; then yield their locations."""
     files, top = opened(uri)
     files.create_dir(top, recursive=True)
@@ -64,7 +64,7 @@ def write_blocks(dealt: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBa
     with files.open_output_stream(path) as file:
         if isinstance(files, pa.fs.LocalFileSystem):
             Path(path).chmod(0o600)  # secrets are masked in tables, but not here
-        for part, block in _gathered(dealt):
+        for part, block in _gathered(routed):
             if block.heads:
                 places.append(
                     BlockLocation(part, block.first, path, file.tell(), len(block.heads), len(block.data), None)
@@ -76,11 +76,11 @@ def write_blocks(dealt: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBa
     yield pa.RecordBatch.from_pylist([each._asdict() for each in places], _ARROW)
 
 
-def _gathered(dealt: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
+def _gathered(routed: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
     """Yield blocks partition by partition, some megabytes at a time; those of a partition stay in order."""
     waiting: dict[int, list[Block]] = defaultdict(list)
     size = 0
-    for part, block in dealt:
+    for part, block in routed:
         waiting[part].append(block)
         size += len(block.data)
         if size >= GATHERED_BYTES:

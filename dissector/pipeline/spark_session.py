@@ -1,5 +1,5 @@
-"""A Spark session: Java found, quiet, shut down at the end, and what fails in it told in one line. Nothing else in here
-starts one."""
+"""Starts a Spark session: finds Java, keeps Spark quiet, stops it at the end and reports failures in one line. This is
+the only module that starts one."""
 
 import contextlib
 import logging
@@ -26,8 +26,8 @@ JVM_OPTIONS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:+UseParallelGC -XX:Tier4InvocationThreshold=50000"
     " -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
-"""A JVM of seconds or minutes: half the CPU of its start is the second compiler's, which is told to wait until a method
-was called ten times as often as it does by itself; and a collector that does not work beside the tasks."""
+"""For a JVM that lives seconds or minutes: C2, the second compiler, uses half the CPU of the start, so its thresholds
+are ten times the defaults; and the garbage collector does not run concurrently with tasks."""
 SETTINGS: Final = {
     "spark.app.name": "kdissect",
     "spark.ui.enabled": "false",
@@ -36,41 +36,41 @@ SETTINGS: Final = {
     "spark.driver.extraJavaOptions": JVM_OPTIONS,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
-    # Rows come by capture: what writes a few partitions at once need not sort them.
+    # Rows arrive by capture: a task that writes a few partitions at once need not sort them.
     "spark.sql.maxConcurrentOutputFileWriters": "8",
-    # By itself Spark reads as much in one task as gives each core one: the last core to be done is waited for.
+    # The default gives each core one task, so that all wait for the slowest.
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.parquet.compression.codec": "zstd",
-    # Files of sums beside all others are of use to Hadoop alone, and each costs a process that sets its mode.
+    # Without checksum files: only Hadoop uses them, and each costs a process that sets its mode.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # A VARIANT taken apart into columns is read by Spark alone, and each file is taken apart in another way.
+    # Only Spark reads a VARIANT that is shredded into columns, and each file is shredded in another way.
     "spark.sql.variant.inferShreddingSchema": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
-"""What nobody has to set; `--conf` goes above it."""
+"""Defaults; `--conf` overrides them."""
 PYTHON: Final = "spark.pyspark.python"
-"""The setting for the Python of workers."""
+"""Name of the setting for the workers' Python."""
 CONNECT_SECONDS: Final = 5.0
-"""Seconds for a master to take a connection."""
+"""Seconds within which a master must accept a connection."""
 _MASTERS: Final = re.compile(r"local(-cluster)?(\[.+\])?|spark://.+|yarn|k8s://.+")
 _ENDPOINTS: Final = {"spark": 7077, "sc": 15002}
-"""URLs of which the host can be tried before Spark tries it for minutes; the ports are Spark's own defaults."""
+"""Schemes of URLs whose host is tried first, as Spark would try it for minutes; with Spark's default ports."""
 
 
 class NoSparkError(Exception):
-    """Spark can't be started here. Its text is one plain line that says what is missing and how to get it."""
+    """Spark can't be started here. The message is one line: what is missing and how to get it."""
 
 
 class JobError(Exception):
-    """A job failed. Its text is one plain line with the reason."""
+    """A job failed. The message is one line with the reason."""
 
 
 @contextlib.contextmanager
 def session(
     master: str | None, remote: str | None, settings: Mapping[str, str], *, verbose: bool
 ) -> Iterator[SparkSession]:
-    """A session of `master` (else all cores of this machine), or of a Spark Connect server. Raises `NoSparkError` where
-    there is none, and `JobError` for what fails in it."""
+    """Start a session on `master` (default: all cores of this machine) or connect to the Spark Connect server `remote`.
+    Raises `NoSparkError` if that fails, and `JobError` if a job in the session fails."""
     url = remote or master or "local[*]"
     if remote is None and not _MASTERS.fullmatch(url):
         raise NoSparkError(f"{url}: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL")
@@ -78,9 +78,9 @@ def session(
     if remote is None or is_local(url):
         _check_java()
     if is_local(url):
-        os.environ["PYSPARK_PYTHON"] = sys.executable  # workers find what we find
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # workers import what we import
     elif PYTHON in settings:
-        os.environ["PYSPARK_PYTHON"] = settings[PYTHON]  # Spark heeds it where spark-submit starts a program, and here
+        os.environ["PYSPARK_PYTHON"] = settings[PYTHON]  # Spark itself applies it only in spark-submit
     with _quiet(verbose=verbose):
         spark = _started(master, remote, settings)
         try:
@@ -89,21 +89,21 @@ def session(
         except (PySparkException, Py4JError) as error:
             raise JobError(reason(error)) from error
         finally:
-            with contextlib.suppress(Exception):  # of a JVM that is gone there is nothing to stop
+            with contextlib.suppress(Exception):  # the JVM may be gone
                 spark.stop()
 
 
 def is_local(url: str | None) -> bool:
-    """Whether tasks run on this machine: also where nobody says where they are to run."""
+    """Whether tasks run on this machine, which is the default."""
     return url is None or url.startswith("local")
 
 
 def _started(master: str | None, remote: str | None, settings: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder
     builder = builder.remote(remote) if remote is not None else builder.master(master or "local[*]")
-    at_a_server = remote is not None and not is_local(remote)
+    is_on_server = remote is not None and not is_local(remote)
     for name, value in {**SETTINGS, **settings}.items():
-        if not at_a_server or name.startswith("spark.sql"):
+        if not is_on_server or name.startswith("spark.sql"):
             builder = builder.config(name, value)
     try:
         return builder.getOrCreate()
@@ -112,7 +112,7 @@ def _started(master: str | None, remote: str | None, settings: Mapping[str, str]
 
 
 def _check_reachable(url: str) -> None:
-    """Whether anybody listens where a master should be: of several, one is enough."""
+    """Raise `NoSparkError` if no master listens at the URL. If it names more than one, one is enough."""
     scheme, _, places = url.partition("://")
     if scheme not in _ENDPOINTS:
         return
@@ -129,14 +129,14 @@ def _check_reachable(url: str) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed in Spark, in one line: of a task of ours the last line of its traceback; else what Java says
-    it is, below the line that only says where it was called."""
+    """Return why something failed in Spark, in one line: the last line of a task's traceback in Python, else Java's
+    message, which follows the line of py4j that only names the call."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     python = [line for line in lines if re.match(r"([A-Za-z_]+\.)*[A-Z]\w*(Error|Exception|Full)\b", line)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    told = causes[-1:] if causes and "PythonException" not in causes[-1] else python[-1:]
-    told = told or [line.removeprefix(": ") for line in lines if line.startswith(": ")][:1]
-    words = (told or lines[:1] or [type(error).__name__])[0]
+    messages = causes[-1:] if causes and "PythonException" not in causes[-1] else python[-1:]
+    messages = messages or [line.removeprefix(": ") for line in lines if line.startswith(": ")][:1]
+    words = (messages or lines[:1] or [type(error).__name__])[0]
     return re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z])", "", words)[:500]
 
 
@@ -147,10 +147,10 @@ def _check_java() -> None:
     if java is None or not Path(java).exists():
         raise NoSparkError(f"Spark needs Java, and there is none: {how}")
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     except OSError as error:
         raise NoSparkError(f"Spark needs Java, and {java} does not run: {error.strerror}: {how}") from None
-    words = told.split('"')
+    words = output.split('"')
     version = words[1].split(".")[0] if len(words) > 1 else ""
     if version.isdigit() and int(version) < MIN_JAVA:
         raise NoSparkError(f"Spark needs Java {MIN_JAVA}, and {java} is {words[1]}: {how}")
@@ -158,8 +158,8 @@ def _check_java() -> None:
 
 @contextlib.contextmanager
 def _quiet(*, verbose: bool) -> Iterator[None]:
-    """What the JVM says goes nowhere: it is given the outputs that are there when it starts, so these are nowhere until
-    then. What we say goes on, to a copy."""
+    """Discard what the JVM prints. It inherits the standard error that is open when it starts, so that is redirected to
+    `/dev/null`. Our messages go to a copy of the original."""
     if verbose:
         yield
         return

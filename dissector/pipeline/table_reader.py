@@ -139,9 +139,9 @@ class Tables:
         rows = self.table("exchanges")
         if self._only is not None:
             rows = rows.where(f.col("capture") == self._only)
-        if narrow.asks_numbers:
+        if narrow.uses_numbers:
             return self._with_findings(self._with_numbers(rows)).where(narrow.may), narrow
-        if narrow.asks_findings:
+        if narrow.uses_findings:
             return self._with_numbers(self._with_findings(rows).where(narrow.may)), narrow
         return self._with_findings(self._with_numbers(rows.where(narrow.may))), narrow
 
@@ -172,17 +172,17 @@ class Tables:
         kept = f.col("request_bytes").isNotNull() | f.col("response_bytes").isNotNull()
         return not self.table("exchanges").where(kept).isEmpty()
 
-    def fitting(self, asked: Filter | None) -> DataFrame:
+    def fitting(self, wanted: Filter | None) -> DataFrame:
         """Return the rows of `exchanges` that match, with `number` and `conn`."""
-        rows, narrow = self.exchanges(asked)
+        rows, narrow = self.exchanges(wanted)
         if narrow.is_exact:
             return rows
-        numbers = self.made(asked, lambda exchanges: ((each.fields.number,) for each in exchanges), _NUMBERS)
+        numbers = self.made(wanted, lambda exchanges: ((each.fields.number,) for each in exchanges), _NUMBERS)
         return rows.join(numbers, "number", "left_semi")
 
     def made(
         self,
-        asked: Filter | None,
+        wanted: Filter | None,
         make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]],
         schema: pa.Schema,
         *,
@@ -191,8 +191,8 @@ class Tables:
     ) -> DataFrame:
         """Return rows that `make` yields as tuples from the exchanges that match: from the first `most` of them, or
         from those whose numbers are in the data frame `of`."""
-        rows, narrow = self.exchanges(asked)
-        text = None if asked is None or narrow.is_exact else asked.text
+        rows, narrow = self.exchanges(wanted)
+        text = None if wanted is None or narrow.is_exact else wanted.text
         start_ns = self.start_ns
 
         def make_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -217,10 +217,10 @@ def _has_name(file: _CaptureRow, name: str) -> bool:
 
 def _matching(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
     """Yield the exchanges of a batch that match."""
-    asked = None if text is None else _parsed(text)
+    wanted = None if text is None else _parsed(text)
     for cells in batch.to_pylist():
         made = exchange_of_row(cells)
-        if asked is None or asked.matches(made, start_ns):
+        if wanted is None or wanted.matches(made, start_ns):
             yield made
 
 

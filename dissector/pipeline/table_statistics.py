@@ -1,7 +1,7 @@
-"""Statistics of tables, counted by Spark: the same values as of the captures.
+"""Statistics of tables, counted by Spark: the same values as from the captures.
 
-Latencies are counted in the buckets of `analysis.stats.Histogram`: so percentiles are those that it gives, and what
-comes to the driver is small, however many rows there are.
+Latencies are counted in the buckets of `analysis.stats.Histogram`. So percentiles are the same, and the driver gets
+little data, however many rows there are.
 """
 
 import pickle
@@ -45,17 +45,17 @@ _ABOUT: Final = pa.schema([
     ("out", pa.int64()), ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()),
     ("latency_ns", pa.int64()),
 ])  # fmt: skip
-"""A row a topic, or a partition of it, that an exchange names."""
+"""One row for each topic, and for each partition of it, that an exchange names."""
 _BY_VALUE: Final = pa.schema([
     ("number", pa.int64()), ("place", pa.int64()), ("value", pa.string()), ("out", pa.int64()), ("back", pa.int64()),
     ("error", pa.int64()), ("unanswered", pa.int64()), ("latency_ns", pa.int64()),
 ])  # fmt: skip
-"""A row for each value of a row field that an exchange has."""
+"""One row for each value of a row field in an exchange."""
 _TRACED: Final = pa.schema([("traced", pa.binary())])
 
 
 def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -> Statistics:
-    """What there is of the rows that fit; topics, partitions and fields only where `bodies` are to be looked into."""
+    """Return the statistics of the matching rows; those of topics, partitions and fields only with `bodies`."""
     made = Statistics()
     rows = _measured(tables, tables.fitting(fitting)).persist()
     for row in rows.groupBy("kind").count().orderBy("kind").collect():
@@ -70,10 +70,10 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
         ("conn", "client", "server"),
         lambda row: StatsConnection(row.conn, row.client, row.server),
     )
-    asked = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # which is told by API and client
+    requests = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # errors are counted elsewhere
     _take(
         made.used_versions,
-        asked,
+        requests,
         (*_CLIENT, "server", *_API),
         lambda row: VersionUse(_client(row), row.server, *_api(row)),
     )
@@ -82,15 +82,15 @@ def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -
     for tally in made.apis.counts.values():
         made.total.merge(tally)
     made.total.merge(made.apis.others)
-    _offers(tables, rows, made)
+    _add_advertised_versions(tables, rows, made)
     if bodies:
-        _bodies(tables, fitting, rows, made)
+        _add_bodies(tables, fitting, rows, made)
     rows.unpersist()
     return made
 
 
 def counts_by(tables: Tables, fitting: Filter | None, name: str) -> CountsByKey[str]:
-    """The matching rows counted by the value of a row field."""
+    """Count the matching rows by the value of a row field."""
     counts = CountsByKey[str]()
     values = tables.made(fitting, partial(_values, name), _BY_VALUE)
     _take(counts, values, ("value",), lambda row: row.value)
@@ -105,7 +105,7 @@ def _values(name: str, exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...
 
 
 def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:
-    """Latencies in the order of time; None where nothing was answered."""
+    """Return latencies over time; None if there is no response."""
     rows = tables.fitting(fitting).where((f.col("kind") == "exchange") & f.col("latency_ns").isNotNull())
     [ends] = rows.agg(f.min("time_ns").alias("begin"), f.max("time_ns").alias("end")).collect()
     if ends.begin is None:
@@ -121,7 +121,7 @@ def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:
 
 
 def _bucket() -> Column:
-    """The bucket of a latency (`histogram.buckets_of`); null where there is none."""
+    """Return the bucket of a latency (`histogram.buckets_of`); null without a latency."""
     waited = f.when(f.col("latency_ns") < 0, 0).otherwise(f.col("latency_ns"))
     bits = f.when(waited > 0, f.length(f.bin(waited))).otherwise(0)
     step = f.when(waited > 0, f.floor((waited / f.pow(f.lit(2.0), bits) * 2 - 1) * STEPS)).otherwise(0)
@@ -129,18 +129,18 @@ def _bucket() -> Column:
 
 
 def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
-    """Rows with what is counted of each."""
+    """Return rows with the columns to count."""
     silent, wrong = (
         tables.table("findings").where(f.col("code") == code).select(*KEY).distinct().withColumn(name, f.lit(True))
         for code, name in ((ACKS_0.code, "silent"), (ERROR_RESPONSE, "wrong"))
     )
-    asked, answered = f.col("request_size").isNotNull(), f.col("response_size").isNotNull()
+    has_request, has_response = f.col("request_size").isNotNull(), f.col("response_size").isNotNull()
     rows = rows.join(silent, list(KEY), "left").join(wrong, list(KEY), "left")
     return rows.select(
         *KEY, "number", f.lit(0).alias("place"), "connection", "conn", "client", "server", "kind", *_API, *_CLIENT,
         "latency_ns", "errors",
         f.coalesce("request_size", f.lit(0)).alias("out"), f.coalesce("response_size", f.lit(0)).alias("back"),
-        (asked & ~answered & f.col("silent").isNull()).cast("bigint").alias("unanswered"),
+        (has_request & ~has_response & f.col("silent").isNull()).cast("bigint").alias("unanswered"),
         (f.col("wrong").isNotNull() & (f.size("errors") > 0)).cast("bigint").alias("error"),
     )  # fmt: skip
 
@@ -149,7 +149,7 @@ def _take(
     group: CountsByKey[Any], rows: DataFrame, by: tuple[str, ...], key: Callable[[Row], Any],
     first: tuple[str, ...] = ("number", "place"),
 ) -> None:  # fmt: skip
-    """Count rows by what they have in common; keys come in the order of what is `first` of their rows."""
+    """Count rows by the columns `by`. Keys are added in the order of the smallest `first` of their rows."""
     buckets = rows.withColumn("bucket", _bucket()).groupBy(*by, "bucket").agg(
         f.count("*").alias("rows"), f.min(f.struct(*first)).alias("first"), f.sum("out").alias("out"),
         f.sum("back").alias("back"), f.sum("error").alias("error"), f.sum("unanswered").alias("unanswered"),
@@ -171,7 +171,7 @@ def _tally(buckets: Iterable[Row]) -> ExchangeCounts:
 
 
 def _api_key(row: Row) -> int:
-    """The key; -1 where the request is not there."""
+    """Return the API key; -1 if the request is missing."""
     return -1 if row.api_key is None else int(row.api_key)
 
 
@@ -184,13 +184,13 @@ def _client(row: Row) -> ClientSoftware:
 
 
 def _code(name: str) -> int:
-    """An error's code; ``UNKNOWN(1234)`` is one that this release does not know."""
+    """Return the code of an error. ``UNKNOWN(1234)`` is one that this release does not know."""
     code = number_of(ERROR_CODE, name)
     return int(name.removeprefix("UNKNOWN(").removesuffix(")")) if code is None else code
 
 
-def _offers(tables: Tables, rows: DataFrame, made: Statistics) -> None:
-    """What servers offered on the connections of the rows."""
+def _add_advertised_versions(tables: Tables, rows: DataFrame, made: Statistics) -> None:
+    """Add the versions that servers advertised on the connections of the rows."""
     some = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
     offered = some.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
     for row in offered.agg(f.min("range.low").alias("low"), f.max("range.high").alias("high")).toLocalIterator():
@@ -200,8 +200,8 @@ def _offers(tables: Tables, rows: DataFrame, made: Statistics) -> None:
                 widen_span(known, row.key, VersionSpan(row.low, row.high))
 
 
-def _bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Statistics) -> None:
-    """What bodies say: topics and partitions; the bytes of fields, of a sample."""
+def _add_bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Statistics) -> None:
+    """Add what is in bodies: topics and partitions, and the bytes of fields, of a sample."""
     about = tables.made(fitting, _about, _ABOUT)
     _take(made.topics, about.where(f.col("partition").isNull()), ("topic",), lambda row: row.topic)
     parts = about.where(f.col("partition").isNotNull())

@@ -18,7 +18,7 @@ from tools.benchmarks.skewed import skewed
 
 READ = """
 import sys
-from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
+from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.origins import origins
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.splits import route, splits
@@ -29,8 +29,8 @@ scans = [scan_file(sys.argv[1])]
 found = splits(scans)
 def blocks():
     return (each.block for split in found for each in route(split, 1))
-taught = SharedState.merged([lessons(blocks(), Partition(0, 1))])
-made = write_rows(rows(blocks(), Partition(0, 1), taught, origins(scans, found), WriteOptions()), sys.argv[2])
+shared_state = SharedState.merged([read_shared_state(blocks(), Partition(0, 1))])
+made = write_rows(rows(blocks(), Partition(0, 1), shared_state, origins(scans, found), WriteOptions()), sys.argv[2])
 assert {each.table: each.rows for each in made}["exchanges"] >= int(sys.argv[3])
 """
 """A part, as a task reads it."""

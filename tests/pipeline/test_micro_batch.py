@@ -22,11 +22,11 @@ from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.findings.registry import DETECTORS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
-from dissector.pipeline.micro_batch import CarryOver, lessons, rows
+from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
 from dissector.pipeline.observations import OBSERVATIONS, ORDER, UPDATES, apply_updates, findings_of, updates_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import TALLIES, WriteOptions
-from dissector.pipeline.partition_rows import lessons as lessons_of_whole
+from dissector.pipeline.partition_rows import read_shared_state as read_shared_state_of_whole
 from dissector.pipeline.partition_rows import rows as rows_of_whole
 from dissector.pipeline.splits import route, splits
 from dissector.transport.partitions import Partition
@@ -136,14 +136,17 @@ def of(table: str, made: Made) -> list[dict[str, Any]]:
 
 
 def learned(parts: dict[int, list[Block]]) -> SharedState:
-    return SharedState.merged(lessons_of_whole(blocks, Partition(part, PARTS)) for part, blocks in parts.items())
+    return SharedState.merged(
+        read_shared_state_of_whole(blocks, Partition(part, PARTS)) for part, blocks in parts.items()
+    )
 
 
 def at_once(plans: list[FileScan], origins: list[Origin]) -> Rows:
     parts = dealt(plans, 0)
-    taught = learned(parts)
+    shared_state = learned(parts)
     made = (
-        rows_of_whole(blocks, Partition(part, PARTS), taught, origins, WriteOptions()) for part, blocks in parts.items()
+        rows_of_whole(blocks, Partition(part, PARTS), shared_state, origins, WriteOptions())
+        for part, blocks in parts.items()
     )
     found = [row for each in made for row in separate(each)]
     tables = [(table, row) for table, row in found if table not in (TALLIES, OBSERVATIONS)]
@@ -164,8 +167,8 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
         is_last = each is plans[-1]
         for part in range(PARTS):
             before = CarryOver.from_bytes(left[part])
-            known[part] = lessons(parts[part], Partition(part, PARTS), before, is_last=is_last)
-        taught = beforehand or SharedState.merged(known.values())
+            known[part] = read_shared_state(parts[part], Partition(part, PARTS), before, is_last=is_last)
+        shared_state = beforehand or SharedState.merged(known.values())
         for part in range(PARTS):
 
             def put(what: CarryOver, part: int = part) -> None:
@@ -173,7 +176,7 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
 
             before = CarryOver.from_bytes(left[part])
             made += separate(rows(
-                parts[part], Partition(part, PARTS), before, taught, origins, WriteOptions(),
+                parts[part], Partition(part, PARTS), before, shared_state, origins, WriteOptions(),
                 None if is_last else put, now_ns,
             ))  # fmt: skip
         making = pickle.loads(pickle.dumps(making))

@@ -12,7 +12,7 @@ from dissector.pipeline import staging
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.folder import Folder, FolderError
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
+from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.splits import route, splits
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
@@ -29,7 +29,9 @@ def blocks() -> list[Block]:
 @pytest.mark.parametrize("most", [1, 7, staging.MAX_ROWS])
 def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(staging, "MAX_ROWS", most)
-    made = list(rows(blocks(), WHOLE, lessons(blocks(), WHOLE), [Origin(0, "ab" * 32, 10**18)], WriteOptions()))
+    made = list(
+        rows(blocks(), WHOLE, read_shared_state(blocks(), WHOLE), [Origin(0, "ab" * 32, 10**18)], WriteOptions())
+    )
     told = list(staging.write_rows(made, str(tmp_path)))
     assert {each.table for each in told} == {name for name, _ in made}
     for each in told:

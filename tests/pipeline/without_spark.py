@@ -24,7 +24,7 @@ from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.observations import ORDER, findings_of
 from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.packing import unpacked
-from dissector.pipeline.partition_rows import WriteOptions, lessons, rows
+from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.splits import route, splits
 from dissector.pipeline.staging import StagedFile
 from dissector.pipeline.table_rows import Cells, RowGroup, TableRow
@@ -53,10 +53,12 @@ def tables(
     for blocks in dealt.values():
         blocks.sort(key=lambda block: block.first)
     numbers = chance.sample(sorted(dealt), len(dealt))
-    taught = SharedState.merged(_sent(lessons(dealt[number], Partition(number, parts))) for number in numbers)
+    shared_state = SharedState.merged(
+        _sent(read_shared_state(dealt[number], Partition(number, parts))) for number in numbers
+    )
     made: Tables = defaultdict(list)
     for number in numbers:
-        of_part = rows(dealt[number], Partition(number, parts), _sent(taught), origins(plans, found), options)
+        of_part = rows(dealt[number], Partition(number, parts), _sent(shared_state), origins(plans, found), options)
         for table, cells in one_by_one(of_part):
             made[table].append(cells)
     _find(made, origins(plans, found))
