@@ -32,7 +32,7 @@ def test_bodies_come_back_whole(bundled: Path) -> None:
             for said in (exchange.request, exchange.response):
                 if said is not None and has_records_field(said) and said.body:
                     packed = plain(said.body_with(Packer(said, [])))
-                    assert unpacked(packed, said.shape.body or "") == plain(said.decoded_body)
+                    assert unpacked(packed, said.layout.body or "") == plain(said.decoded_body)
 
 
 def produced(topic: str, field: bytes) -> ExchangeMessage:
