@@ -1,4 +1,4 @@
-"""Findings that several rows together tell, and what the code of any finding means.
+"""Cross-message findings, and explanations of the codes of all findings.
 
 `Capture.examine` finds them; `explain` has the plain words.
 """
@@ -17,5 +17,5 @@ CODES: Final = tuple(sorted(_EXPLANATIONS))
 
 
 def explain(code: str) -> Explanation | None:
-    """What a code means; None for what is no code."""
+    """Return the explanation of a code; None if there is no such code."""
     return _EXPLANATIONS.get(code)

@@ -1,4 +1,4 @@
-"""What a finding means, for whoever meets it for the first time: one for each code that the program emits."""
+"""Explanations of findings for users: one for each code that the program emits."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from dissector.core.finding import Severity
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Plain words. `severity` is the gravest that the code is reported with."""
+    """Explanation of a code, in plain words. `severity` is the highest that the code is reported with."""
 
     code: str
     title: str
     severity: Severity
     what: str
-    """What was seen."""
+    """What the capture shows."""
     why: str
-    """How it comes about."""
+    """The likely causes."""
     what_to_do: str
-    """For who writes, configures or runs the client; settings by their names in Kafka's Java client, and librdkafka's
-    where they differ."""
+    """What to do, for those who write, configure or run the client. Settings have their names of Kafka's Java client,
+    and of librdkafka if they differ."""

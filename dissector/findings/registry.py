@@ -1,4 +1,4 @@
-"""All finders. A new one is a class, and a line here."""
+"""All detectors. A new one is a class, and a line here."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What the findings of a row come to, as a value: many rows have equal ones, and a column has a number for each."""
+"""The findings of a row as a value. Many rows have equal ones, so a column stores a number for each value."""
 
 from typing import Final, NamedTuple, Self
 

@@ -15,7 +15,7 @@ from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 
 SEQUENCE_NUMBERS: Final = 1 << 31
-"""Where sequence numbers begin again with 0."""
+"""Sequence numbers wrap around to 0 here."""
 Partition = tuple[str, int]
 """Topic and number."""
 NOWHERE: Final[RowPosition] = (-1, -1)
@@ -30,43 +30,43 @@ class SequencedBatch(NamedTuple):
     """The sequence number that comes next."""
     time_ns: int
     inside: tuple[int, int]
-    """The places of its topic in the request, and of its partition in the topic."""
+    """Index of its topic in the request, and of its partition in the topic."""
     place: RowPosition
     hole: RowPosition
-    """Where the capture lacks something of the connection: the newest such place before it."""
+    """The newest position before this batch at which the capture is missing bytes of the connection."""
 
     @property
     def path(self) -> str:
-        """Where its sequence number stands."""
+        """Field path of its sequence number."""
         return f"{path_of(self.inside)}.base_sequence"
 
 
 class _Holes:
-    """What the capture lacks of a connection."""
+    """Positions at which the capture is missing bytes of a connection."""
 
     def __init__(self) -> None:
         self._ahead: deque[RowPosition] = deque()
         self._newest = NOWHERE
 
     def add(self, place: RowPosition, now: RowPosition) -> None:
-        """It lacks something there; nobody asks about what comes before `now` any more."""
+        """Add a position. `before` is no longer called for positions before `now`."""
         self.before(now)
         self._ahead.append(place)
 
     def before(self, place: RowPosition) -> RowPosition:
-        """The newest before a place; places that are asked for go up."""
+        """Return the newest position before `place`. `place` must not decrease from call to call."""
         while self._ahead and self._ahead[0] < place:
             self._newest = self._ahead.popleft()
         return self._newest
 
     def here(self, place: RowPosition) -> None:
-        """Something is lacking right where one asks."""
+        """Add a position that is newer than all others."""
         self.before(place)
         self._newest = place
 
 
 class BatchExtractor(Extractor):
-    """Batches by producer, and what stands between them on their connection."""
+    """Observes batches by producer, with the missing bytes between them on their connection."""
 
     apis: ClassVar = frozenset((ApiKey.PRODUCE,))
     max_scopes: ClassVar = 2_048
@@ -76,15 +76,15 @@ class BatchExtractor(Extractor):
         self._holes: BoundedStates[int, _Holes] = BoundedStates(_Holes)
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """What the capture lacks of the next rows."""
-        lacks = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
-        starts = np.where(lacks.request == NO_FRAME, lacks.response_start, lacks.request_start)
-        columns = (lacks.connection, lacks.packet, starts)
+        """Take note of gaps and unparsed stretches among the rows."""
+        missing = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
+        starts = np.where(missing.request == NO_FRAME, missing.response_start, missing.request_start)
+        columns = (missing.connection, missing.packet, starts)
         for connection, *place in zip(*(column.tolist() for column in columns), strict=True):
             self._holes.of(connection).add((place[0], place[1]), (int(rows.packet[0]), 0))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Each batch that has a sequence number."""
+        """Observe each batch that has a sequence number."""
         batches, place = exchange.batches, exchange.position
         if not batches and not exchange.request:
             self._holes.of(exchange.connection).here(place)
@@ -94,7 +94,7 @@ class BatchExtractor(Extractor):
                 hole = NOWHERE if known is None else known.before(place)
                 first, topic = batch.base_sequence, self.context.topic(batch.topic)
                 end = (first + batch.records_count) % SEQUENCE_NUMBERS
-                note = SequencedBatch(
+                batch_seen = SequencedBatch(
                     (topic, batch.partition), first, end, exchange.request_ns, batch.place, place, hole
                 )
-                self.observe((batch.producer_id, batch.producer_epoch), exchange.row, place, note)
+                self.observe((batch.producer_id, batch.producer_epoch), exchange.row, place, batch_seen)

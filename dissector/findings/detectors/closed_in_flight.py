@@ -18,27 +18,27 @@ HARMLESS_IN_FLIGHT: Final = WAITING | {
     ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
     ApiKey.PUSH_TELEMETRY,
 }  # fmt: skip
-"""APIs that a client may have in flight when it ends, without harm."""
+"""APIs that a client may have in flight when it stops, without harm."""
 LARGEST_REQUEST: Final = 100 << 20
-"""`socket.request.max.bytes` unless a broker has another."""
+"""`socket.request.max.bytes` unless the broker is configured otherwise."""
 LARGE: Final = 1 << 20
-"""What is smaller is refused by no broker: `message.max.bytes` is 1 MiB, and that is answered with an error."""
+"""No broker closes the connection on smaller requests: past `message.max.bytes`, 1 MiB, it responds with an error."""
 
 
 class ClosedInFlight(ConnectionDetector):
-    """Requests whose answer can't come any more."""
+    """Finds requests whose connection was closed before their response."""
 
     explanation: ClassVar = Explanation(
         "closed-in-flight",
         "Closed with requests in flight",
         Severity.WARNING,
-        "A connection was closed while requests waited for their answers. Where the client closed it, fetches, "
-        "metadata and the like do not count: clients end with those in flight every day.",
-        "A client gave up (request.timeout.ms, delivery.timeout.ms) or was killed, a broker restarted, a balancer or "
-        "firewall cut an idle connection, or the broker closed on a request that it could not read.",
-        "Whether the request took effect is not known: producers need enable.idempotence=true to send it again without "
-        "doubling. See which side sent FIN or RST first, and read that side's log at this time; "
-        "connections.max.idle.ms should be shorter on clients than on whatever stands between.",
+        "A connection was closed while requests waited for their responses. If the client closed it, Fetch, Metadata "
+        "and the like do not count: clients routinely stop with those in flight.",
+        "A client gave up (request.timeout.ms, delivery.timeout.ms) or was killed, a broker restarted, a load balancer "
+        "or firewall cut an idle connection, or the broker closed on a request that it could not read.",
+        "Whether the request took effect is unknown: producers need enable.idempotence=true to send it again without "
+        "duplicates. See which side sent FIN or RST first, and read its log at this time. connections.max.idle.ms "
+        "should be shorter on clients than on anything in between.",
     )
     only_unanswered: ClassVar = True
 
@@ -47,7 +47,7 @@ class ClosedInFlight(ConnectionDetector):
         self._findings: BoundedStates[int, _ClosedConnection] = BoundedStates(_ClosedConnection)
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """One case a connection, at its oldest request."""
+        """Report one finding for each connection, at its oldest request."""
         unanswered = rows.unanswered
         columns = (
             unanswered.row, unanswered.connection, unanswered.api_key, unanswered.version, unanswered.request,
@@ -69,7 +69,7 @@ class ClosedInFlight(ConnectionDetector):
                 words = f"the {'client' if by_client else 'broker'} closed the connection"
                 state.words, state.finding = (
                     words,
-                    self.report(row, f"{words} {age} later, before it answered", "request"),
+                    self.report(row, f"{words} {age} later, before the response", "request"),
                 )
                 continue
             state.finding.update(
@@ -86,5 +86,5 @@ class _ClosedConnection:
 
 
 def _is_refused(context: FindingContext, frame: int, size: int) -> bool:
-    """Whether a request is too large for any broker, or large and broken off."""
+    """Return whether a request is too large for any broker, or is large and was cut off."""
     return size > LARGEST_REQUEST or (size >= LARGE and context.captured(frame) < size)

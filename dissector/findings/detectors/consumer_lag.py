@@ -1,4 +1,4 @@
-"""Consumers that fall behind, as far as fetches show it."""
+"""Consumers that fall behind, as far as Fetch exchanges show it."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Final, NamedTuple, cast
@@ -15,13 +15,13 @@ from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 
 FAR: Final = 100_000
-"""So many records behind are always reported."""
+"""Records of lag that are always reported."""
 BEHIND: Final = 1_000
-"""So many records behind are reported if they become more."""
+"""Records of lag that are reported if the lag grows."""
 TIMES: Final = 2
-"""So many times the least that was exchange is growth."""
+"""Growth is this many times the smallest lag so far."""
 LEAST_NS: Final = 2 * SECOND
-"""Growth is reported after so long."""
+"""Growth is reported once it has lasted this long."""
 
 
 class _PartitionField(NamedTuple):
@@ -31,7 +31,7 @@ class _PartitionField(NamedTuple):
 
 
 class FetchLag(NamedTuple):
-    """A fetch reads so many records before the end."""
+    """How many records before the end of its partition a Fetch reads."""
 
     records: int
     time_ns: int
@@ -39,12 +39,12 @@ class FetchLag(NamedTuple):
 
 
 class LagExtractor(Extractor):
-    """Where fetches read, by client and partition."""
+    """Observes the lag of fetches by client and partition."""
 
     apis: ClassVar = frozenset((ApiKey.FETCH,))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Partitions whose offset the request has; a broker that replicates has other names for being behind."""
+        """Observe partitions whose offset is in the request. Replicas are skipped: their lag has other measures."""
         if cast(int, exchange.request.get("replica_id", -1)) >= 0 or not exchange.response.get("responses"):
             return
         wanted = {
@@ -61,30 +61,30 @@ class LagExtractor(Extractor):
 
 
 class ConsumerLag(Aggregator[FetchLag]):
-    """The end of a partition against where a client's fetches read."""
+    """Compares the high watermark of a partition with the offsets that a client fetches."""
 
     extractor: ClassVar = LagExtractor
     explanation: ClassVar = Explanation(
         "consumer-lag",
-        "A consumer is far behind, or falls behind",
+        "Consumer is far behind, or falls behind",
         Severity.WARNING,
-        "A fetch reads 100,000 records or more before the partition's high watermark; or 1,000 or more, and twice what "
-        "it was seconds before.",
-        "More is produced than the consumer takes in: it processes slowly between polls, fetches too little at a time, "
-        "or has too few members for the partitions. Behind after a start or a reset of offsets is normal and shrinks.",
-        "Look at the time between fetches: long with short answers means that the processing is slow. Else let a fetch "
-        "bring more (fetch.max.bytes, max.partition.fetch.bytes, max.poll.records), or add partitions and members.",
+        "A Fetch reads 100,000 records or more before the partition's high watermark, or 1,000 or more and twice as "
+        "many as seconds before.",
+        "More is produced than the consumer processes: it processes slowly between polls, fetches too little at a "
+        "time, or has too few members for the partitions. Lag after a start or an offset reset is normal and shrinks.",
+        "Look at the time between fetches: a long time with quick responses means slow processing. Otherwise fetch "
+        "more at a time (fetch.max.bytes, max.partition.fetch.bytes, max.poll.records), or add partitions and members.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._case: OpenFinding | None = None
+        self._finding: OpenFinding | None = None
         self._least = -1
         self._least_ns = 0
         self._times = 0
 
     def add(self, row: int, observed: FetchLag) -> None:
-        """One finding, updated as it goes on."""
+        """Report one finding for each scope, and update it."""
         _, topic, number = self.scope
         behind = observed.records
         if self._least < 0 or behind < self._least:
@@ -94,12 +94,12 @@ class ConsumerLag(Aggregator[FetchLag]):
             return
         words = f"{topic}[{number}] is {counted(behind, 'record')} behind"
         self._times += 1
-        if self._case is not None:
-            self._case.update(f"{words}, and was so in {counted(self._times, 'fetch', 'fetches')}")
+        if self._finding is not None:
+            self._finding.update(f"{words}, in {counted(self._times, 'fetch', 'fetches')}")
             return
         since = duration(observed.time_ns - self._least_ns)
-        more = f", where it was {self._least:,} behind {since} before" if grows else ""
-        self._case = self.report(row, words + more, observed.path, Severity.WARNING if grows else Severity.NOTE)
+        more = f", up from {self._least:,} {since} before" if grows else ""
+        self._finding = self.report(row, words + more, observed.path, Severity.WARNING if grows else Severity.NOTE)
 
 
 def _partition_fields(topics: object, path: str) -> Iterator[_PartitionField]:

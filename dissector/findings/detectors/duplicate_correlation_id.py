@@ -1,4 +1,4 @@
-"""Two requests in flight on a connection under one correlation id."""
+"""Two requests in flight on a connection with the same correlation id."""
 
 from typing import ClassVar, Final, NamedTuple
 
@@ -15,23 +15,24 @@ from dissector.findings.framework.open_findings import FindingSink
 from dissector.index.exchange_table import NO_FRAME, Flag
 
 REMEMBERED: Final = 65_536
-"""Packets of the capture for which a request without an answer is taken to wait."""
+"""Packets of the capture for which a request without a response is considered in flight."""
 IN_FLIGHT: Final = 65_536
-"""Requests that are remembered while they wait, of all connections: the newest."""
+"""Requests in flight that are remembered, over all connections: the newest."""
 
 
 class DuplicateCorrelationId(ConnectionDetector):
-    """Two requests in flight under one id."""
+    """Finds two requests in flight with the same correlation id."""
 
     explanation: ClassVar = Explanation(
         "duplicate-correlation-id",
         "Two requests in flight with the same correlation id",
         Severity.ERROR,
-        "A client sent a request under the correlation id of another one that still waited for its answer on the same "
+        "A client sent a request with the correlation id of another one that was still in flight on the same "
         "connection.",
-        "The client's counter is shared by threads without care, is reset too early, or does not count at all.",
-        "Count correlation ids up by one a request of a connection. Brokers do not mind, but until then answers can be "
-        "told apart by their order alone: this program pairs them so.",
+        "The client's counter is shared between threads without synchronization, is reset too early, or never counts "
+        "up.",
+        "Increment the correlation id with each request of a connection. Brokers do not check it, but such responses "
+        "can be matched by their order only, and this program does so.",
     )
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:
@@ -39,44 +40,44 @@ class DuplicateCorrelationId(ConnectionDetector):
         self._in_flight = _RequestsInFlight(*(np.zeros(0, np.int64) for _ in _RequestsInFlight._fields))
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Requests under one id of a connection stand together once sorted, each behind the one before it."""
-        asked = rows.with_request
-        if not len(asked.row):
+        """Sort the requests so that those with the same connection and id are adjacent, and compare neighbors."""
+        requests = rows.with_request
+        if not len(requests.row):
             return
-        until = np.where(asked.response == NO_FRAME, NEVER, asked.response_packet)
-        until[asked.flags & Flag.NO_RESPONSE_EXPECTED != 0] = 0
-        until = np.minimum(until, asked.packet + REMEMBERED)
-        ids = asked.connection << 32 | (asked.correlation_id & 0xFFFFFFFF)
-        new = _RequestsInFlight(ids, asked.packet, until, np.arange(len(ids)))
+        until = np.where(requests.response == NO_FRAME, NEVER, requests.response_packet)
+        until[requests.flags & Flag.NO_RESPONSE_EXPECTED != 0] = 0
+        until = np.minimum(until, requests.packet + REMEMBERED)
+        ids = requests.connection << 32 | (requests.correlation_id & 0xFFFFFFFF)
+        new = _RequestsInFlight(ids, requests.packet, until, np.arange(len(ids)))
         both = _RequestsInFlight(*map(np.concatenate, zip(self._in_flight, new, strict=True)))
         both = both.where(np.argsort(both.id, kind="stable"))
         same = np.diff(both.id) == 0
         if same.any():
-            self._tell(asked.where(np.sort(both.place[1:][same & (both.until[:-1] > both.packet[1:])])))
+            self._report_rows(requests.where(np.sort(both.place[1:][same & (both.until[:-1] > both.packet[1:])])))
         newest = np.append(~same, True)
-        seen_upto = min(int(asked.packet.max()), self.context.first_pending_packet)
+        seen_upto = min(int(requests.packet.max()), self.context.first_pending_packet)
         waiting = both.where(newest & (both.until > seen_upto))
         if len(waiting.id) > IN_FLIGHT:
             waiting = waiting.where(np.sort(np.argsort(waiting.packet, kind="stable")[-IN_FLIGHT:]))
         self._in_flight = waiting
 
-    def _tell(self, rows: ExaminedRows) -> None:
+    def _report_rows(self, rows: ExaminedRows) -> None:
         columns = (rows.row, rows.connection, rows.correlation_id, rows.request_ns)
         for row, connection, number, time_ns in zip(*(column.tolist() for column in columns), strict=True):
-            words = f"correlation id {number} was that of a request still in flight"
+            words = f"correlation id {number} is that of another request in flight"
             self.report_repeated(connection, row, time_ns, words, "request.header.correlation_id", "such requests")
 
 
 class _RequestsInFlight(NamedTuple):
-    """Requests, `(n,)` each. They wait until the packet with their answer."""
+    """Requests, as columns of `(n,)`. Each is in flight until the packet with its response."""
 
     id: Int64
     """Connection and correlation id."""
     packet: Int64
     until: Int64
     place: Int64
-    """Among the rows that came with it: what waited from before is told already."""
+    """Index among the rows of the same step. Requests of earlier steps are reported already."""
 
     def where(self, which: Bool | Int64) -> "_RequestsInFlight":
-        """Some of them."""
+        """Return some of them."""
         return _RequestsInFlight(*(column[which] for column in self))

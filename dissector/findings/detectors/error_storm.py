@@ -1,4 +1,4 @@
-"""One retriable error, over and over."""
+"""Retriable errors that repeat."""
 
 from typing import ClassVar, Final, NamedTuple
 
@@ -23,18 +23,18 @@ SESSION_ERRORS: Final = frozenset((
 
 
 class RetriableError(NamedTuple):
-    """A response bore an error, whatever the number of partitions that did."""
+    """A response with an error, in however many partitions."""
 
     time_ns: int
 
 
 class ErrorExtractor(Extractor):
-    """Retriable errors by client, API and error."""
+    """Observes retriable errors by client, API and error."""
 
     any_error: ClassVar = True
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Other detectors report some errors."""
+        """Observe the errors that no other detector reports."""
         for code in dict.fromkeys(exchange.errors):
             if is_retriable(code) and code not in SESSION_ERRORS and exchange.api_key != ApiKey.METADATA:
                 scope = (self.context.client(exchange.connection), exchange.api_key, code)
@@ -42,19 +42,19 @@ class ErrorExtractor(Extractor):
 
 
 class ErrorStorm(Aggregator[RetriableError]):
-    """One retriable error, over and over."""
+    """Retriable errors that repeat."""
 
     extractor: ClassVar = ErrorExtractor
     explanation: ClassVar = Explanation(
         "error-storm",
         "The same retriable error again and again",
         Severity.WARNING,
-        "A client got the same retriable error from the same API ten times or more, with no ten seconds of quiet.",
-        "The client tries again faster than the cause can go away: a leader election, a coordinator that moves or "
-        "loads, replicas that are not in sync, a topic that nobody created.",
-        "Read what the error asks for (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the "
+        "A client got the same retriable error from the same API ten times or more, without a pause of ten seconds.",
+        "The client retries faster than the cause goes away: a leader election, a coordinator that moves or loads, "
+        "replicas that are not in sync, a topic that does not exist.",
+        "See what the error requires (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the "
         "pace; delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does not refresh "
-        "its metadata after NOT_LEADER_OR_FOLLOWER goes on for ever.",
+        "its metadata after NOT_LEADER_OR_FOLLOWER never stops.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
@@ -62,7 +62,7 @@ class ErrorStorm(Aggregator[RetriableError]):
         self._burst = Burst()
 
     def add(self, row: int, observed: RetriableError) -> None:
-        """One case until there are ten seconds without."""
+        """Report one finding for each burst: it ends after ten seconds without the error."""
         _, key, code = self.scope
         if self._burst.is_on(observed.time_ns, MANY, SPAN_NS):
             words = f"{error_name(int(code))} from {api_name(int(key))} {self._burst.count:,} times"

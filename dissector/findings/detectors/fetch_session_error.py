@@ -1,4 +1,4 @@
-"""Fetch sessions that the broker does not have as the client has them."""
+"""Fetch sessions that the client and the broker do not agree on."""
 
 from typing import ClassVar
 
@@ -12,28 +12,28 @@ from dissector.protocol.schema.errors import error_name
 
 
 class FetchSessionError(ConnectionDetector):
-    """A fetch session that the broker does not have as the client has it."""
+    """Finds fetch sessions that the client and the broker do not agree on."""
 
     explanation: ClassVar = Explanation(
         "fetch-session-error",
-        "A fetch session was lost",
+        "Fetch session lost",
         Severity.WARNING,
-        "The broker answered a fetch with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or the like: it does "
-        "not know the session, or counts its epochs differently.",
+        "The broker responded to a Fetch with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or the "
+        "like: it does not know the session, or expects another epoch.",
         "The broker restarted or dropped the session to make room for others "
         "(max.incremental.fetch.session.cache.slots, 1,000 by default), or the client lost count: two "
-        "threads on one session, a response that it did not take in.",
-        "Once is normal: the client starts again with a full fetch, epoch 0. Many are wasteful, as each names "
-        "all partitions: raise the slots on brokers with many consumers; and where it is the epoch, look for the fetch "
-        "that was sent twice or never answered.",
+        "threads share a session, or it dropped a response.",
+        "Once is normal: the client starts again with a full fetch, epoch 0. Many are wasteful, as each lists "
+        "all partitions: raise the slots on brokers with many consumers. If the epoch is wrong, look for a Fetch that "
+        "was sent twice or has no response.",
     )
     any_error: ClassVar = True
     quiet_ns: ClassVar = 60 * SECOND
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """One case a connection."""
+        """Report one finding for each connection and error."""
         for code in sorted(SESSION_ERRORS.intersection(exchange.errors)):
-            words = f"{error_name(code)}: the session begins anew"
+            words = f"{error_name(code)}: the fetch session starts again"
             self.report_repeated(
                 (exchange.connection, code),
                 exchange.row,

@@ -1,4 +1,4 @@
-"""Fetches that come back long after the wait that they asked for."""
+"""Fetch responses that come long after `max_wait_ms`."""
 
 from typing import ClassVar, Final
 
@@ -10,29 +10,29 @@ from dissector.findings.framework.recurrence import MILLISECOND
 from dissector.protocol.schema.api_keys import ApiKey
 
 LATE_NS: Final = 200 * MILLISECOND
-"""Behind the wait that a Fetch asked for."""
+"""Delay past the wait that a Fetch allows."""
 
 
 class LateFetch(ConnectionDetector):
-    """Against the wait that a Fetch asked for."""
+    """Finds responses that are later than their Fetch allows."""
 
     explanation: ClassVar = SLOW
     apis: ClassVar = frozenset((ApiKey.FETCH, ApiKey.SHARE_FETCH))
     quiet_ns: ClassVar = 10_000 * MILLISECOND
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """A broker answers when it has `min_bytes`, and at the latest after `max_wait_ms`."""
+        """Compare the latency with `max_wait_ms`: a broker responds once it has `min_bytes`, or after that time."""
         wait = exchange.request.get("max_wait_ms")
         if not exchange.response_ns or not isinstance(wait, int):
             return
         latency = exchange.response_ns - exchange.request_ns
         if latency > max(0, wait) * MILLISECOND * 3 // 2 + LATE_NS:
-            words = f"took {duration(latency)}, and asked to wait {wait} ms at most"
+            words = f"took {duration(latency)}, although max_wait_ms is {wait:,}"
             self.report_repeated(
                 exchange.connection,
                 exchange.row,
                 exchange.request_ns,
                 words,
                 "request.body.max_wait_ms",
-                "such answers",
+                "such responses",
             )

@@ -1,4 +1,4 @@
-"""Clients that ask for metadata without end."""
+"""Clients that request metadata again and again."""
 
 from collections import Counter
 from typing import ClassVar, Final, NamedTuple
@@ -21,25 +21,25 @@ SPAN_NS: Final = 10 * SECOND
 
 
 class FailedResponse(NamedTuple):
-    """A response of any API bore errors."""
+    """A response of any API with errors."""
 
     errors: tuple[str, ...]
 
 
 class MetadataBurst(NamedTuple):
-    """A connection asks for metadata again, and did so many times."""
+    """A connection that has requested metadata many times, and does so again."""
 
     connection: int
-    """Its first packet."""
+    """The connection's first packet."""
     is_new: bool
-    """Whether it was not known yet that it does."""
+    """Whether the burst was not observed before."""
     times: int
     took: str
-    """Within what time."""
+    """Duration, as text."""
 
 
 class MetadataExtractor(Extractor):
-    """Bursts of a connection; the errors of a client."""
+    """Observes bursts of a connection and errors of a client."""
 
     apis: ClassVar = frozenset((ApiKey.METADATA,))
     any_error: ClassVar = True
@@ -49,7 +49,7 @@ class MetadataExtractor(Extractor):
         self._bursts: BoundedStates[int, Burst] = BoundedStates(Burst)
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Errors of any API count as reasons; Metadata counts."""
+        """Observe errors of any API, as reasons, and bursts of Metadata."""
         scope = (self.context.client(exchange.connection),)
         if exchange.errors:
             errors = tuple(error_name(code) for code in dict.fromkeys(exchange.errors))
@@ -64,20 +64,21 @@ class MetadataExtractor(Extractor):
 
 
 class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
-    """Many Metadata requests on one connection."""
+    """Finds many Metadata requests on one connection."""
 
     extractor: ClassVar = MetadataExtractor
     explanation: ClassVar = Explanation(
         "metadata-storm",
         "Metadata requested again and again",
         Severity.WARNING,
-        "A client asked for metadata thirty times or more on one connection, with no ten seconds of quiet. The errors "
-        "that it got at the time are named: they are why.",
-        "A client refreshes its metadata whenever a leader moved, a topic is not there yet, or a connection broke. "
-        "Where the answer does not help, it asks again at once. So do clients that are created for each message.",
-        "Create topics before they are used, or wait until their leaders are elected; create one client and keep it. "
-        "metadata.max.age.ms is the pace when all is well, retry.backoff.ms (topic.metadata.refresh.fast.interval.ms "
-        "in librdkafka) when it is not.",
+        "A client requested metadata thirty times or more on one connection, without a pause of ten seconds. The "
+        "message names the errors that it received until then: they are usually the reason.",
+        "A client refreshes its metadata whenever a leader moved, a topic does not exist yet, or a connection broke. "
+        "If the response does not help, it repeats the request at once. Creating a client for each message has the "
+        "same effect.",
+        "Create topics before they are used, or wait until their leaders are elected; create one client and reuse it. "
+        "metadata.max.age.ms sets the interval when all is well, retry.backoff.ms "
+        "(topic.metadata.refresh.fast.interval.ms in librdkafka) when it is not.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
@@ -86,7 +87,7 @@ class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
         self._errors: Counter[str] = Counter()
 
     def add(self, row: int, observed: FailedResponse | MetadataBurst) -> None:
-        """One case a burst, with the errors of all connections of the client."""
+        """Report one finding for each burst, with the errors of all connections of the client."""
         if isinstance(observed, FailedResponse):
             self._errors.update(observed.errors)
             return

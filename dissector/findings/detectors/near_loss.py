@@ -1,4 +1,4 @@
-"""Bytes that the capture lacks, and the exchanges that stand next to them."""
+"""Bytes that are missing from the capture, and the exchanges next to them."""
 
 from typing import ClassVar, Final, NamedTuple
 
@@ -16,48 +16,48 @@ from dissector.index.exchange_table import NO_FRAME, RowKind
 
 NEAR_LOSS: Final = Explanation(
     "near-loss",
-    "Next to a loss",
+    "Next to lost bytes",
     Severity.NOTE,
-    "Bytes of this connection are missing from the capture right before this exchange, or right behind a request "
-    "without an answer, which may have been among them; or TCP sent bytes of the exchange again, or kept them waiting "
-    "for others that came late: the message says for how long.",
-    "Missing bytes that the receiver acknowledged were lost by the capture alone: it dropped packets or began too "
-    "late. What the network loses is sent again: that takes 200 ms or more where nothing follows it, and looks like a "
-    "slow answer. A receiver that is too busy to acknowledge makes TCP repeat itself too.",
-    "Do not judge latency or missing answers here by this capture alone. Where bytes were sent again, look at the "
-    "network and not at the broker: tcp.analysis.retransmission in Wireshark, nstat TcpRetransSegs on either side. "
-    "Where the capture lacks bytes, capture nearer and with a larger buffer.",
+    "Bytes of this connection are missing from the capture right before this exchange, or right after a request "
+    "without a response, which may have been among them. Or TCP retransmitted bytes of the exchange, or held them back "
+    "until late bytes came: the message says for how long.",
+    "Missing bytes that the receiver acknowledged were lost by the capture only: it dropped packets or began too late. "
+    "What the network loses is retransmitted: that takes 200 ms or more if nothing follows it, and looks like a slow "
+    "response. A receiver that is too busy to acknowledge causes retransmissions too.",
+    "Do not judge latency or missing responses here by this capture alone. If bytes were retransmitted, look at the "
+    "network and not at the broker: tcp.analysis.retransmission in Wireshark, nstat TcpRetransSegs on either side. If "
+    "bytes are missing from the capture, capture nearer and with a larger buffer.",
 )
 
 
 LOSSES: Final = "losses on this connection"
 Side = tuple[int, bool]
-"""A connection, and whether it is what its client sends."""
+"""A connection, and whether it is its client's direction."""
 
 
 class _Hole(NamedTuple):
     end: int
-    """Where in the stream the bytes come again."""
+    """Where in the stream the bytes continue."""
     size: int
     time_ns: int
 
 
 class NearLoss(ConnectionDetector):
-    """A hole in a connection's stream, next to an exchange."""
+    """Finds exchanges next to a hole in their connection's stream."""
 
     explanation: ClassVar = NEAR_LOSS
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:
         super().__init__(found, context)
         self._waiting: BoundedStates[int, list[int]] = BoundedStates(list)
-        """By connection: its newest request without an answer."""
+        """By connection: its newest request without a response."""
         self._open: BoundedStates[Side, list[_Hole]] = BoundedStates(list)
-        """The newest hole of which it is not known yet what stands behind it."""
+        """The newest hole whose next exchange is not known yet."""
         self._ahead = np.zeros((4, 0), np.int64)
-        """Row, connection, start and packet of responses that come later in the capture than all rows so far."""
+        """Row, connection, start and packet of responses that come after all rows so far in the capture."""
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Holes are few, and so are requests without an answer."""
+        """Examine holes, requests without a response, and exchanges where a hole ends. All are few."""
         if not len(rows.row):
             return
         is_hole = rows.kind == RowKind.GAP
@@ -76,56 +76,58 @@ class NearLoss(ConnectionDetector):
 
     @property
     def revisable_rows(self) -> Int64:
-        """Rows next to which a hole may be found to be."""
+        """Rows that may turn out to be next to a hole."""
         waiting = [row for rows in self._waiting.values() for row in rows]
         return np.concatenate([np.array(waiting, np.int64), self._ahead[0]])
 
     def _ends(self, holes: ExaminedRows) -> Int64:
-        """Where bytes come again, of these holes and those that are open."""
+        """Return where bytes continue after these holes and the open ones."""
         ends = [hole.end for known in self._open.values() for hole in known]
-        is_asked = holes.request != NO_FRAME
-        start = np.where(is_asked, holes.request_start, holes.response_start)
-        return np.append(start + np.where(is_asked, holes.request_size, holes.response_size), np.array(ends, np.int64))
+        is_request = holes.request != NO_FRAME
+        start = np.where(is_request, holes.request_start, holes.response_start)
+        return np.append(
+            start + np.where(is_request, holes.request_size, holes.response_size), np.array(ends, np.int64)
+        )
 
     def _go_through(self, rows: ExaminedRows, begun: dict[tuple[Side, int], int]) -> None:
-        """Row by row; `begun` has the rows of which a side begins where a hole ends, as far as they are known."""
+        """Examine row by row. `begun` has the known rows that have a side which begins where a hole ends."""
         columns = (
             rows.row, rows.kind, rows.connection, rows.request, rows.response, rows.request_start, rows.response_start,
             rows.request_size, rows.response_size, np.maximum(rows.request_ns, rows.response_ns),
         )  # fmt: skip
-        for row, kind, connection, request, response, *starts, asked, answered, time_ns in zip(
+        for row, kind, connection, request, response, *starts, request_size, response_size, time_ns in zip(
             *(column.tolist() for column in columns), strict=True
         ):
             if kind == RowKind.GAP:
-                at, size = (0, asked) if request != NO_FRAME else (1, answered)
+                at, size = (0, request_size) if request != NO_FRAME else (1, response_size)
                 self._hole((connection, at == 0), _Hole(starts[at] + size, size, time_ns), begun)
             elif kind == RowKind.EXCHANGE:
-                for is_asked, frame, start in zip((True, False), (request, response), starts, strict=True):
+                for is_request, frame, start in zip((True, False), (request, response), starts, strict=True):
                     if frame != NO_FRAME:
-                        self._behind((connection, is_asked), start, row, begun)
+                        self._behind((connection, is_request), start, row, begun)
                 if response == NO_FRAME:
                     self._waiting.of(connection)[:] = [row]
 
     def _hole(self, side: Side, hole: _Hole, begun: dict[tuple[Side, int], int]) -> None:
-        connection, is_asked = side
-        if not is_asked and (waiting := self._waiting.of(connection)):
-            words = f"the answer may be among {hole.size:,} bytes that the capture lacks"
+        connection, is_request = side
+        if not is_request and (waiting := self._waiting.of(connection)):
+            words = f"the response may be among {hole.size:,} missing bytes"
             self.report_repeated(connection, waiting.pop(), hole.time_ns, words, "", LOSSES)
         elif (side, hole.end) in begun:
-            self._tell(begun[side, hole.end], side, hole)
+            self._report_hole(begun[side, hole.end], side, hole)
         else:
             self._open.of(side)[:] = [hole]
 
     def _behind(self, side: Side, start: int, row: int, begun: dict[tuple[Side, int], int]) -> None:
-        """A side of an exchange begins: behind a hole that is known, or behind one that comes later in the rows."""
+        """Match the begin of a side of an exchange with a known hole, or keep it for one in a later row."""
         known = self._open.get(side)
         if known and known[0].end == start:
             self._open.forget(side)
-            self._tell(row, side, known[0])
+            self._report_hole(row, side, known[0])
         else:
             begun[side, start] = row
 
-    def _tell(self, row: int, side: Side, hole: _Hole) -> None:
-        connection, is_asked = side
-        words = f"{hole.size:,} bytes are missing right before the {'request' if is_asked else 'response'}"
+    def _report_hole(self, row: int, side: Side, hole: _Hole) -> None:
+        connection, is_request = side
+        words = f"{hole.size:,} bytes are missing right before the {'request' if is_request else 'response'}"
         self.report_repeated(connection, row, hole.time_ns, words, "", LOSSES)

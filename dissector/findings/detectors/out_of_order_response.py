@@ -1,4 +1,4 @@
-"""Responses that overtake others: a broker answers the requests of a connection in their order."""
+"""Responses that overtake others: a broker responds to the requests of a connection in order."""
 
 from typing import ClassVar
 
@@ -15,45 +15,43 @@ from dissector.findings.framework.open_findings import FindingSink
 
 
 class OutOfOrderResponse(ConnectionDetector):
-    """An answer that overtook another one."""
+    """Finds responses that overtook others."""
 
     explanation: ClassVar = Explanation(
         "out-of-order-response",
-        "A response out of order",
+        "Response out of order",
         Severity.ERROR,
-        "The server answered a later request of a connection before an earlier one.",
-        "Kafka's brokers answer the requests of a connection strictly in order. A proxy, a mock, or a broker of "
-        "another make does not; or several connections were merged into one on the way.",
-        "Have whatever stands between client and broker keep the order. Clients that match answers by order alone take "
-        "one answer for another, and Kafka's own closes the connection on an id that it did not expect.",
+        "The server responded to a later request of a connection before an earlier one.",
+        "Kafka's brokers respond to the requests of a connection strictly in order. A proxy, a mock or another "
+        "vendor's broker does not, or something merged several connections into one.",
+        "Make anything between client and broker keep the order. Clients that match responses by order only mix them "
+        "up, and Kafka's Java client closes the connection on an unexpected correlation id.",
     )
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:
         super().__init__(found, context)
         self._furthest = (Column(np.int64, -1), Column(np.int64, -1))
-        """By connection: how far requests that were answered go in the client's stream, and the answers in the
+        """By connection: the furthest start of a paired request in the client's stream, and of a response in the
         server's."""
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Of the answered rows of a connection, one after the other, both streams go up."""
-        answered = rows.with_response
-        if not len(answered.row):
+        """Report pairs whose requests and responses are not in the same order in their streams."""
+        paired = rows.with_response
+        if not len(paired.row):
             return
-        order = np.lexsort((answered.request_start, answered.connection))
-        answered = answered.where(order)
+        order = np.lexsort((paired.request_start, paired.connection))
+        paired = paired.where(order)
         late = np.zeros(len(order), np.bool_)
-        for furthest, starts in zip(self._furthest, (answered.request_start, answered.response_start), strict=True):
-            late |= _behind(furthest, answered.connection, starts)
+        for furthest, starts in zip(self._furthest, (paired.request_start, paired.response_start), strict=True):
+            late |= _behind(furthest, paired.connection, starts)
         for at in np.flatnonzero(late).tolist():
-            connection, row, time_ns = (
-                int(each[at]) for each in (answered.connection, answered.row, answered.response_ns)
-            )
-            words = "this response and that of another request came in the other order than the requests"
+            connection, row, time_ns = (int(each[at]) for each in (paired.connection, paired.row, paired.response_ns))
+            words = "this response and another one came in a different order than their requests"
             self.report_repeated(connection, row, time_ns, words, "response", "times on this connection")
 
 
 def _behind(furthest: Column, connection: Int64, starts: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows, sorted by connection, stand behind one before them; `furthest` goes along."""
+    """Return which rows, sorted by connection, start before a previous one. Updates `furthest`."""
     furthest.grow(int(connection[-1]) + 1)
     first = np.concatenate([[True], np.diff(connection) != 0])
     group = np.cumsum(first) - 1

@@ -1,4 +1,4 @@
-"""Consumer groups that do not come to rest."""
+"""Consumer groups that rebalance again and again."""
 
 from collections import Counter
 from typing import ClassVar, Final, NamedTuple
@@ -25,53 +25,53 @@ SPAN_NS: Final = 60 * SECOND
 
 
 class GroupEvent(NamedTuple):
-    """A member joins, or has to."""
+    """A member joins, or has to join again."""
 
     client: str
     time_ns: int
     joined: bool
-    """It is in; else `reasons` say why it is not."""
+    """Whether it joined. Otherwise `reasons` has the errors."""
     generation: object
     joins: bool
-    """Whether it is told when it joins, and not on the way."""
+    """Whether the exchange is a join (JoinGroup, ConsumerGroupHeartbeat), and not one of a member that has joined."""
     reasons: tuple[int, ...]
 
 
 class GroupExtractor(Extractor):
-    """What members ask of a group's coordinator."""
+    """Observes joins and rejections of members, by group."""
 
     apis: ClassVar = frozenset((
         ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ))  # fmt: skip
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """What is neither a new member's nor an error is left out."""
+        """Observe JoinGroup, and errors of the other APIs."""
         reasons = tuple(sorted(REASONS.intersection(exchange.errors)))
         if exchange.api_key == ApiKey.JOIN_GROUP or reasons:
             joined = exchange.api_key == ApiKey.JOIN_GROUP and not exchange.errors
             generation = exchange.response.get("generation_id") if joined else None
             joins = exchange.api_key in (ApiKey.JOIN_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT)
             client = self.context.client(exchange.connection)
-            turn = GroupEvent(client, exchange.response_ns, joined, generation, joins, reasons)
-            self.observe((str(exchange.request.get("group_id")),), exchange.row, exchange.position, turn)
+            event = GroupEvent(client, exchange.response_ns, joined, generation, joins, reasons)
+            self.observe((str(exchange.request.get("group_id")),), exchange.row, exchange.position, event)
 
 
 class RebalanceLoop(Aggregator[GroupEvent]):
-    """A group that joins and syncs again and again."""
+    """Finds groups that rebalance again and again."""
 
     extractor: ClassVar = GroupExtractor
     explanation: ClassVar = Explanation(
         "rebalance-loop",
-        "A group that rebalances again and again",
+        "Group rebalances again and again",
         Severity.WARNING,
-        "A group began five generations or more, or its members were sent back as often, with no minute of quiet. "
-        "MEMBER_ID_REQUIRED once for each new member is normal and is not counted.",
-        "A member that takes longer than max.poll.interval.ms to process what it polled leaves and comes back; one "
-        "whose heartbeats are late (session.timeout.ms) is thrown out: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION. Members "
-        "that start and stop one after the other do it, and assignors that do not agree.",
+        "A group had five new generations or more, or its members had to join again as often, without a pause of a "
+        "minute. MEMBER_ID_REQUIRED once for each new member is normal and is not counted.",
+        "A member that takes longer than max.poll.interval.ms to process what it polled leaves and joins again; "
+        "one whose heartbeats are late (session.timeout.ms) is removed: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION. Members "
+        "that start and stop one after the other cause it too, and assignors that do not agree.",
         "Process less at a time (max.poll.records) or allow more time (max.poll.interval.ms); keep "
-        "heartbeat.interval.ms at a third of session.timeout.ms; give members a group.instance.id so that a restart is "
-        "no rebalance; use the cooperative-sticky assignor, or group.protocol=consumer.",
+        "heartbeat.interval.ms at a third of session.timeout.ms; give members a group.instance.id so that a restart "
+        "causes no rebalance; use the cooperative-sticky assignor, or group.protocol=consumer.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
@@ -79,28 +79,28 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         self._burst = Burst()
         self._generation: object = None
         self._reasons: Counter[str] = Counter()
-        self._asked_for_id: BoundedStates[str, list[bool]] = BoundedStates(list)
-        """Clients that were told to come back with the id that they were given."""
+        self._needs_id: BoundedStates[str, list[bool]] = BoundedStates(list)
+        """Clients that received MEMBER_ID_REQUIRED, and so a member id to join again with."""
 
     def add(self, row: int, observed: GroupEvent) -> None:
-        """A new generation counts, and so does a member that was sent back."""
+        """Count new generations and members that have to join again."""
         if observed.joined:
             counts = observed.generation != self._generation
             self._generation = observed.generation
-            self._asked_for_id.forget(observed.client)
+            self._needs_id.forget(observed.client)
         else:
-            counts = self._is_sent_back(observed)
+            counts = self._has_to_rejoin(observed)
         self._reasons.update(error_name(code) for code in observed.reasons)
         if counts and self._burst.is_on(observed.time_ns, MANY, SPAN_NS):
             why = f" ({tally(self._reasons)})" if self._reasons else ""
-            words = f"group {self.scope[0]} began anew {self._burst.count:,} times{why}"
+            words = f"group {self.scope[0]} rebalanced {self._burst.count:,} times{why}"
             self.report_burst(self._burst, row, observed.time_ns, words, "response.body")
 
-    def _is_sent_back(self, observed: GroupEvent) -> bool:
-        """Whether it is told to join again, other than once for its first id."""
+    def _has_to_rejoin(self, observed: GroupEvent) -> bool:
+        """Return whether a member has to join again, other than once for its first id."""
         if not observed.joins or ErrorCode.MEMBER_ID_REQUIRED not in observed.reasons:
             return observed.joins and bool(observed.reasons)
-        asked = self._asked_for_id.of(observed.client)
-        again = bool(asked)
-        asked[:] = [True]
+        needed = self._needs_id.of(observed.client)
+        again = bool(needed)
+        needed[:] = [True]
         return again

@@ -1,8 +1,8 @@
-"""What TCP added to an exchange: bytes that were sent again, or that waited for others.
+"""Delays that TCP adds to an exchange: bytes that were retransmitted, or that waited for others.
 
-What takes less time than a slow answer is left out. TCP probes for a lost tail after some milliseconds already where a
-receiver is busy and nothing was lost: captures of the loopback are full of it. And packets are captured twice. What is
-left out too: a request that came again after it was answered, which so was not lost.
+Delays shorter than that of a slow response do not count. TCP probes for a lost tail after some milliseconds already if
+a receiver is busy and nothing was lost: captures of the loopback are full of it. And packets are captured twice. A
+request that was retransmitted after its response does not count either, as it was not lost.
 """
 
 from typing import ClassVar, Final
@@ -21,11 +21,11 @@ from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.index.exchange_table import NO_FRAME, RowKind
 
 KEPT: Final = 4_096
-"""Rows that are looked at once more: live, a row is complete before its bytes are sent again."""
+"""Rows that are examined again: in a live capture a row is complete before its bytes are retransmitted."""
 
 
 class RetransmittedBytes(ConnectionDetector):
-    """Retransmissions, and the exchanges whose bytes they brought or held back."""
+    """Finds exchanges that retransmissions delayed."""
 
     explanation: ClassVar[Explanation] = NEAR_LOSS
 
@@ -36,7 +36,7 @@ class RetransmittedBytes(ConnectionDetector):
         """Of recent rows."""
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """One finding an exchange, updated where more of it is sent again."""
+        """Report one finding for each exchange, and update it if more of it is retransmitted."""
         if self._recent is not None:
             rows = ExaminedRows(*(np.concatenate(pair) for pair in zip(self._recent, rows, strict=True)))
         self._recent = rows.where(slice(-KEPT, None))
@@ -45,11 +45,11 @@ class RetransmittedBytes(ConnectionDetector):
         rows = rows.where(rows.kind == RowKind.EXCHANGE)
         again, waited = self.context.delays(rows.request)
         was_there = (rows.response != NO_FRAME) & (rows.request_ns + again > rows.response_ns)
-        words = _words("request", rows.row, np.where(was_there, 0, again), waited)
-        for row, said in _words("response", rows.row, *self.context.delays(rows.response)).items():
-            words[row] = "; ".join(filter(None, (words.get(row), said)))
-        for row, said in words.items():
-            self._retell(row, said)
+        messages = _messages("request", rows.row, np.where(was_there, 0, again), waited)
+        for row, message in _messages("response", rows.row, *self.context.delays(rows.response)).items():
+            messages[row] = "; ".join(filter(None, (messages.get(row), message)))
+        for row, message in messages.items():
+            self._report_or_update(row, message)
         recent = set(self._recent.row.tolist())
         self._findings = {row: finding for row, finding in self._findings.items() if row in recent}
 
@@ -65,21 +65,21 @@ class RetransmittedBytes(ConnectionDetector):
         there: Int64 = frames[frames != NO_FRAME]
         return there
 
-    def _retell(self, row: int, words: str) -> None:
+    def _report_or_update(self, row: int, message: str) -> None:
         finding = self._findings.get(row)
         if finding is None:
-            self._findings[row] = self.report(row, words)
-        elif finding.finding.message != words:
-            finding.update(words)
+            self._findings[row] = self.report(row, message)
+        elif finding.finding.message != message:
+            finding.update(message)
 
 
-def _words(side: str, row: Int64, again: Int64, waited: Int64) -> dict[int, str]:
-    """What is to be said of one side of exchanges, by row: the longer of the two delays."""
-    words = {}
+def _messages(side: str, row: Int64, again: Int64, waited: Int64) -> dict[int, str]:
+    """Return messages on one side of exchanges, by row: each describes the longer of the two delays."""
+    messages = {}
     for at in np.flatnonzero(np.maximum(again, waited) >= LEAST_NS).tolist():
         if waited[at] >= again[at]:
-            said = f"the {side} waited {duration(int(waited[at]))} for bytes that TCP brought late"
+            message = f"the {side} waited {duration(int(waited[at]))} for bytes that arrived late"
         else:
-            said = f"TCP sent bytes of the {side} again, {duration(int(again[at]))} after it began"
-        words[int(row[at])] = said
-    return words
+            message = f"bytes of the {side} were retransmitted {duration(int(again[at]))} after it began"
+        messages[int(row[at])] = message
+    return messages

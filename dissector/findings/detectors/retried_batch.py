@@ -13,17 +13,17 @@ from dissector.findings.framework.recurrence import SECOND, BoundedStates
 
 
 class RetriedBatch(Aggregator[SequencedBatch]):
-    """A batch sent again."""
+    """Finds batches that were sent again."""
 
     extractor: ClassVar = BatchExtractor
     explanation: ClassVar = Explanation(
         "retried-batch",
-        "A batch was sent again",
+        "Batch sent again",
         Severity.NOTE,
         "A batch of an idempotent producer has sequence numbers that were sent before.",
-        "The first attempt was answered with a retriable error, not answered within request.timeout.ms, or its "
-        "connection broke. The broker keeps one of the two.",
-        "A few are normal when leaders move. Many with DUPLICATE_SEQUENCE_NUMBER, or with answers that came late, mean "
+        "The first attempt got a retriable error, got no response within request.timeout.ms, or its connection broke. "
+        "The broker keeps one of the two.",
+        "A few are normal when leaders move. Many with DUPLICATE_SEQUENCE_NUMBER, or with late responses, mean "
         "that request.timeout.ms is too short for the broker; retry.backoff.ms sets the pace.",
     )
     quiet_ns: ClassVar = 60 * SECOND
@@ -33,7 +33,7 @@ class RetriedBatch(Aggregator[SequencedBatch]):
         self._next: BoundedStates[Partition, LastBatch] = BoundedStates(LastBatch, PARTITIONS)
 
     def add(self, row: int, observed: SequencedBatch) -> None:
-        """One case a producer, until there is a minute without."""
+        """Report one finding for each producer. It ends after a minute without such batches."""
         last = self._next.of(observed.partition)
         if last.next >= 0 and (last.next - observed.end) % SEQUENCE_NUMBERS < SEQUENCE_NUMBERS // 2:
             words = f"sequence numbers {observed.sequence:,} to {observed.end - 1:,} were sent before"

@@ -1,4 +1,6 @@
-"""Gaps in sequence numbers of an idempotent producer: a batch begins where the one before it in its partition ended."""
+"""Gaps in the sequence numbers of an idempotent producer.
+
+A batch should begin where the previous batch of its partition ended."""
 
 from typing import ClassVar, Final
 
@@ -17,33 +19,33 @@ from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import BoundedStates
 
 PARTITIONS: Final = 4_096
-"""Of a producer that are remembered."""
+"""Partitions of a producer that are remembered."""
 
 
 class LastBatch:
     """The newest batch of a partition."""
 
     next = -1
-    """The sequence number that comes next; -1 where nothing is known."""
+    """The next sequence number; -1 if it is unknown."""
     place = NOWHERE
 
 
 class SequenceGap(Aggregator[SequencedBatch]):
-    """A number left out."""
+    """Finds gaps in sequence numbers."""
 
     extractor: ClassVar = BatchExtractor
     explanation: ClassVar = Explanation(
         "sequence-gap",
-        "A gap in an idempotent producer's sequence numbers",
+        "Gap in an idempotent producer's sequence numbers",
         Severity.WARNING,
-        "A batch begins later than where the one before it ended, for the same producer id and epoch, topic and "
-        "partition, and the capture lacks nothing of the connection in between.",
-        "The batch between went to another broker or was given up (delivery.timeout.ms) while later ones were on their "
-        "way, requests overtook each other, or the producer counts wrongly. The broker answers "
+        "A batch begins after the end of the previous one of the same producer id and epoch, topic and partition, and "
+        "no bytes of the connection in between are missing from the capture.",
+        "The batch between went to another broker or was given up (delivery.timeout.ms) while later ones were in "
+        "flight, requests overtook each other, or the producer counts wrongly. The broker responds with "
         "OUT_OF_ORDER_SEQUENCE_NUMBER until the missing one comes.",
-        "Look for the batch with the missing numbers and how it was answered. Keep "
-        "max.in.flight.requests.per.connection at 5 or fewer with enable.idempotence=true: brokers remember no more. "
-        "After a batch is given up, a producer must begin a new epoch.",
+        "Look for the batch with the missing numbers and for its response. Keep max.in.flight.requests.per.connection "
+        "at 5 or fewer with enable.idempotence=true: brokers remember only five batches. After a batch is given up, a "
+        "producer must start a new epoch.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
@@ -51,11 +53,11 @@ class SequenceGap(Aggregator[SequencedBatch]):
         self._last: BoundedStates[Partition, LastBatch] = BoundedStates(LastBatch, PARTITIONS)
 
     def add(self, row: int, observed: SequencedBatch) -> None:
-        """One case a producer."""
+        """Report one finding for each producer."""
         last = self._last.of(observed.partition)
         behind = (observed.sequence - last.next) % SEQUENCE_NUMBERS
         if last.next >= 0 and 0 < behind < SEQUENCE_NUMBERS // 2 and observed.hole <= last.place:
-            words = f"begins with sequence number {observed.sequence:,}, where {last.next:,} comes next"
+            words = f"begins with sequence number {observed.sequence:,}, expected {last.next:,}"
             self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "gaps of this producer")
         if last.next < 0 or behind < SEQUENCE_NUMBERS // 2:
             last.next, last.place = observed.end, observed.place

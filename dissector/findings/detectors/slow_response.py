@@ -1,7 +1,7 @@
-"""Slow: against what the connection itself is used to, and against the wait that was asked for.
+"""Responses that are slow compared with the others of their API and connection.
 
-Of each connection and API a histogram is kept, an eighth of an octave a step: what most of its exchanges took is known
-without keeping any of them.
+A histogram is kept for each connection and API, with steps of an eighth of an octave: the median latency is known
+without keeping exchanges.
 """
 
 import math
@@ -33,34 +33,34 @@ WAITING: Final = frozenset((
 
 BrokerHeartbeat is not one of them: a controller responds at once, and fences a broker whose heartbeats are slow."""
 LEAST_NS: Final = 50 * MILLISECOND
-"""What is faster is never called slow."""
+"""A faster response is never slow."""
 TIMES: Final = 10
-"""So many times the median is slow."""
+"""A response is slow from this many times the median."""
 LEAST_SEEN: Final = 30
-"""Exchanges of a connection and an API before anything is said of them."""
+"""Exchanges of a connection and an API before any of them is reported."""
 SELDOM: Final = 20
-"""At most one in so many is slow: where more are, that is what the connection is like."""
+"""At most one in this many is slow: if more are, that is normal for the connection."""
 STEPS: Final = 8
-"""Of an octave."""
+"""Buckets of an octave."""
 BUCKETS: Final = 44 * STEPS
 FAR: Final = round(STEPS * math.log2(TIMES))
-"""Buckets from the median to what is slow."""
+"""Buckets from the median to a slow response."""
 SLOW: Final = Explanation(
     "slow",
     "Slow response",
     Severity.WARNING,
-    "The answer took far longer than this API did on this connection until then: ten times the median, and longer than "
-    "nineteen in twenty; or a Fetch came back long after the wait that it asked for.",
-    "The broker's disk or its replicas were slow (acks=all waits for them), a quota held the answer back, request "
+    "The response took far longer than this API usually does on this connection: ten times the median, and longer than "
+    "nineteen in twenty. Or the response to a Fetch came long after max_wait_ms.",
+    "The broker's disk or its replicas were slow (acks=all waits for them), a quota delayed the response, request "
     "threads or the network thread were busy, or a request in front of it on the same connection took long.",
-    "Look at what else the connection had in flight, at throttle_time_ms in the answer, and at the broker's own "
-    "request times (RequestQueue, Local, Remote, ResponseQueue). max.in.flight.requests.per.connection says how many "
-    "wait behind a slow one; request.timeout.ms when the client gives up.",
+    "Look at what else the connection had in flight, at throttle_time_ms in the response, and at the broker's "
+    "request metrics (RequestQueue, Local, Remote, ResponseQueue). max.in.flight.requests.per.connection limits how "
+    "many wait behind a slow one, and request.timeout.ms says when the client gives up.",
 )
 
 
 class Slow(ConnectionDetector):
-    """Against the connection's own distribution."""
+    """Finds responses that are slow by the distribution of their connection and API."""
 
     explanation: ClassVar = SLOW
 
@@ -69,7 +69,7 @@ class Slow(ConnectionDetector):
         self._usual: BoundedStates[tuple[int, int], _UsualLatency] = BoundedStates(_UsualLatency)
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Count all, and look at those that may be slow."""
+        """Count all, and examine those that may be slow."""
         which = np.flatnonzero(rows.has_both & ~np.isin(rows.api_key, list(WAITING)))
         if not len(which):
             return
@@ -84,27 +84,27 @@ class Slow(ConnectionDetector):
         for (low, high), some in zip(pairwise(edges), late, strict=True):
             key = (int(rows.connection[which[low]]), int(rows.api_key[which[low]]))
             usual = self._usual.of(key)
-            if not some and not usual.held:
+            if not some and not usual.early:
                 usual.count(bucket[low:high])
                 continue
             times = _ExchangeTimes(*(each[low:high] for each in (row, request_ns, latency, bucket)))
             for slow in usual.slow(times):
-                self._tell(key, usual, slow)
+                self._report_slow(key, usual, slow)
 
     @property
     def revisable_rows(self) -> Int64:
-        """Early ones, until it is known what is usual."""
-        return np.array([late.row for usual in self._usual.values() for late in usual.held], np.int64)
+        """Late exchanges from before the usual latency is known."""
+        return np.array([late.row for usual in self._usual.values() for late in usual.early], np.int64)
 
-    def _tell(self, key: tuple[int, int], usual: "_UsualLatency", late: "_LateExchange") -> None:
-        """What was asked while a slow one was on its way is slow for the same reason."""
+    def _report_slow(self, key: tuple[int, int], usual: "_UsualLatency", late: "_LateExchange") -> None:
+        """Report a slow response. Requests that were sent while it was in flight are slow for the same reason."""
         if late.request_ns < usual.until and usual.finding is not None:
             usual.waited += 1
             usual.until = max(usual.until, late.request_ns + late.latency)
             usual.finding.update(f"{usual.words}; {usual.waited:,} more waited behind it")
             return
         usually = f"{api_name(key[1])} takes {duration(usual.median)} on this connection (median)"
-        usual.words = f"took {duration(late.latency)}, where {usually}"
+        usual.words = f"took {duration(late.latency)}; {usually}"
         usual.finding, usual.waited = self.report(late.row, usual.words, "response"), 0
         usual.until = late.request_ns + late.latency
 
@@ -117,7 +117,7 @@ class _LateExchange(NamedTuple):
 
 
 class _ExchangeTimes(NamedTuple):
-    """Exchanges of an API on a connection, one after the other: columns of `_LateExchange`."""
+    """Successive exchanges of an API on a connection, as columns of `_LateExchange`."""
 
     row: Int64
     request_ns: Int64
@@ -125,48 +125,48 @@ class _ExchangeTimes(NamedTuple):
     bucket: Int64
 
     def part(self, low: int, high: int) -> "_ExchangeTimes":
-        """Those from `low` to before `high`."""
+        """Return those from `low` to before `high`."""
         return _ExchangeTimes(*(column[low:high] for column in self))
 
     def late(self, at: int) -> _LateExchange:
-        """One of them."""
+        """Return one of them."""
         return _LateExchange(*(int(column[at]) for column in self))
 
 
 class _UsualLatency:
-    """What is known of an API on a connection: how long its exchanges took, and a time in which it was slow."""
+    """Latencies of an API on a connection, and the newest period in which it was slow."""
 
-    __slots__ = ("_counts", "finding", "held", "seen", "until", "waited", "words")
+    __slots__ = ("_counts", "early", "finding", "seen", "until", "waited", "words")
 
     def __init__(self) -> None:
         self._counts = np.zeros(BUCKETS, np.int64)
         self.seen = 0
-        self.held: list[_LateExchange] = []
-        """Late ones that came before enough was known."""
+        self.early: list[_LateExchange] = []
+        """Late exchanges among the first `LEAST_SEEN`."""
         self.finding: OpenFinding | None = None
         self.words = ""
         self.waited = 0
         self.until = 0
 
     def count(self, bucket: Int64) -> None:
-        """So many more."""
+        """Count exchanges by their buckets."""
         self._counts += np.bincount(bucket, minlength=BUCKETS)
         self.seen += len(bucket)
 
     def slow(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
-        """Those that are slow by what is usual when they come; the first ones, by what is usual when they are enough.
-        The next is asked for when something was done about the one before it."""
-        early = min(len(times.row), max(0, LEAST_SEEN - self.seen))
-        if early:
-            first = times.part(0, early)
-            self.held += [first.late(at) for at in np.flatnonzero(first.latency >= LEAST_NS).tolist()]
+        """Count exchanges and yield the slow ones, each judged by those before it, and the first ones by the first
+        `LEAST_SEEN`. The caller reports each before it takes the next."""
+        start = min(len(times.row), max(0, LEAST_SEEN - self.seen))
+        if start:
+            first = times.part(0, start)
+            self.early += [first.late(at) for at in np.flatnonzero(first.latency >= LEAST_NS).tolist()]
             self.count(first.bucket)
             if self.seen == LEAST_SEEN:
-                held, self.held = self.held, []
-                yield from (late for late in held if self._is_slow(late.bucket))
-        while early < len(times.row):
-            some = times.part(early, early + self.seen)  # the fewer, the better can they be told at once
-            early += len(some.row)
+                late_ones, self.early = self.early, []
+                yield from (late for late in late_ones if self._is_slow(late.bucket))
+        while start < len(times.row):
+            some = times.part(start, start + self.seen)  # few at a time: `_may_be_slow` is sharper then
+            start += len(some.row)
             yield from self._among(some)
 
     def _among(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
@@ -179,7 +179,7 @@ class _UsualLatency:
         self.count(times.bucket[counted:])
 
     def _may_be_slow(self, bucket: Int64) -> Bool:
-        """Which of the next ones can't be ruled out: of those that come with them, all may be quicker."""
+        """Return which of these may be slow, in the best case that all others of them are quicker."""
         seen = self.seen + 1 + np.arange(len(bucket))
         up_to = np.cumsum(self._counts)
         as_long = self.seen - up_to + self._counts
@@ -188,7 +188,7 @@ class _UsualLatency:
         return may
 
     def _is_slow(self, bucket: int) -> bool:
-        """Whether that is far from the median, and seldom."""
+        """Return whether a latency is far from the median, and rare."""
         as_long = int(self._counts[bucket:].sum())
         return as_long * SELDOM <= self.seen and bucket >= self._middle + FAR
 

@@ -1,4 +1,4 @@
-"""Responses that a quota held back."""
+"""Responses that a quota throttled."""
 
 from typing import ClassVar, NamedTuple
 
@@ -12,19 +12,19 @@ from dissector.protocol.schema.loader import api_name
 
 
 class ThrottledResponse(NamedTuple):
-    """A response was held back."""
+    """A response with a throttle time."""
 
     throttle_time_ms: int
     time_ns: int
 
 
 class ThrottleExtractor(Extractor):
-    """Responses held back by client and API."""
+    """Observes throttled responses by client and API."""
 
     any_error: ClassVar = True
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """The server says so itself."""
+        """Observe `throttle_time_ms`."""
         throttle = exchange.response.get("throttle_time_ms")
         if isinstance(throttle, int) and throttle > 0:
             scope = (self.context.client(exchange.connection), exchange.api_key)
@@ -32,25 +32,25 @@ class ThrottleExtractor(Extractor):
 
 
 class Throttled(Aggregator[ThrottledResponse]):
-    """A quota at work."""
+    """Finds clients that a quota throttles."""
 
     extractor: ClassVar = ThrottleExtractor
     explanation: ClassVar = Explanation(
         "throttled",
         "Throttled by a quota",
         Severity.WARNING,
-        "A response bears throttle_time_ms: the client went over a quota, and the broker will not read more of this "
-        "connection for so long.",
+        "A response has a throttle_time_ms above 0: the client exceeded a quota, and the broker reads nothing more "
+        "from this connection for that time.",
         "A quota on bytes (producer_byte_rate, consumer_byte_rate), on request time (request_percentage) or on changes "
         "of topics (controller_mutation_rate) is set for the user or the client id.",
         "Send or fetch less at a time, compress (compression.type), spread the load, or have the quota raised "
-        "(kafka-configs --entity-type users or clients). Clients must wait by themselves before they send again "
+        "(kafka-configs --entity-type users or clients). Clients must wait that long before they send again "
         "(KIP-219).",
     )
     quiet_ns: ClassVar = 60 * SECOND
 
     def add(self, row: int, observed: ThrottledResponse) -> None:
-        """One case until there is a minute without."""
+        """Report one finding for each scope. It ends after a minute without throttling."""
         words = f"{api_name(int(self.scope[1]))} was throttled for {observed.throttle_time_ms:,} ms"
         self.report_repeated(
             ONE_PER_SCOPE, row, observed.time_ns, words, "response.body.throttle_time_ms", "such responses"

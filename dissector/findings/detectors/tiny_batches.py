@@ -12,22 +12,22 @@ from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.protocol.schema.api_keys import ApiKey
 
 FEW: Final = 2
-"""Records of a batch that is tiny."""
+"""Most records of a tiny batch."""
 MANY: Final = 50
 SPAN_NS: Final = 5 * SECOND
 
 
 class TinyBatches(ConnectionDetector):
-    """Produce requests with next to nothing in them, one after the other."""
+    """Finds successive Produce requests with very few records."""
 
     explanation: ClassVar = Explanation(
         "tiny-batches",
         "Many tiny batches",
         Severity.NOTE,
         "A producer sent fifty Produce requests or more in quick succession whose batches had one or two records each.",
-        "With linger.ms=0 (the default before Kafka 4.0) a producer sends what it has at once; one that flushes, or "
-        "waits for the answer, after each record does so with any setting. Records spread over many partitions make "
-        "for small batches.",
+        "With linger.ms=0 (the default before Kafka 4.0) a producer sends records at once; one that flushes, or "
+        "waits for the response, after each record does so with any setting. Records spread over many partitions also "
+        "make small batches.",
         "Set linger.ms to 5 or more so that batches fill up to batch.size, do not call flush() or wait for each "
         "record, and compress. Each request costs the broker about the same, whatever is in it.",
     )
@@ -38,7 +38,7 @@ class TinyBatches(ConnectionDetector):
         self._bursts: BoundedStates[int, Burst] = BoundedStates(Burst)
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """A request with larger batches ends what was begun."""
+        """Count requests with tiny batches only. Any other ends the burst."""
         burst, batches = self._bursts.of(exchange.connection), exchange.batches
         for batch in batches:
             if batch.records_count > FEW:

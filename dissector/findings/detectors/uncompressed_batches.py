@@ -15,27 +15,27 @@ from dissector.protocol.records.batch import HEADER
 from dissector.protocol.schema.api_keys import ApiKey
 
 LARGE: Final = 8 << 10
-"""Bytes of a batch from which on compression pays."""
+"""Bytes of a batch that is worth compressing."""
 ENOUGH: Final = 32 << 10
-"""Bytes of such batches on one connection before anything is said."""
+"""Bytes of such batches on one connection before they are reported."""
 SAMPLE: Final = 4 << 10
-"""Bytes that are compressed to see whether it would help."""
+"""Bytes that are compressed to see whether compression helps."""
 WORTH: Final = 0.7
-"""What a sample must come down to."""
+"""Largest compressed part of a sample for which compression helps."""
 
 
 class UncompressedBatches(ConnectionDetector):
-    """Batches that would be a good deal smaller compressed."""
+    """Finds batches that compression would make much smaller."""
 
     explanation: ClassVar = Explanation(
         "uncompressed-batches",
         "Large batches without compression",
         Severity.NOTE,
-        "A producer sent batches of 8 KiB or more without a codec, and a sample of them comes down by a third or more "
-        "when it is compressed.",
+        "A producer sent batches of 8 KiB or more without a codec, and a sample of them becomes smaller by a third or "
+        "more when it is compressed.",
         "Producers do not compress unless compression.type is set.",
-        "Set compression.type on the producer: lz4 or zstd for little work, gzip where consumers have nothing else. It "
-        "saves network, disk and replication alike, and batches fill up better with linger.ms above 0.",
+        "Set compression.type on the producer: lz4 or zstd cost little CPU; gzip is for consumers without "
+        "them. It saves network, disk and replication traffic, and batches fill up better with linger.ms above 0.",
     )
     apis: ClassVar = frozenset((ApiKey.PRODUCE,))
 
@@ -44,7 +44,7 @@ class UncompressedBatches(ConnectionDetector):
         self._plain: BoundedStates[int, _UncompressedBatches] = BoundedStates(_UncompressedBatches)
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """One case a connection, when there were enough."""
+        """Report one finding for each connection, once there are `ENOUGH` bytes."""
         for batch in exchange.batches:
             if batch.codec or len(batch.records) < LARGE:
                 continue
@@ -59,7 +59,7 @@ class UncompressedBatches(ConnectionDetector):
                 continue
             sample = batch.records[HEADER.size : HEADER.size + SAMPLE]
             if len(zlib.compress(sample, 1)) > WORTH * len(sample):
-                plain.is_dense = True  # compressed by whoever made the values, or encrypted
+                plain.is_dense = True  # the values are compressed already, or encrypted
             else:
                 plain.finding = self.report(exchange.row, words, batch.path)
 

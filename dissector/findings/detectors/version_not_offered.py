@@ -16,18 +16,18 @@ from dissector.protocol.schema.loader import api_name
 
 
 class NotAdvertised(NamedTuple):
-    """The broker has other versions."""
+    """The range of versions that the broker advertised."""
 
     low: int
     high: int
-    """Below `low` where it has none."""
+    """Below `low` if it advertised none."""
 
 
 class VersionExtractor(Extractor):
-    """Versions that a broker did not name, by client, API and version."""
+    """Observes versions that a broker did not advertise, by client, API and version."""
 
     def examine_rows(self, rows: ExaminedRows) -> None:
-        """Of the next rows the first of each connection, API and version."""
+        """Examine the first row of each connection, API and version."""
         which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != ApiKey.API_VERSIONS))
         pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
         some = rows.where(which[np.sort(np.unique(pairs, return_index=True)[1])])
@@ -39,35 +39,35 @@ class VersionExtractor(Extractor):
 
 
 class VersionNotOffered(Aggregator[NotAdvertised]):
-    """A request that the broker said it could not read."""
+    """Finds requests in versions that the broker did not advertise."""
 
     extractor: ClassVar = VersionExtractor
     explanation: ClassVar = Explanation(
         "version-not-offered",
-        "A version that the broker did not offer",
+        "Version that the broker did not advertise",
         Severity.ERROR,
-        "The request has a version outside of the range that this broker named in its ApiVersions response, or an API "
-        "that is not in it.",
-        "The client does not look at ApiVersions, keeps an answer of another broker (an older one of the same cluster, "
-        "in the middle of an upgrade), or has its versions fixed by a setting (api.version.request, "
-        "broker.version.fallback, api_version).",
-        "Use the highest version that both sides have, for each broker by itself. Brokers close the connection on what "
-        "they can't read: of all APIs ApiVersions alone is answered, with UNSUPPORTED_VERSION.",
+        "The request has a version outside the range of this broker's ApiVersions response, or an API that is not in "
+        "it.",
+        "The client does not use ApiVersions, keeps the response of another broker (of another release, in the middle "
+        "of an upgrade), or has its versions fixed by a setting (api.version.request, broker.version.fallback, "
+        "api_version).",
+        "Use the highest version that both sides have, for each broker by itself. Brokers close the connection on "
+        "requests that they can't read. Only ApiVersions gets a response, with UNSUPPORTED_VERSION.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
         super().__init__(found, scope)
-        self._is_told = False
+        self._is_reported = False
 
     def add(self, row: int, observed: NotAdvertised) -> None:
-        """Once."""
-        if not self._is_told:
-            self._is_told = True
+        """Report one finding for each scope."""
+        if not self._is_reported:
+            self._is_reported = True
             _, key, version = self.scope
             offer = (
-                f"offered v{observed.low}–v{observed.high}"
+                f"advertised v{observed.low}–v{observed.high}"
                 if observed.low <= observed.high
-                else "offered no version of it"
+                else "did not advertise the API"
             )
-            words = f"{api_name(int(key))} v{version}, where the broker {offer}"
+            words = f"{api_name(int(key))} v{version}, but the broker {offer}"
             self.report(row, words, "request.header.request_api_version")

@@ -14,51 +14,52 @@ from dissector.protocol.schema.error_codes import ErrorCode
 
 
 class LowerVersion(NamedTuple):
-    """A connection asks again, lower."""
+    """A connection repeats ApiVersions in a lower version."""
 
     version: int
-    refused: int
+    rejected: int
     time_ns: int
 
 
-class RefusalExtractor(Extractor):
-    """Versions of ApiVersions that a connection asked in after one was refused, by client."""
+class RejectionExtractor(Extractor):
+    """Observes by client which version of ApiVersions a connection uses after one was rejected."""
 
     apis: ClassVar = frozenset((ApiKey.API_VERSIONS,))
 
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
         super().__init__(context, sink)
-        self._refused: BoundedStates[int, list[int]] = BoundedStates(list)
-        """By connection: the version that was refused."""
+        self._rejected: BoundedStates[int, list[int]] = BoundedStates(list)
+        """By connection: the version that was rejected."""
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """A refusal, and then a lower version."""
-        refused = self._refused.of(exchange.connection)
+        """Observe a lower version after UNSUPPORTED_VERSION."""
+        rejected = self._rejected.of(exchange.connection)
         if ErrorCode.UNSUPPORTED_VERSION in exchange.errors:
-            refused[:] = [exchange.version]
-        elif refused and exchange.version < refused[0]:
-            observed = LowerVersion(exchange.version, refused.pop(), exchange.request_ns)
+            rejected[:] = [exchange.version]
+        elif rejected and exchange.version < rejected[0]:
+            observed = LowerVersion(exchange.version, rejected.pop(), exchange.request_ns)
             self.observe((self.context.client(exchange.connection),), exchange.row, exchange.position, observed)
 
 
 class VersionSteppedDown(Aggregator[LowerVersion]):
-    """A client that asks again, lower."""
+    """Finds clients that repeat ApiVersions in a lower version."""
 
-    extractor: ClassVar = RefusalExtractor
+    extractor: ClassVar = RejectionExtractor
     explanation: ClassVar = Explanation(
         "version-stepped-down",
-        "The client asks again in a lower version",
+        "ApiVersions repeated in a lower version",
         Severity.NOTE,
-        "ApiVersions was refused with UNSUPPORTED_VERSION, and the client asked again in one that the broker has.",
-        "The client is newer than the broker: it begins with the newest version that it knows. This is how KIP-511 "
-        "means it; it costs a round trip a connection.",
-        "Nothing, if the broker is older on purpose. Else upgrade it. A client that asks high on every connection "
-        "could remember what the broker said.",
+        "ApiVersions was rejected with UNSUPPORTED_VERSION, and the client repeated it in a version that the broker "
+        "has.",
+        "The client is newer than the broker: it starts with the newest version that it knows. KIP-511 specifies "
+        "this; it costs a round trip for each connection.",
+        "Nothing, if the broker is older on purpose. Otherwise upgrade it. A client that does this on every connection "
+        "could remember the broker's response.",
     )
 
     def add(self, row: int, observed: LowerVersion) -> None:
-        """Once a client."""
-        words = f"asked again with v{observed.version}, as v{observed.refused} was refused"
+        """Report one finding for each client."""
+        words = f"repeated with v{observed.version} after v{observed.rejected} was rejected"
         self.report_repeated(
             ONE_PER_SCOPE, row, observed.time_ns, words, "request.header.request_api_version", "connections"
         )

@@ -1,4 +1,4 @@
-"""Words that several finders say."""
+"""Wording that detectors share."""
 
 from collections.abc import Mapping
 from typing import Final
