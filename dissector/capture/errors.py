@@ -33,7 +33,7 @@ class Damage:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._told: list[Finding] = []
+        self._findings: list[Finding] = []
         self._more = 0
         self._more_bytes = 0
         self.places: list[FilePosition] = []
@@ -43,14 +43,14 @@ class Damage:
     def findings(self) -> list[Finding]:
         """One finding for each position, and one that counts the others."""
         if not self._more:
-            return self._told
+            return self._findings
         words = f"{self._name}: {self._more:,} more places are damaged: {self._more_bytes:,} bytes skipped"
-        return [*self._told, _finding("file-damaged", words)]
+        return [*self._findings, _finding("file-damaged", words)]
 
     def truncated(self, packet: int, at: int, needed: int, left: int) -> None:
         """The file ends inside a packet or block."""
         words = f"{self._name}: packet {packet:,} at byte {at:,}: length {needed:,}, the file ends after {left:,} bytes"
-        self._told.append(_finding("file-truncated", words))
+        self._findings.append(_finding("file-truncated", words))
         self._keep(FilePosition(at, left, packet, f"length {needed:,}, the file ends after {left:,} bytes"))
 
     def ended(self, packet: int, at: int, reason: str, left: int) -> None:
@@ -58,18 +58,18 @@ class Damage:
         words = (
             f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is not"
         )
-        self._told.append(_finding("file-damaged", words))
+        self._findings.append(_finding("file-damaged", words))
         self._keep(FilePosition(at, left, packet, reason))
 
     def skipped(self, packet: int, at: int, size: int, reason: str) -> None:
         """Bytes that can't be a packet or block, before others that are."""
         self._keep(FilePosition(at, size, packet, reason))
-        if len(self._told) >= MAX_FINDINGS:
+        if len(self._findings) >= MAX_FINDINGS:
             self._more += 1
             self._more_bytes += size
             return
         words = f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {size:,} bytes skipped"
-        self._told.append(_finding("file-damaged", words))
+        self._findings.append(_finding("file-damaged", words))
 
     def _keep(self, place: FilePosition) -> None:
         if len(self.places) < MAX_POSITIONS:

@@ -103,7 +103,7 @@ class Reader:
         self._limits = limits
         self._keeps = keeps
         self._unmarked_from_client = unmarked_from_client
-        self._told: list[Finding] = []
+        self._problems: list[Finding] = []
         self._format: CaptureFormat | None = None
         self._kept = False
         self._ahead: PacketBatch | None = None
@@ -136,7 +136,7 @@ class Reader:
     @property
     def problems(self) -> list[Finding]:
         """Problems of the file, as far as it was read."""
-        return self._told + self._source.problems + (self._format.problems if self._format else [])
+        return self._problems + self._source.problems + (self._format.problems if self._format else [])
 
     @property
     def notes(self) -> PcapngOptions | None:
@@ -235,7 +235,7 @@ class Reader:
             raise CaptureError(f"{self.name}: empty file")
         form = form_of(data[:_TEXT_HEAD])
         if form is not None:
-            made, self._told = pcapng_from_hex(
+            made, self._problems = pcapng_from_hex(
                 self.name, data[:], form, unmarked_from_client=self._unmarked_from_client
             )
             self._source = ConvertedSource(made, self._store, self._source)
@@ -275,8 +275,9 @@ def open_capture(
 ) -> Reader | PartitionReader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
-    A pipe, compressed or not, is told by what comes: that it is no capture is raised when it is read. Hex that does not
-    say who sent it is the client's, or else the server's. What `keeps` takes has no packets here.
+    A pipe, compressed or not, is recognized by its first bytes: that it is no capture is raised when it is read. Hex
+    without a direction is the client's, or the server's if not `unmarked_from_client`. A file that `keeps` takes yields
+    no packets.
     """
     if isinstance(file, CapturePartition):
         return PartitionReader(file, store, limits)

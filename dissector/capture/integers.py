@@ -1,4 +1,4 @@
-"""Whole numbers read at many places of a buffer at once, unaligned, in either byte order."""
+"""Reads integers at many positions of a buffer at once, unaligned, in either byte order."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, Literal
@@ -12,7 +12,7 @@ _CHUNK: Final = 1 << 20
 
 
 def read_unsigned(data: UInt8, at: Int64, width: int, order: ByteOrder) -> Int64:
-    """The unsigned integers of `width` bytes (1 to 4) at each place, as `(n,)` int64. The caller keeps in bounds."""
+    """Return the unsigned integers of `width` bytes (1 to 4) at each position, `(n,)` int64. Bounds are not checked."""
     if width == 4:
         return unaligned_words(data, order)[at].astype(np.int64)
     value = np.zeros(len(at), np.int64)
@@ -22,14 +22,16 @@ def read_unsigned(data: UInt8, at: Int64, width: int, order: ByteOrder) -> Int64
 
 
 def unaligned_words(data: UInt8, order: ByteOrder) -> UInt32:
-    """The words of 4 bytes that begin at each of the bytes, a view: those that overlap cost nothing until asked for."""
+    """Return the 4-byte words that begin at each byte, as a view: overlapping words cost nothing until they are
+    read."""
     return np.ndarray((max(0, len(data) - 3),), f"{order}u4", data, strides=(1,))
 
 
 def read_words(data: UInt8, at: Int64, count: int, order: ByteOrder) -> list[Int64]:
-    """The next `count` words of 4 bytes at each of some ascending places, `(n,)` int64 each; zeros behind the data.
+    """Return the next `count` 4-byte words at each of some ascending positions, `(n,)` int64 each; zeros after the
+    data.
 
-    What stands at a place is fetched at once: several times faster than word by word."""
+    All words of a position are read at once, which is several times faster than word by word."""
     size = 4 * count
     inside = int(np.searchsorted(at, len(data) - size, side="right"))
     if inside < len(at):
@@ -44,9 +46,9 @@ def read_words(data: UInt8, at: Int64, count: int, order: ByteOrder) -> list[Int
 def find_words(
     data: UInt8, start: int, count: int, order: ByteOrder, wanted: Callable[[list[UInt32]], Bool]
 ) -> Iterator[Int64]:
-    """The places from `start` on of which the next `count` words of 4 bytes are `wanted`, ascending, a stretch a step.
+    """Yield the positions from `start` on whose next `count` 4-byte words are `wanted`, ascending, chunk by chunk.
 
-    Words stand at any byte: those at places equal modulo 4 are looked at as they are, nothing is copied.
+    Words begin at any byte. Positions that are equal modulo 4 are tested in one view, without a copy.
     """
     last = len(data) - 4 * count
     for low in range(start, last + 1, _CHUNK):

@@ -19,14 +19,14 @@ from dissector.capture.integers import ByteOrder
 from dissector.core.arrays import Bool, Int64, UInt8
 
 RECORDS_PER_LANE: Final = 128
-"""Records in a lane, about: more lanes need fewer steps, and more guesses."""
+"""Approximate records in a lane: more lanes need fewer steps, and more guesses."""
 MIN_LANES: Final = 48
 """Lanes below which a step costs more than walking."""
 MAX_STEPS: Final = 4 * RECORDS_PER_LANE
-"""Steps of a race: those who need more are no usual records."""
+"""Maximum steps: a lane that needs more has no usual records."""
 
 Walk = Callable[[int, int, int], tuple[list[int], int]]
-"""Places of the records from one place to before another, at most so many; and where the next one stands."""
+"""Returns the positions of the records from one offset to before another, at most so many; and the next position."""
 _NONE: Final = np.zeros(0, np.int64)
 
 
@@ -34,27 +34,27 @@ class RecordPattern(NamedTuple):
     """How to recognize records of a file cheaply. Places are below the `stop` of `scan_records`."""
 
     pattern: re.Pattern[bytes]
-    """What most of them have in common, and little else has."""
+    """Matches most records, and little else."""
     offset: int
-    """Bytes of a record before it."""
+    """Bytes of a record before the match."""
     sizes: Callable[[Int64], Int64]
-    """Bytes of the records at many places, more than none; whatever is there."""
+    """Returns the bytes of the records at these positions, at least 1 each, whatever is there."""
     good: Callable[[Int64, Int64], Bool]
-    """Whether records of such sizes, at such places, are what walking would find, for sure."""
+    """Whether walking would certainly find records of these sizes at these positions."""
 
 
 class _Lane(NamedTuple):
     start: int
     reached: Int64
     end: int
-    """Where it stands."""
+    """Position of its next record."""
 
 
 def scan_records(
     data: UInt8, at: int, stop: int, most: int, mean: int, pattern: RecordPattern, walk: Walk
 ) -> tuple[Int64, int]:
-    """Places of the records from `at` to before `stop`, at most so many, `(n,)`; and where the next one stands: sooner
-    where `walk` stops, or enough of them lie behind. `mean` is about how long one is, in bytes."""
+    """Return the positions of the records from `at` to before `stop`, at `most` so many, `(n,)`; and the next position,
+    which is before `stop` if `walk` stops or there are enough. `mean` is the approximate size of a record in bytes."""
     ahead = min(most, (stop - at) // mean)
     lanes: Iterable[_Lane] = ()
     if ahead >= MIN_LANES * RECORDS_PER_LANE:
@@ -66,7 +66,7 @@ def scan_records(
             found, at = walk(at, start, most)
             pieces.append(np.array(found, np.int64))
         if at < start:
-            break  # what is here is no record, or not all there; or there are enough
+            break  # here is no complete record, or there are enough
         if at == start:
             pieces.append(reached)
             at = end
@@ -75,12 +75,12 @@ def scan_records(
 
 
 def byte_pattern(order: ByteOrder, *words: tuple[bytes, bytes, bytes, bytes]) -> bytes:
-    """A pattern of words of 4 bytes, each given from its highest on."""
+    """Return a pattern of 4-byte words, each given from its most significant byte on."""
     return b"".join(b"".join(word if order == ">" else word[::-1]) for word in words)
 
 
 def _lanes(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) -> Iterator[_Lane]:
-    """Lanes from `at` to `stop`, in their order, each with the records that it came to."""
+    """Yield lanes from `at` to `stop`, in order, each with the records that it reached."""
     starts = np.array([at, *_guesses(data, at, stop, count, pattern)], np.int64)
     if len(starts) < MIN_LANES:
         return
@@ -97,7 +97,7 @@ def _lanes(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) 
 
 
 def _guesses(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) -> Iterator[int]:
-    """Where records plausibly begin: the first place in each of the stretches but the one at `at`."""
+    """Yield where records plausibly begin: the first position in each stretch but the first."""
     search, buffer, stretch = pattern.pattern.search, data.data, (stop - at) // count
     for low in range(at + stretch, stop, stretch):
         found = search(buffer, low + pattern.offset, min(low + stretch, stop))
@@ -106,8 +106,8 @@ def _guesses(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern
 
 
 def _advance_lanes(starts: Int64, stops: Int64, pattern: RecordPattern) -> tuple[Int64, Int64]:
-    """All lanes moved on, a record a step, until few of them have not come to their stops: all places that they came
-    to, sorted; and where each stands."""
+    """Advance all lanes by a record per step, until few are before their stops. Return all positions that they reached,
+    sorted; and the next position of each."""
     ends, lanes, at = starts.copy(), np.arange(len(starts)), starts
     steps: list[Int64] = []
     while len(lanes) >= MIN_LANES and len(steps) < MAX_STEPS:

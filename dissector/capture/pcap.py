@@ -1,13 +1,13 @@
 """The pcap format: a 24-byte header, then packets of a record header and their bytes.
 
-draft-ietf-opsawg-pcap. Both byte orders, microseconds and nanoseconds, and those who wrote longer record headers
-(`pcap_records.py`). Record headers are hopped over (`lanes.py`), collecting their places; all fields are then read at
-once.
+draft-ietf-opsawg-pcap. Reads both byte orders, microseconds and nanoseconds, and the variants with longer record
+headers (`pcap_records.py`). Positions of record headers are collected first (`parallel_scan.py`); all fields are then
+read at once.
 
 Invariants:
-  * the file may still grow: the same packets and findings come, however it was cut when it was looked at;
-  * `done` is where the next record header stands; what can't be one is skipped up to the next chain of records that
-    makes sense, and told.
+  * the file may still grow: packets and findings are the same, wherever it ended when it was read;
+  * `done` is the offset of the next record header; bytes that can't be one are skipped up to the next chain of
+  plausible records, and reported.
 """
 
 import struct
@@ -27,9 +27,9 @@ from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Lim
 
 FILE_HEADER: Final = 24
 LARGEST_PACKET: Final = 262_144
-"""Bytes, where the file's snap length does not say more: what tcpdump and Wireshark take and give at the most."""
+"""Bytes, unless the file's snap length is larger: the maximum of tcpdump and Wireshark."""
 LARGEST_SNAPLEN: Final = 1 << 28
-"""Snap lengths above it say nothing."""
+"""Larger snap lengths are ignored."""
 
 
 class Pcap:
@@ -61,7 +61,7 @@ class Pcap:
         return self.damage.findings
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
-        """The next packets of `data`, at most so many; None where there are none (yet). Raises `CaptureError`."""
+        """Return the next packets of `data`, at `most` so many; None if there are none (yet). Raises `CaptureError`."""
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.over:
@@ -98,7 +98,7 @@ class Pcap:
         return True
 
     def _hop(self, data: UInt8, most: int) -> Int64:
-        """Offsets of the next record headers, up to one that can't be, or is not all there."""
+        """Return the offsets of the next record headers, up to one that is impossible or incomplete."""
         stop = min(len(data) - self._sense.layout.header, self.done + BATCH_BYTES) + 1
         looks, walk = self._looks(data), partial(self._walk, data)
         places, at = scan_records(data, self.done, stop, most, self._mean, looks, walk)
@@ -132,11 +132,11 @@ class Pcap:
         )
 
     def _fields(self, data: UInt8, places: Int64) -> list[Int64]:
-        """Seconds, fractions, captured lengths, lengths."""
+        """Return seconds, fractions, captured lengths, lengths."""
         return read_words(data, places, 4, self._sense.layout.order)
 
     def _sound(self, places: Int64, fields: list[Int64]) -> int:
-        """How many of the records come before one that makes no sense, as damage may have led here. `done` is there."""
+        """Return how many records precede an implausible one, which may come from damage. `done` moves to that one."""
         if self._trusted:
             return len(places)
         odd = self._sense.odd(*fields)
@@ -148,8 +148,8 @@ class Pcap:
         return sound
 
     def _believe(self, data: UInt8, at: int, *, ended: bool) -> bool:
-        """Whether reading can go on from a record that makes no sense beside the last one, or behind it; else only more
-        bytes tell. It is believed where others follow it that go with it, or where none that make sense follow."""
+        """Whether reading can continue at a record that is implausible after the last one, or behind it; otherwise more
+        bytes are needed. It is accepted if plausible records follow it, or if none follow anywhere."""
         alone = self._sense._replace(second=None).chain(memoryview(data.data), at, ended=ended)
         if alone is None:
             return False

@@ -1,7 +1,8 @@
-"""What a pcap record's header looks like, by the file's magic; and where, behind damage, one stands again.
+"""The layout of pcap record headers, by the file's magic, and the search for the next record after damage.
 
 A header begins with four words: seconds, fraction, captured length, length. The patched tcpdumps of old Linux
-distributions and of Nokia wrote more behind them, under magics of others: there the first records tell.
+distributions and of Nokia wrote more after them, under the magics of other formats: the layout is then chosen by the
+first records.
 """
 
 import re
@@ -15,24 +16,24 @@ from dissector.capture.parallel_scan import byte_pattern
 from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 
 CHAIN: Final = 3
-"""Records in a row that make sense are not chance."""
+"""Plausible records in a row that are not chance."""
 DAY: Final = 86_400
-"""Seconds that a packet is away from the last one before the damage at the most."""
+"""Maximum seconds between a packet and the last one before the damage."""
 LONGEST_ON_WIRE: Final = 1 << 26
 HEADER_WORDS: Final = 4
 NOT_YET: Final = -2
-"""More bytes will tell."""
+"""More bytes are needed."""
 NOWHERE: Final = -1
 
 
 class PcapLayout(NamedTuple):
-    """How records are written."""
+    """Layout of records."""
 
     order: ByteOrder
     fractions: int
-    """Of a second, in one unit of a timestamp's fraction: a million or a billion."""
+    """Units of a timestamp's fraction in a second: a million or a billion."""
     header: int
-    """Bytes before a packet's own."""
+    """Bytes of a record header."""
 
 
 _SIZES: Final = {0xA1B2C3D4: (16, 24, 20), 0xA1B2CD34: (24, 28), 0xA1B23C4D: (16,)}
@@ -45,17 +46,17 @@ MAGICS: Final[dict[bytes, tuple[PcapLayout, ...]]] = {
 
 
 class Sense(NamedTuple):
-    """What makes sense as a record of this file."""
+    """Decides what is plausible as a record of this file."""
 
     layout: PcapLayout
     largest: int
     second: int | None
-    """When the last good packet came."""
+    """Seconds of the last good packet's timestamp."""
 
     @property
     def mark(self) -> tuple[re.Pattern[bytes], int]:
-        """What the header of a usual record looks like, and how many bytes of it are before that: seconds whose upper
-        half is that of the last one's, a fraction, lengths."""
+        """Return a pattern for usual record headers, and the number of header bytes before its match. It matches
+        seconds with the upper half of the last packet's, a fraction, and lengths."""
         high = [re.escape(bytes([part])) for part in struct.pack(">I", self.second or 0)[:2]]
         fraction = (
             (b"\\0", b"[\\0-\x0f]", b".", b".") if self.layout.fractions == 10**6 else (b"[\\0-\x3b]", b".", b".", b".")
@@ -67,11 +68,11 @@ class Sense(NamedTuple):
             (b"\\0", b"[\\0-\4]", b".", b"."),
             (b"\\0", b".", b".", b"."),
         )
-        before = 2 if self.layout.order == "<" else 0  # patterns that begin with a byte that is known are found faster
+        before = 2 if self.layout.order == "<" else 0  # a pattern that begins with a known byte is found faster
         return re.compile(pattern[before:], re.DOTALL), before
 
     def all(self, words: list[UInt32]) -> Bool:
-        """Which of many places make sense, by four words each."""
+        """Return which positions are plausible, by the four words at each."""
         second, fraction, captured, length = words
         good = (captured > 0) & (captured <= self.largest) & (fraction < self.layout.fractions)
         good &= (captured <= length) & (length <= LONGEST_ON_WIRE)
@@ -80,7 +81,7 @@ class Sense(NamedTuple):
         return good
 
     def one(self, data: memoryview, at: int) -> tuple[int, int] | None:
-        """Captured length and second of the record at a place, if it makes sense."""
+        """Return captured length and seconds of the record at a position, if it is plausible."""
         second, fraction, captured, length = struct.unpack_from(self.layout.order + "4I", data, at)
         near = self.second is None or abs(second - self.second) <= DAY
         if near and captured <= min(length, self.largest) and length and fraction < self.layout.fractions:
@@ -88,13 +89,13 @@ class Sense(NamedTuple):
         return None
 
     def odd(self, second: Int64, fraction: Int64, captured: Int64, length: Int64) -> Bool:
-        """Which of records in a row, whose lengths led from one to the next, make no sense for all that."""
+        """Return which of consecutive records, each at the end of the one before, are implausible."""
         before = np.concatenate([second[:1] if self.second is None else [self.second], second[:-1]])
         odd = (abs(second - before) > DAY) | (fraction >= self.layout.fractions)
         return np.asarray(odd | (captured > length) | (length > LONGEST_ON_WIRE))
 
     def chain(self, data: memoryview, at: int, *, ended: bool) -> bool | None:
-        """Whether records that make sense follow each other from a place on; None where more bytes will tell."""
+        """Whether a chain of plausible records begins at a position; None if more bytes are needed."""
         sense, header = self, self.layout.header
         for count in range(CHAIN):
             if at + header > len(data):
@@ -108,8 +109,8 @@ class Sense(NamedTuple):
 
 
 def layout_of(magic: bytes, data: UInt8, at: int, largest: int, *, ended: bool) -> PcapLayout | None:
-    """The layout of a file: the first under its magic in which the first records make sense, else the usual one; None
-    where more bytes will tell."""
+    """Return the layout of a file: the first under its magic in which the first records are plausible, else the usual
+    one. None if more bytes are needed."""
     for layout in MAGICS[magic] if len(MAGICS[magic]) > 1 else ():
         chain = Sense(layout, largest, None).chain(memoryview(data.data), at, ended=ended)
         if chain is not False:
@@ -118,8 +119,8 @@ def layout_of(magic: bytes, data: UInt8, at: int, largest: int, *, ended: bool) 
 
 
 def next_record(data: UInt8, start: int, until: int, sense: Sense, *, ended: bool) -> tuple[int, int]:
-    """Where from `start` to `until` the first chain of records begins, or `NOWHERE`, or `NOT_YET`; and the place up to
-    which there is none."""
+    """Return where the first chain of records between `start` and `until` begins, or `NOWHERE`, or `NOT_YET`; and the
+    position up to which there is none."""
     stretch = data[: until + HEADER_WORDS * 4]
     for places in find_words(stretch, start, HEADER_WORDS, sense.layout.order, sense.all):
         for place in places.tolist():

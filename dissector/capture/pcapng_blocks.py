@@ -1,7 +1,7 @@
-"""Blocks of a pcapng file: what makes one, and where, behind damage, one stands again.
+"""Blocks of a pcapng file: their checks, and the search for the next block after damage.
 
-draft-ietf-opsawg-pcapng, 3.1: a type, the length, the body, the length again. A block that says the same length twice
-is hardly chance; two in a row are not.
+draft-ietf-opsawg-pcapng, 3.1: a type, the length, the body, the length again. A block with two equal lengths is hardly
+chance; two in a row are not.
 """
 
 import struct
@@ -27,29 +27,29 @@ LEAST_SIZE: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PAC
                      INTERFACE_STATISTICS: 24}  # fmt: skip
 LEAST: Final = 12
 LARGEST: Final = 1 << 24
-"""Bytes of a block: what Wireshark takes at the most."""
+"""Maximum bytes of a block, as in Wireshark."""
 CHAIN: Final = 2
-"""Blocks in a row that make sense."""
+"""Plausible blocks in a row that are not chance."""
 NOT_YET: Final = -2
-"""More bytes will tell."""
+"""More bytes are needed."""
 NOWHERE: Final = -1
 
 
 def order_at(data: memoryview, at: int) -> ByteOrder | None:
-    """The byte order of the section that begins here; None where that is none."""
+    """Return the byte order of the section that begins here; None if none does."""
     return BYTE_ORDER_MAGIC.get(data[at + 8 : at + 12].tobytes())
 
 
 def has_sense(data: memoryview, at: int, kind: int, size: int, order: ByteOrder) -> bool:
-    """Whether a block that is all there says its length twice, and one that it can have."""
+    """Whether a block is complete, and its two lengths are equal and possible for its type."""
     if not LEAST_SIZE.get(kind, LEAST) <= size <= LARGEST or size & 3 or at + size > len(data):
         return False
     return bool(struct.unpack_from(order + "I", data, at + size - 4)[0] == size)
 
 
 def next_block(data: UInt8, start: int, until: int, order: ByteOrder, *, ended: bool) -> tuple[int, int]:
-    """Where from `start` to `until` the first chain of known blocks begins, or `NOWHERE`, or `NOT_YET`; and the place
-    up to which there is none."""
+    """Return where the first chain of known blocks between `start` and `until` begins, or `NOWHERE`, or `NOT_YET`; and
+    the position up to which there is none."""
 
     def wanted(words: list[UInt32]) -> Bool:
         kind, size = words
@@ -71,10 +71,10 @@ def _chain(data: memoryview, at: int, order: ByteOrder, *, ended: bool) -> bool 
             return (count > 0 and at == len(data)) if ended else None
         kind = struct.unpack_from(order + "I", data, at)[0]
         if kind == SECTION:
-            own = order_at(data, at)
-            if own is None:
+            section_order = order_at(data, at)
+            if section_order is None:
                 return False
-            order = own
+            order = section_order
         size = struct.unpack_from(order + "I", data, at + 4)[0]
         if at + size > len(data) and size <= LARGEST and not ended:
             return None

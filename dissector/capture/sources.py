@@ -182,7 +182,7 @@ class SpooledSource:
             if undone and not undone.is_whole:
                 self._end("file-truncated", f"{self._codec} data that end too early, after {undone.at:,} bytes")
             return None
-        data = self._told(self._stream.read(seconds))
+        data = self._to_process(self._stream.read(seconds))
         if self._decompression is None:
             return data if data or self._stream.ended else None
         if not data and not self._stream.ended:
@@ -194,7 +194,7 @@ class SpooledSource:
     def _codec(self) -> str:
         return self._decompression.codec.name if self._decompression else ""
 
-    def _told(self, data: bytes) -> bytes:
+    def _to_process(self, data: bytes) -> bytes:
         """Return the bytes to process, once the first ones have shown whether they are compressed."""
         if self._head is None:
             return data
@@ -243,7 +243,7 @@ class GrowingFileSource:
         """Look at the file until it has grown, has ended, or time is up."""
         until = time.monotonic() + WAIT
         while not self.ended:
-            is_last = self._has_ended()  # asked before the size is: what was written before the end is seen
+            is_last = self._has_ended()  # checked before the size, so that all bytes before the end are seen
             size = os.fstat(self._file.fileno()).st_size
             if size > len(self.data):
                 time.sleep(GATHER)

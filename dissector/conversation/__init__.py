@@ -1,4 +1,4 @@
-"""What two ends said to each other, made into packets, a pcapng file or a transcript: the way back to a capture."""
+"""Builds packets, pcapng files and transcripts from what two ends send each other: the way back to a capture."""
 
 from dissector.conversation.packets import packets
 from dissector.conversation.pcapng import Packet, pcapng

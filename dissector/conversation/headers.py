@@ -1,6 +1,6 @@
-"""One TCP segment as an Ethernet frame: Ethernet II, IPv4 or IPv6, TCP, with the checksums that belong there.
+"""Builds Ethernet frames of TCP segments: Ethernet II, IPv4 or IPv6, TCP, with valid checksums.
 
-RFC 791, 8200, 9293. Both MAC addresses are locally administered ones, which no card has.
+RFC 791, 8200, 9293. Both MAC addresses are locally administered ones, which no network card has.
 """
 
 import struct
@@ -14,22 +14,22 @@ SYN: Final = 2
 PSH: Final = 8
 ACK: Final = 16
 LARGEST_PAYLOAD: Final = 1440
-"""What 1,500 bytes of Ethernet have room for behind the headers of IPv6 and TCP, and IPv4 too."""
+"""Bytes that fit into 1,500 bytes of Ethernet after the headers of IPv6 and TCP, and so of IPv4."""
 _WINDOW: Final = 0xFFFF
 _SYN_OPTIONS: Final = struct.pack(">BBHBBB", 2, 4, LARGEST_PAYLOAD, 3, 3, 7) + b"\x00"
-"""Maximum segment size, and a window in units of 128 bytes: nothing ever waits for room."""
+"""Maximum segment size, and a window in units of 128 bytes, so that it is never full."""
 _TCP: Final = 6
 _MACS: Final = (bytes.fromhex("020000000001"), bytes.fromhex("020000000002"))
 
 
 def checksum(data: bytes) -> int:
-    """The Internet checksum (RFC 1071). As 2**16 is 1 modulo 0xffff, the sum of all words is one remainder."""
+    """Return the Internet checksum (RFC 1071). As 2**16 is 1 modulo 0xffff, the sum of all words is one remainder."""
     padded = data + b"\x00" if len(data) % 2 else data
     return 0xFFFF - (int.from_bytes(padded, "big") % 0xFFFF or 0xFFFF)
 
 
 def frame(source: End, destination: End, flags: int, seq: int, ack: int, payload: bytes, *, outward: bool) -> bytes:
-    """The bytes on the wire. Sequence numbers wrap; `outward` says which of the two cards sends."""
+    """Return the bytes on the wire. Sequence numbers wrap; `outward` selects which of the two cards sends."""
     sender, receiver = ip_address(source.host), ip_address(destination.host)
     options = _SYN_OPTIONS if flags & SYN else b""
     head = struct.pack(
@@ -46,6 +46,6 @@ def frame(source: End, destination: End, flags: int, seq: int, ack: int, payload
 
 
 def _ipv4(sender: bytes, receiver: bytes, size: int) -> bytes:
-    """The header before `size` bytes: not to be fragmented, 64 hops to live."""
+    """Return the header for `size` bytes: do not fragment, time to live 64."""
     head = struct.pack(">BBHHHBBH", 0x45, 0, 20 + size, 0, 0x4000, 64, _TCP, 0) + sender + receiver
     return head[:10] + checksum(head).to_bytes(2, "big") + head[12:]

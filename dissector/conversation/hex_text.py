@@ -1,11 +1,11 @@
-"""Bytes written as hex, read back: the transcript with its marks, the dumps of `xxd`, `hexdump -C` and Wireshark, and
-bare hex. The first line that says something tells which it is, and every other line has to be like it.
+"""Reads hex text: transcripts with their marks, the dumps of `xxd`, `hexdump -C` and Wireshark, and bare hex. The first
+line that is neither blank nor a comment decides which it is, and all other lines must have the same form.
 
-A mark of a transcript may have the number of a connection before it, as in ``2>``, where there are several.
+A mark of a transcript may have a connection's number before it, as in ``2>``.
 
 Invariants:
   * whatever the text is, `form_of` returns and `entries` returns or raises `HexError` with the line's number;
-  * no digit is passed over: what is read is all that stands there.
+  * no digit is skipped.
 """
 
 import re
@@ -22,10 +22,10 @@ _COLON_DUMP: Final = re.compile(r"(?P<offset>[0-9a-f]{4,16}):(?P<hex>(?: (?:[0-9
 _SPACE_DUMP: Final = re.compile(
     r"(?P<offset>[0-9a-f]{4,16}) {2,3}(?P<hex>[0-9a-f]{2}(?: {1,2}[0-9a-f]{2})*)(?: +\|.*| {3,}.*)?", re.IGNORECASE
 )
-"""`hexdump -C` and Wireshark: an offset, bytes, the text between bars or behind three spaces."""
+"""`hexdump -C` and Wireshark: an offset, bytes, the text between bars or after three spaces."""
 _OFFSET: Final = re.compile(r"[0-9a-f]{4,16}", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"[0-9a-f]*", re.IGNORECASE)
-_MARK: Final = re.compile(r"(?P<connection>[0-9]{0,18})(?P<way>[<>])", re.ASCII)
+_MARK: Final = re.compile(r"(?P<connection>[0-9]{0,18})(?P<direction>[<>])", re.ASCII)
 _FIRST: Final = 1
 """The connection of a mark without a number."""
 
@@ -38,7 +38,7 @@ class HexError(ValueError):
 
 
 class HexForm(Enum):
-    """How the bytes are written."""
+    """Form of a hex text."""
 
     MARKED = "hex transcript"
     DUMP = "hex dump"
@@ -46,13 +46,13 @@ class HexForm(Enum):
 
 
 class HexFrame(NamedTuple):
-    """Bytes that were sent in one go."""
+    """One entry of a hex text: bytes that were sent together."""
 
     line: int
-    """Where it begins, from 1."""
+    """Line of its beginning, from 1."""
     connection: int
     from_client: bool | None
-    """None where nothing says so."""
+    """None without a mark."""
     data: bytes
 
 
@@ -62,7 +62,7 @@ class _Line(NamedTuple):
 
 
 def form_of(head: bytes) -> HexForm | None:
-    """The form of a text of which `head` is the beginning; None where it is no hex."""
+    """Return the form of a text that begins with `head`; None if it is not hex."""
     if b"\0" in head:
         return None
     for line in _lines(head):
@@ -76,7 +76,7 @@ def form_of(head: bytes) -> HexForm | None:
 
 
 def entries(data: bytes, form: HexForm) -> Iterator[HexFrame]:
-    """What stands in a text. One without marks is one entry. Raises `HexError`."""
+    """Yield the entries of a text. A text without marks is one entry. Raises `HexError`."""
     lines = _lines(data)
     if form is HexForm.MARKED:
         yield from _marked(lines)
@@ -87,7 +87,7 @@ def entries(data: bytes, form: HexForm) -> Iterator[HexFrame]:
 
 
 def _lines(data: bytes) -> Iterator[_Line]:
-    """The lines that say something: neither blank nor a comment."""
+    """Yield the lines that are neither blank nor comments."""
     for number, line in enumerate(data.decode("utf-8-sig", "replace").split("\n"), 1):
         text = line.rstrip()
         if text and not text.lstrip().startswith("#"):
@@ -115,8 +115,8 @@ def _marked(lines: Iterator[_Line]) -> Iterator[HexFrame]:
 def _entry(line: int, mark: re.Match[str], parts: list[bytes]) -> HexFrame:
     data = b"".join(parts)
     if not data:
-        raise HexError(line, f"no bytes behind {mark['way']}")
-    return HexFrame(line, int(mark["connection"] or _FIRST), mark["way"] == ">", data)
+        raise HexError(line, f"no bytes behind {mark['direction']}")
+    return HexFrame(line, int(mark["connection"] or _FIRST), mark["direction"] == ">", data)
 
 
 def _bare(first: _Line, lines: Iterator[_Line]) -> Iterator[bytes]:
@@ -140,7 +140,7 @@ def _dump(text: str) -> re.Match[str] | None:
 
 
 def _dumped(first: _Line, lines: Iterator[_Line]) -> Iterator[bytes]:
-    """Rows of a dump; ``*`` is the row before it, again up to the offset behind it."""
+    """Yield the rows of a dump. ``*`` repeats the row before it, up to the offset after it."""
     found = _dump(first.text)
     assert found is not None
     row = bytes.fromhex(found["hex"])

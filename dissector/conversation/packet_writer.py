@@ -1,8 +1,8 @@
-"""Turns of many conversations to packets as they come, for who can't hold them all.
+"""Builds packets of many conversations as their turns arrive, without holding all of them.
 
 Invariants:
-  * times never go back where `until` does not; what is held are turns that are later than it;
-  * each turn begins a segment of its own, as in `packets`. Nothing is acknowledged, and no conversation ends.
+  * times never decrease if `until` does not; only turns that are later than it are held;
+  * each turn begins a new segment, as in `packets`. Nothing is acknowledged, and no conversation ends.
 """
 
 import heapq
@@ -17,7 +17,7 @@ LAST: Final = 1 << 63
 
 
 class PacketWriter:
-    """Conversations by numbers of the caller's."""
+    """Takes turns of conversations, which the caller numbers, and yields packets."""
 
     def __init__(self) -> None:
         self._later: list[tuple[int, int, int, Turn]] = []
@@ -25,19 +25,19 @@ class PacketWriter:
         self._places = 0
         self._ends: dict[int, tuple[End, End]] = {}
         self._next: dict[int, list[int]] = {}
-        """Sequence numbers of what the server and the client send next."""
+        """Next sequence numbers of the server and the client."""
 
     def begin(self, number: int, client: End, server: End) -> None:
-        """There is such a conversation."""
+        """Add a conversation."""
         self._ends.setdefault(number, (server, client))
 
     def say(self, number: int, turn: Turn) -> None:
-        """It goes on."""
+        """Add a turn to a conversation."""
         heapq.heappush(self._later, (turn.time_ns, self._places, number, turn))
         self._places += 1
 
     def packets(self, until: int = LAST) -> Iterator[Packet]:
-        """All that was said before a time, or all."""
+        """Yield the packets of all turns before a time, or of all."""
         while self._later and self._later[0][0] < until:
             _, _, number, turn = heapq.heappop(self._later)
             if number not in self._next:

@@ -1,9 +1,9 @@
-"""Conversations to packets: handshake, data in segments, acknowledgements, FIN.
+"""Builds packets of conversations: handshake, data in segments, acknowledgements, FIN.
 
 Invariants:
-  * times never go back, and a turn's first byte has exactly the turn's time;
-  * every turn begins a segment of its own, so that framing finds it behind a hole;
-  * initial sequence numbers follow from what is said: two conversations between the same ends are never taken for one.
+  * times never decrease, and a turn's first byte has exactly the turn's time;
+  * every turn begins a new segment, so that framing finds it after a gap;
+  * initial sequence numbers depend on the contents: two conversations between the same ends are never taken for one.
 """
 
 import zlib
@@ -16,18 +16,18 @@ from dissector.conversation.pcapng import Packet
 from dissector.conversation.turns import Conversation, Turn
 
 SEGMENTS_PER_ACK: Final = 64
-"""Fewer bytes than the receiver's window has room for."""
+"""Segments between two ACKs: together they fit into the receiver's window."""
 
 
 def packets(conversations: Iterable[Conversation]) -> list[Packet]:
-    """The packets of all of them, in the order of time. A conversation without turns has none."""
+    """Return the packets of all conversations, in the order of time. A conversation without turns has none."""
     made = [packet for each in conversations if each.turns for packet in _ConversationPackets(each).packets()]
     made.sort(key=attrgetter("time_ns"))
     return made
 
 
 class _ConversationPackets:
-    """One conversation, half made: where each side's stream has come to. Sides are told apart by "from the client"."""
+    """Builds the packets of one conversation. Dicts have a value for each side, by "from the client"."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._ends = {True: conversation.client, False: conversation.server}
@@ -37,7 +37,7 @@ class _ConversationPackets:
         self._next = {True: first, False: first ^ 0x8000_0000}
 
     def packets(self) -> Iterator[Packet]:
-        """All of it."""
+        """Yield all packets."""
         begin, end = self._turns[0].time_ns, self._turns[-1].time_ns
         yield self._packet(begin, SYN, from_client=True)
         yield self._packet(begin, SYN | ACK, from_client=False)
@@ -68,7 +68,7 @@ class _ConversationPackets:
 
 
 def _initial_sequence_number(turns: list[Turn]) -> int:
-    """A number that another conversation is unlikely to have."""
+    """Return a number that is unlikely for another conversation."""
     found = zlib.crc32(repr([(turn.time_ns, turn.from_client, turn.missing) for turn in turns]).encode())
     for turn in turns:
         found = zlib.crc32(turn.data, found)

@@ -1,6 +1,6 @@
-"""Packets to a pcapng file: one section, its clock counting nanoseconds, an interface a link type, a block a packet.
+"""Writes packets to a pcapng file: one section, nanosecond timestamps, an interface per link type, a block per packet.
 
-draft-ietf-opsawg-pcapng. A comment on the section says where the packets come from; each may bear comments of its own.
+draft-ietf-opsawg-pcapng. The section's comment says where the packets come from; each packet may have comments, too.
 """
 
 import struct
@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 ETHERNET: Final = 1
 """LINKTYPE_ETHERNET."""
 LATEST: Final = (1 << 63) - 1
-"""Nanoseconds since 1970: what a time may be at most, and at least 0."""
+"""Maximum time, nanoseconds since 1970; the minimum is 0."""
 LONGEST_COMMENT: Final = 1 << 14
-"""Bytes of UTF-8; an option has room for 64 KiB."""
+"""Maximum bytes of UTF-8; an option could have 64 KiB."""
 _SECTION: Final = 0x0A0D0D0A
 _INTERFACE: Final = 1
 _PACKET: Final = 6
@@ -23,19 +23,19 @@ _NANOSECONDS: Final = b"\x09"
 
 
 class Packet(NamedTuple):
-    """What was, or might have been, captured, and when."""
+    """A packet with its time, captured or built."""
 
     time_ns: int
     data: bytes
     length: int | None = None
-    """Bytes that it had on the wire, where the capture has fewer."""
+    """Bytes on the wire, if the capture has fewer."""
     link_type: int = ETHERNET
     """LINKTYPE_ number."""
     comments: tuple[str, ...] = ()
 
 
 def pcapng(packets: Iterable[Packet], comment: str) -> Iterator[bytes]:
-    """The file, block by block."""
+    """Yield the file, block by block."""
     yield section(option(_COMMENT, _text(comment)))
     interfaces: dict[int, int] = {}
     for packet in packets:
@@ -44,7 +44,7 @@ def pcapng(packets: Iterable[Packet], comment: str) -> Iterator[bytes]:
             yield interface(packet.link_type)
         yield _packet(packet, interfaces[packet.link_type])
     if not interfaces:
-        yield interface(ETHERNET)  # a section without one is none that Wireshark opens
+        yield interface(ETHERNET)  # Wireshark does not open a section without one
 
 
 def _packet(packet: Packet, interface: int) -> bytes:
@@ -56,28 +56,28 @@ def _packet(packet: Packet, interface: int) -> bytes:
 
 
 def _text(comment: str) -> bytes:
-    """Cut where it is too long, and not inside a character."""
+    """Encode a comment; a long one is cut, but not inside a character."""
     return comment.encode(errors="replace")[:LONGEST_COMMENT].decode(errors="ignore").encode()
 
 
 def section(options: bytes = b"") -> bytes:
-    """A section header block of little-endian order."""
+    """Return a section header block in little-endian order."""
     options += option(_USER_APPLICATION, b"kdissect")
     return block(_SECTION, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1) + options + bytes(4))
 
 
 def interface(link_type: int, snaplen: int = 0, options: bytes = b"") -> bytes:
-    """An interface description block; its clock counts nanoseconds. A `snaplen` of 0 is no limit."""
+    """Return an interface description block with nanosecond timestamps. A `snaplen` of 0 is no limit."""
     options += option(_IF_TSRESOL, _NANOSECONDS)
     return block(_INTERFACE, struct.pack("<HHI", link_type, 0, snaplen) + options + bytes(4))
 
 
 def block(kind: int, body: bytes) -> bytes:
-    """A block; the body is padded to four bytes."""
+    """Return a block; `body` must be padded to four bytes."""
     size = struct.pack("<I", len(body) + 12)
     return struct.pack("<I", kind) + size + body + size
 
 
 def option(code: int, value: bytes) -> bytes:
-    """An option of a block; four zeros end a block's options."""
+    """Return an option of a block; four zeros end a block's options."""
     return struct.pack("<HH", code, len(value)) + value + bytes(-len(value) % 4)

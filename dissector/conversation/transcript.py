@@ -1,7 +1,7 @@
-"""The hex transcript: frames to its lines, and a text of hex to the turns of a conversation.
+"""The hex transcript: frames to lines, and hex text to the turns of a conversation.
 
-A frame whose size prefix promises more than stands there is short: the rest is taken for a hole, so that what follows
-is still read right. A prefix that can't be is left to the framing. Both give a finding.
+If a frame has fewer bytes than its size prefix announces, the rest becomes a gap, so that later frames are still read
+correctly. An impossible prefix is handled by the framing. Both give a finding.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _GROUP: Final = 4
 
 
 def frame_lines(data: bytes, *, from_client: bool, connection: int = 1) -> Iterator[str]:
-    """A frame as lines of a transcript. The first connection goes without its number."""
+    """Yield a frame as lines of a transcript. The first connection has no number."""
     first = ("" if connection == 1 else str(connection)) + (">" if from_client else "<")
     for at in range(0, len(data), _WIDTH):
         mark = " " * len(first) if at else first
@@ -26,9 +26,9 @@ def frame_lines(data: bytes, *, from_client: bool, connection: int = 1) -> Itera
 
 
 def turns_of(data: bytes, form: HexForm, *, unmarked_from_client: bool) -> tuple[dict[int, list[Turn]], list[str]]:
-    """What a text says on each connection, and what is wrong with its sizes. Raises `HexError`.
+    """Return the turns of a text by connection, and problems with sizes. Raises `HexError`.
 
-    A turn's time is its number: it tells the order, and nobody takes it for a time."""
+    A turn's time is its number: it only gives the order."""
     turns: dict[int, list[Turn]] = {}
     problems: list[str] = []
     for number, (line, connection, from_client, sent) in enumerate(entries(data, form)):
@@ -41,7 +41,7 @@ def turns_of(data: bytes, form: HexForm, *, unmarked_from_client: bool) -> tuple
 
 
 def _short_of(sent: bytes) -> tuple[int, str]:
-    """How many bytes the last frame lacks; what is wrong with the frames."""
+    """Return how many bytes the last frame lacks, and what is wrong with the frames."""
     at = 0
     while at < len(sent):
         left = len(sent) - at

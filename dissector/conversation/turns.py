@@ -1,4 +1,4 @@
-"""Who said what and when: all that a TCP conversation is made from."""
+"""Turns: which end sends which bytes when. A TCP conversation is built from them."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
@@ -6,14 +6,14 @@ from typing import Final, NamedTuple, Self
 
 
 class End(NamedTuple):
-    """An address and a port. The address is one that `ip_address` takes."""
+    """An address that `ip_address` accepts, and a port."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``127.0.0.1:9092`` or ``[::1]:9092``, as rows have it. Anything else is a ValueError."""
+        """Parse ``127.0.0.1:9092`` or ``[::1]:9092``, as in rows. Raises `ValueError` for anything else."""
         host, _, port = text.rpartition(":")
         bracketed = host.startswith("[") and host.endswith("]")
         address = IPv6Address(host[1:-1]) if bracketed else IPv4Address(host)
@@ -27,21 +27,21 @@ _PORTS: Final = range(40_000, 60_000)
 
 
 def made_up_client(number: int) -> End:
-    """A client of whom nothing is known, one a number. RFC 5737 keeps these addresses for documents; where they run out
-    (with the five millionth) they begin again."""
+    """Return the made-up address of a client, one for each number. RFC 5737 reserves these addresses for documentation;
+    after five million they repeat."""
     host, port = divmod(number, len(_PORTS))
     return End(f"192.0.2.{2 + host % 250}", _PORTS[port])
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Bytes that one end sent in one go."""
+    """Bytes that one end sent together."""
 
     time_ns: int
     from_client: bool
     data: bytes
     missing: int = 0
-    """Bytes that were sent right after these and that nobody has: a hole in the stream."""
+    """Bytes that were sent right after these and are missing: a gap in the stream."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Log segments (`00000000000000000000.log`) and snapshots (`.checkpoint`): record batches one after the other.
 
 The format is that of a `records` field, so `protocol.records` reads it; a row is a batch, or a message of before 0.11.
-What a broker preallocated is zeros, and no damage. The folder's name tells the topic, and so whether it is an internal
-one whose records can be decoded; the metadata log is recognized by its first record too.
+Zeros that a broker preallocated are no damage. The topic is in the folder's name, and so whether it is an internal one
+whose records can be decoded; the metadata log is also recognized by its first record.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
 LARGEST_CONTROL: Final = 1 << 16
 _CHUNK: Final = 1 << 20
 _DIGITS: Final = 10
-"""That no partition's number has."""
+"""A partition's number has fewer."""
 
 
 class LogSegment:
@@ -48,7 +48,7 @@ class LogSegment:
         self.damage: Damaged | None = None
 
     def places(self) -> Iterator[EntryPosition]:
-        """Batches and messages; stops at what is neither."""
+        """Yield the positions of batches and messages, up to anything else."""
         parts = split_entries(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
         for number, part in enumerate(parts, 1):
             if part.kind in (RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE):
@@ -60,7 +60,8 @@ class LogSegment:
                 self.damage = Damaged(part.start, part.end - part.start, number, words)
 
     def entry(self, data: bytes, start: int) -> LogEntry:
-        """A batch or a message, its checksum verified. Of the internal logs the metadata's alone holds secrets."""
+        """Decode a batch or a message and verify its checksum. Of the internal logs only the metadata log has
+        secrets."""
         given = data
         if self._topic == CLUSTER_METADATA and not self._show_secrets:
             data = masked(data, _tree(data, self._topic).tree)
@@ -68,8 +69,8 @@ class LogSegment:
 
 
 def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> LogEntry:
-    """A batch or a message of a topic's log, which stands at `start`; masked secrets are `noted` in its tree."""
-    valid, version, info, timestamp = _seen(data)
+    """Decode the batch or message at offset `start` of a topic's log; masked secrets are `noted` in its tree."""
+    valid, version, info, timestamp = _summarize(data)
     message = stored_message(
         data,
         timestamp,
@@ -82,19 +83,20 @@ def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> Log
 
 
 def read_segment(name: str, data: mmap, *, show_secrets: bool) -> LogSegment | None:
-    """The segment that a file is, told by its first batch or message, of which the end need not be there; or None."""
+    """Return a file as a segment, recognized by its first batch or message, which may be truncated; None if it is not
+    one."""
     return LogSegment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
 
 
 def partition_of(name: str) -> tuple[str, int | None]:
-    """The topic and the partition that a file's folder is called after; an empty name and None where it is not."""
+    """Return topic and partition from the name of a file's folder; an empty name and None if it has another one."""
     topic, _, number = Path(name).absolute().parent.name.rpartition("-")
     return (topic, int(number)) if topic and number.isdecimal() and len(number) < _DIGITS else ("", None)
 
 
 def _is_raft(data: mmap) -> bool:
-    """Whether a log or a snapshot begins with a control record that only KRaft has: a new leader, a snapshot's header.
-    The key is a version and a type, each INT16."""
+    """Whether a log or a snapshot begins with a control record that only KRaft writes: a new leader, a snapshot's
+    header. The key is a version and a type, each INT16."""
     size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
     if data[MAGIC_AT] != 2 or size > min(len(data), LARGEST_CONTROL):
         return False
@@ -133,8 +135,8 @@ def _is_blank(data: mmap, start: int) -> bool:
     return all(not any(data[at : at + _CHUNK]) for at in range(start, len(data), _CHUNK))
 
 
-def _seen(data: bytes) -> tuple[bool, int, str, int | None]:
-    """Whether the checksum is right, the magic, words for the list, the newest timestamp."""
+def _summarize(data: bytes) -> tuple[bool, int, str, int | None]:
+    """Return whether the checksum is valid, the magic, the text of the info column, and the newest timestamp."""
     if data[MAGIC_AT] == 2:
         batch = Batch.read(data)
         return batch.crc_valid, 2, _batch_words(batch), batch.max_timestamp
@@ -160,7 +162,7 @@ def _batch_words(batch: Batch) -> str:
 
 
 def _tree(data: bytes, topic: str | None, *, noted: bool = False) -> Traced:
-    """The fields of a batch; masked ones are noted where there are some."""
+    """Return the tree of a batch's fields; masked ones get a note."""
     sources = [ByteSource(0, "batch", data)]
     root = Node("batch", "", "STRUCT", 0, len(data))
     records = RecordTracer(sources, frame_budget())

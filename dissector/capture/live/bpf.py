@@ -1,8 +1,8 @@
 """Filters that the kernel runs on every packet: classic BPF, assembled here for ports, by tcpdump for expressions.
 
-The filter for ports works behind any link layer, as Linux tells a packet's protocol and the place of its network header
-apart from the packet's bytes (`linux/filter.h`: SKF_AD_OFF, SKF_NET_OFF). One VLAN tag that the network card left in
-place is stepped over. Fragments pass, as only the first one has ports.
+The filter for ports works with any link layer, as Linux gives a packet's protocol and the position of its network
+header separately (`linux/filter.h`: SKF_AD_OFF, SKF_NET_OFF). One VLAN tag that the network card did not strip is
+skipped. Fragments pass, as only the first one has ports.
 """
 
 import shutil
@@ -15,9 +15,9 @@ from dissector.capture.errors import CaptureError
 from dissector.core.text import clean
 
 MAX_PORTS: Final = 100
-"""A program may have 4,096 instructions, of which a port takes 16."""
+"""A program may have 4,096 instructions; a port takes 16."""
 WHOLE_PACKETS: Final = 262_144
-"""Bytes of a packet that are kept: all of them."""
+"""Maximum bytes of a packet that are kept: more than any has."""
 _PROTOCOL: Final = -0x1000 & 0xFFFFFFFF
 """SKF_AD_OFF + SKF_AD_PROTOCOL."""
 _NETWORK: Final = -0x100000
@@ -38,7 +38,7 @@ class Instruction(NamedTuple):
     k: int = 0
 
     def pack(self) -> bytes:
-        """Its 8 bytes, in the machine's order."""
+        """Return its 8 bytes, in the machine's byte order."""
         return struct.pack("=HBBI", *self[:3], self.k & 0xFFFFFFFF)
 
 
@@ -48,7 +48,7 @@ DROP: Final = [Instruction(_RETURN, k=0)]
 
 
 def ports_filter(ports: Sequence[int]) -> Program:
-    """Keeps TCP packets from or to any of the ports, by IPv4 or IPv6."""
+    """Return a program that keeps TCP packets from or to any of the ports, over IPv4 or IPv6."""
     if len(ports) > MAX_PORTS:
         raise CaptureError(f"{len(ports)} ports are too many for a filter: {MAX_PORTS} at the most")
     protocol = [Instruction(_LOAD_HALF, k=_PROTOCOL)]
@@ -57,7 +57,7 @@ def ports_filter(ports: Sequence[int]) -> Program:
 
 
 def _by_protocol(ports: Sequence[int], at: int) -> Program:
-    """The protocol is loaded; the network header stands `at` bytes behind its place."""
+    """Continue with the protocol loaded and the network header `at` bytes after its regular position."""
     return [*_if_equal(_IPV4, _ipv4(ports, at)), *_if_equal(_IPV6, _ipv6(ports, at)), *DROP]
 
 
@@ -98,7 +98,7 @@ def _one_of(ports: Sequence[int]) -> Program:
 
 
 def _if_equal(value: int, then: Program) -> Program:
-    """Conditional jumps reach 255 instructions far, plain ones any distance."""
+    """Conditional jumps reach 255 instructions, unconditional ones any distance."""
     return [Instruction(_EQUAL, 1, 0, value), Instruction(_JUMP, k=len(then)), *then]
 
 
@@ -107,14 +107,14 @@ def _unless_equal(value: int, then: Program) -> Program:
 
 
 def compile_expression(expression: str) -> Program | None:
-    """A libpcap expression, for packets with an Ethernet header, compiled by tcpdump; None where there is none.
+    """Compile a libpcap expression for packets with an Ethernet header, with tcpdump; None if it is not installed.
 
-    Raises `CaptureError` for an expression that is wrong."""
+    Raises `CaptureError` if the expression is invalid."""
     tcpdump = shutil.which("tcpdump")
     if tcpdump is None:
         return None
-    said = [tcpdump, "-ddd", "-y", "EN10MB", "-s", str(WHOLE_PACKETS), "--", expression]
-    done = subprocess.run(said, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    command = [tcpdump, "-ddd", "-y", "EN10MB", "-s", str(WHOLE_PACKETS), "--", expression]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         reason = lines[-1].removeprefix("tcpdump: ") if lines else "tcpdump does not take it"

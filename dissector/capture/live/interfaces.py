@@ -1,6 +1,6 @@
-"""The network interfaces of this machine: their names, what links they are, whether they are up.
+"""The network interfaces of this machine: their names, link types, and whether they are up.
 
-Names come from the system (`if_nameindex`), the rest from Linux's `/sys/class/net`, where there is one.
+Names come from the system (`if_nameindex`), the rest from `/sys/class/net` on Linux.
 """
 
 import socket
@@ -18,28 +18,28 @@ _UP: Final = 1
 _LISTEN: Final = "0A"
 _ARPHRD_ETHER: Final = 1
 _ARPHRD_LOOPBACK: Final = 772
-"""Linux gives loopback's packets an Ethernet header, too."""
+"""Linux gives packets on loopback an Ethernet header, too."""
 
 
 class Interface(NamedTuple):
-    """One interface. `number` 0 is all of them."""
+    """One interface. `number` 0 stands for all of them."""
 
     name: str
     number: int
     up: bool
     ethernet: bool
-    """Whether packets begin with an Ethernet header; else what they begin with is not relied upon."""
+    """Whether packets begin with an Ethernet header. Other link headers are not read."""
     loopback: bool
 
 
 def interfaces() -> list[Interface]:
-    """All that are there; on Linux `any` as well."""
+    """Return all interfaces; on Linux `any` as well."""
     found = [_interface(name, number) for number, name in socket.if_nameindex()]
     return [*found, Interface(ANY, 0, up=True, ethernet=False, loopback=False)] if LINUX else found
 
 
 def interface(name: str) -> Interface | None:
-    """The one of that name."""
+    """Return the interface with a name; None if there is none."""
     return next((each for each in interfaces() if each.name == name), None)
 
 
@@ -56,7 +56,7 @@ def _interface(name: str, number: int) -> Interface:
 
 
 def _number(name: str, what: str, base: int) -> int | None:
-    """What the system says of an interface; None where it says nothing."""
+    """Return an attribute of an interface; None if the system does not have it."""
     try:
         return int((_SYSTEM / name / what).read_text(), base)
     except (OSError, ValueError):
@@ -64,9 +64,9 @@ def _number(name: str, what: str, base: int) -> int | None:
 
 
 def listening_ports() -> set[int] | None:
-    """TCP ports that some program of this machine listens on; None where the system does not tell.
+    """Return the TCP ports that programs on this machine listen on; None if the system does not list them.
 
-    Linux's `/proc/net/tcp`: a line a socket, its own end as ``ADDRESS:PORT`` in hex, its state.
+    Linux's `/proc/net/tcp` has a line for each socket: its local end as ``ADDRESS:PORT`` in hex, and its state.
     """
     found: set[int] = set()
     try:

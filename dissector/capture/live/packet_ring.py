@@ -1,12 +1,12 @@
-"""Packets off a network interface of Linux, by a socket whose buffer is mapped: no system call and no copy a packet.
+"""Reads packets of a Linux network interface from a memory-mapped socket buffer: no system call and no copy per packet.
 
 `packet(7)` and `linux/if_packet.h`, TPACKET_V3: the kernel fills blocks of `BLOCK` bytes and hands a block over when it
 is full, or `RETIRE_MS` after its first packet. The time is the one at which the kernel took the packet, in nanoseconds.
 
 Invariants:
-  * packets are given once each, in the order in which the kernel saw them; what it had to drop is counted;
-  * a packet on the loopback interface, which the kernel shows as sent and again as received, is given once;
-  * a VLAN tag that the kernel took off the packet is put back.
+  * each packet is yielded once, in the kernel's order; packets that it dropped are counted;
+  * a packet on the loopback interface, which the kernel delivers as sent and again as received, is yielded once;
+  * a VLAN tag that the kernel stripped is put back.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ BLOCKS: Final = 64
 RETIRE_MS: Final = 50
 ETHERNET: Final = 1
 LINUX_SLL2: Final = 276
-"""LINKTYPE_: what stands before each packet where its own link header is not relied upon."""
+"""LINKTYPE_: the header put before each packet of an interface without Ethernet headers."""
 
 _SOL_PACKET: Final = 263
 _ADD_MEMBERSHIP, _RX_RING, _STATISTICS, _VERSION, _IGNORE_OUTGOING = 1, 5, 6, 10, 23
@@ -35,12 +35,12 @@ _TPACKET_V3, _PROMISCUOUS, _OUTGOING = 2, 1, 4
 _SO_ATTACH_FILTER: Final = 26
 _ALL_PROTOCOLS: Final = 0x0003
 _FRAME: Final = 1 << 11
-"""Means nothing to TPACKET_V3, but has to be given."""
+"""Not used by TPACKET_V3, but required."""
 _USER: Final = 1
-"""TP_STATUS_USER: the block is ours."""
+"""TP_STATUS_USER: the block belongs to user space."""
 _VLAN_VALID, _VLAN_TPID_VALID = 1 << 4, 1 << 6
 _TAG_AT: Final = 12
-"""Where an Ethernet header has its VLAN tag."""
+"""Offset of the VLAN tag in an Ethernet header."""
 _VLAN: Final = 0x8100
 _BLOCK_HEAD: Final = struct.Struct("=8xIII")
 _PACKET_HEAD: Final = struct.Struct("=IIIIIIH6xI H")
@@ -57,20 +57,20 @@ Packet = tuple[int, int, bytes | memoryview]
 
 
 class PacketRing:
-    """The packets of one interface (or of all) that pass a filter, from its opening on.
+    """Captures the packets of one interface (or of all) that pass a filter.
 
-    Raises `PermissionError` where the user may not open raw sockets, `OSError` where the interface can't be captured.
+    Raises `PermissionError` if the user may not open raw sockets, `OSError` if the interface can't be captured.
     """
 
     def __init__(self, interface: Interface, program: Program, *, promiscuous: bool) -> None:
         self.link_type = ETHERNET if interface.ethernet else LINUX_SLL2
         kind = socket.SOCK_RAW if interface.ethernet else socket.SOCK_DGRAM
-        self._socket = socket.socket(socket.AF_PACKET, kind, 0)  # protocol 0: nothing comes before the filter is there
+        self._socket = socket.socket(socket.AF_PACKET, kind, 0)  # protocol 0: no packets before the filter is attached
         self._twice = -1 if interface.number and not interface.loopback else socket.if_nametoindex(LOOPBACK)
-        """The interface that shows each packet twice."""
+        """Number of the interface that delivers each packet twice."""
         self._received = self._dropped = 0
         self._at = 0
-        """The block that comes next."""
+        """Number of the next block."""
         try:
             self._map = self._mapped()
             self._attach(program)
@@ -85,11 +85,11 @@ class PacketRing:
             raise
 
     def fileno(self) -> int:
-        """To wait on: readable when a block is."""
+        """Return the file descriptor to wait on: readable when a block is ready."""
         return self._socket.fileno()
 
     def blocks(self) -> Iterator[list[Packet]]:
-        """The packets of each block that is ready. They are looked at before the next block is asked for."""
+        """Yield the packets of each block that is ready. They are valid until the next one is requested."""
         while True:
             base = self._at * BLOCK
             status, count, first = _BLOCK_HEAD.unpack_from(self._map, base)
@@ -100,22 +100,22 @@ class PacketRing:
             self._at = (self._at + 1) % BLOCKS
 
     def last_blocks(self) -> Iterator[list[Packet]]:
-        """No packet that comes from now on, but all that came before."""
+        """Stop receiving packets, and yield those that were received before."""
         self._attach(DROP)
         time.sleep(3 * RETIRE_MS / 1_000)
         yield from self.blocks()
 
     def statistics(self) -> tuple[int, int]:
-        """Packets that passed the filter since the opening; how many of them the kernel dropped, as no block was free.
+        """Return how many packets passed the filter so far, and how many of them the kernel dropped, as no block was free.
 
-        The kernel counts with 32 bits and from zero after each answer."""
+        The kernel counts with 32 bits, and from zero after each call."""
         received, dropped, _ = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 12))
         self._received += received
         self._dropped += dropped
         return self._received, self._dropped
 
     def trouble(self) -> OSError | None:
-        """What the socket has to say, such as that the interface went down."""
+        """Return the socket's pending error, such as that the interface went down."""
         number = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         return OSError(number, os.strerror(number)) if number else None
 
@@ -127,8 +127,8 @@ class PacketRing:
     def _mapped(self) -> mmap.mmap:
         self._socket.setsockopt(_SOL_PACKET, _VERSION, _TPACKET_V3)
         frames = BLOCK // _FRAME * BLOCKS
-        asked = struct.pack("=7I", BLOCK, BLOCKS, _FRAME, frames, RETIRE_MS, 0, 0)
-        self._socket.setsockopt(_SOL_PACKET, _RX_RING, asked)
+        request = struct.pack("=7I", BLOCK, BLOCKS, _FRAME, frames, RETIRE_MS, 0, 0)
+        self._socket.setsockopt(_SOL_PACKET, _RX_RING, request)
         return mmap.mmap(self._socket.fileno(), BLOCK * BLOCKS)
 
     def _attach(self, program: Program) -> None:
@@ -138,7 +138,7 @@ class PacketRing:
         self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_)
 
     def _bind(self, interface: Interface) -> None:
-        """Packets come from here on. Python's own `bind` knows no address that means all interfaces."""
+        """Start receiving packets. Python's `bind` has no address that means all interfaces."""
         address = _BIND.pack(socket.AF_PACKET, socket.htons(_ALL_PROTOCOLS), interface.number)
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.bind(self._socket.fileno(), address, len(address)):
@@ -146,7 +146,7 @@ class PacketRing:
             raise OSError(number, os.strerror(number))
 
     def _ignore_outgoing(self) -> None:
-        """Have the kernel leave out what it would show twice. One older than Linux 4.20 can't: `_packets` does."""
+        """Let the kernel skip what it would deliver twice. Before Linux 4.20 it can't, and `_packets` does."""
         try:
             self._socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
         except OSError:
@@ -172,11 +172,11 @@ class PacketRing:
         return found
 
     def _is_twice(self, block: memoryview, at: int) -> bool:
-        """Whether an outgoing packet will be seen again as it comes in."""
+        """Whether an outgoing packet will be delivered again as incoming."""
         return self._twice >= 0 and _ADDRESS.unpack_from(block, at + _ADDRESS_AT)[1] == self._twice
 
 
 def _sll2(block: memoryview, at: int) -> bytes:
-    """The cooked header of a packet, made from its address."""
+    """Return the cooked header of a packet, built from its address."""
     protocol, index, hardware, kind, size, address = _ADDRESS.unpack_from(block, at + _ADDRESS_AT)
     return _SLL2.pack(protocol, index, hardware, kind, min(size, 8), address)

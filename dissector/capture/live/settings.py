@@ -1,6 +1,6 @@
-"""What is to be captured, as the face asks for it and as it is handed to the capture process.
+"""Settings of a live capture, as chosen in the CLI or the TUI and as sent to the capture process.
 
-One JSON object, so that the process needs no options of its own.
+They are sent as one JSON object, so that the process needs no other options.
 """
 
 import json
@@ -21,16 +21,16 @@ _RING: Final = re.compile(r"(filesize|files|duration):([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class RingSettings:
-    """When another file is begun, and how many are kept: dumpcap's `-b`. What is 0 is not asked for."""
+    """When the next file begins, and how many are kept: dumpcap's `-b`. 0 stands for no limit."""
 
     kilobytes: int = 0
-    """Of 1,000 bytes, as dumpcap has them."""
+    """Of 1,000 bytes, as in dumpcap."""
     seconds: int = 0
     files: int = 0
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:
-        """From `filesize:KB`, `duration:SECONDS`, `files:COUNT`. Raises `CaptureError`."""
+        """Parse `filesize:KB`, `duration:SECONDS`, `files:COUNT`. Raises `CaptureError`."""
         said: dict[str, int] = {}
         for word in words:
             match = _RING.fullmatch(word)
@@ -47,43 +47,43 @@ class RingSettings:
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
-    """A capture to be made."""
+    """Settings of one live capture."""
 
     interface: str
     ports: tuple[int, ...]
     """TCP ports, of either end. Without `expression` they are the filter."""
     expression: str
-    """A filter in the language of libpcap, or nothing."""
+    """A filter in libpcap's syntax, or empty."""
     promiscuous: bool
     path: str
-    """The file to write; with a ring, what their names are made from."""
+    """The file to write; with a ring, the base of the files' names."""
     ring: RingSettings | None = None
 
     def as_json(self) -> str:
-        """For the capture process."""
+        """Return JSON for the capture process."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `as_json` said."""
+        """Parse the JSON of `as_json`."""
         said = json.loads(text)
         ring = RingSettings(**said.pop("ring")) if said["ring"] else said.pop("ring")
         return cls(**(said | {"ports": tuple(said["ports"])}), ring=ring)
 
     def again(self) -> Self:
-        """The same once more, to another file: ``orders-2.pcapng`` after ``orders.pcapng``. Those of a ring have other
-        names by themselves."""
+        """Return settings for the next capture, to a new file: ``orders-2.pcapng`` after ``orders.pcapng``. Files of a
+        ring have new names anyway."""
         if not self.path or self.ring is not None:
             return self
         path = Path(self.path)
-        stem, number = _NUMBERED.fullmatch(path.stem).groups()  # type: ignore[union-attr]  # it fits every name
+        stem, number = _NUMBERED.fullmatch(path.stem).groups()  # type: ignore[union-attr]  # it matches every name
         numbers = count(int(number or 1) + 1)
         names = (path.with_name(f"{stem}-{each}{path.suffix}") for each in numbers)
         return replace(self, path=str(next(name for name in names if not name.exists())))
 
     @property
     def filter_words(self) -> str:
-        """The filter in the language of libpcap. Fragments but the first have no ports, and pass."""
+        """Return the filter in libpcap's syntax. Fragments after the first have no ports, and pass."""
         if self.expression:
             return self.expression
         ports = " or ".join(f"tcp port {port}" for port in self.ports)
@@ -91,7 +91,7 @@ class CaptureSettings:
 
     @property
     def filter_said(self) -> str:
-        """What is listened for, for people."""
+        """Return the filter for display."""
         if self.expression:
             return f"“{self.expression}”"
         return f"port{'s' * (len(self.ports) > 1)} {', '.join(map(str, self.ports))}"
