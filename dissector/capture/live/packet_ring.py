@@ -106,7 +106,7 @@ class PacketRing:
         yield from self.blocks()
 
     def statistics(self) -> tuple[int, int]:
-        """Return how many packets passed the filter so far, and how many of them the kernel dropped, as no block was free.
+        """Return how many packets passed the filter, and how many of them the kernel dropped, as no block was free.
 
         The kernel counts with 32 bits, and from zero after each call."""
         received, dropped, _ = struct.unpack("=III", self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 12))
