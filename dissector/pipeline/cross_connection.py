@@ -37,10 +37,10 @@ def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
     ranks = f.array(*(f.lit(each) for each in _SEVERITIES))
     gravest = f.element_at(ranks, f.greatest(f.col("_rank"), _rank("severity")))
     words = f.concat_ws(" ", marks, f.nullif(rest, f.lit("")))
-    is_told = f.col("_codes").isNotNull()
+    has_findings = f.col("_codes").isNotNull()
     changed = {
-        "info": f.when(is_told, words).otherwise(f.col("info")),
-        "severity": f.when(is_told, gravest).otherwise(f.col("severity")),
+        "info": f.when(has_findings, words).otherwise(f.col("info")),
+        "severity": f.when(has_findings, gravest).otherwise(f.col("severity")),
     }
     return exchanges.join(f.broadcast(by_key), KEYS, "left").withColumns(changed).select(*exchanges.columns)
 
