@@ -20,11 +20,11 @@ GAP: Final = "gap"
 TAKEN: Final = (EXCHANGE, SASL, GAP)
 MOST_CONNECTIONS: Final = 1 << 32
 LARGEST_GAP: Final = 1 << 30
-"""Bytes: what a hole may have for TCP's sequence numbers to tell it from a step back."""
+"""Most bytes of a gap: with more, TCP's sequence numbers can't distinguish it from a step back."""
 
 
 class ConnectionKey(NamedTuple):
-    """What makes a connection one of its own."""
+    """Identifies a connection."""
 
     number: int
     client: End
@@ -94,7 +94,7 @@ class CaptureTarget:
     def __init__(self) -> None:
         self._turns: dict[ConnectionKey, list[Turn]] = {}
         self._open: set[ConnectionKey] = set()
-        """Connections of which a line says that the capture ended before they did."""
+        """Connections that were still open when the capture ended, according to a line."""
         self.in_part = 0
 
     def exchange(self, line: Line) -> None:
@@ -132,12 +132,12 @@ class CaptureTarget:
         turns.append(Turn(time_ns, _SIDES[side], message.data, message.missing))
 
 
-def _time(said: object, side: str | None = None) -> int | None:
-    """When a line, or the message on one `side` of it, was said."""
-    if not isinstance(said, Mapping) or "time_ns" not in said:
+def _time(values: object, side: str | None = None) -> int | None:
+    """Return the time of a line, or of the message on one `side` of it."""
+    if not isinstance(values, Mapping) or "time_ns" not in values:
         return None
     try:
-        return integer(said, "time_ns", 0, LATEST)
+        return integer(values, "time_ns", 0, LATEST)
     except EncodeError as error:
         raise error.under(side) if side else error from None
 
@@ -171,7 +171,7 @@ def _direction(line: Line) -> str:
 
 
 def _is_open(line: Line) -> bool:
-    """Whether a finding says that an answer was still to come when the capture ended."""
+    """Return whether a finding says that a response was still pending when the capture ended."""
     findings = line.get("findings")
     messages = (
         [each.get("message") for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []

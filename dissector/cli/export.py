@@ -38,12 +38,12 @@ def export(
     form = form or _form_of(out)
     order = ExportRequest(form, redact, chosen, filter)
     ranges = None if chosen is None else ranges_of(chosen)
-    fitting = parse_filter(filter)
+    row_filter = parse_filter(filter)
     check_request(files, order)
     if any(_same(name, out) for name in files):
         raise CaptureError(f"{out}: is read from: choose another name to write to")
     with Capture(files, ports=ports, show_secrets=show_secrets) as capture:
-        asks_findings = fitting is not None and fitting.asks_findings
+        asks_findings = row_filter is not None and row_filter.asks_findings
         read_with_progress(capture)
         if form.entry.needs_findings or asks_findings:
             examine_with_progress(capture)
@@ -56,18 +56,18 @@ def export(
         if not rows:
             print_error(f"no row {chosen}: there are {counted(len(capture), 'row')}")
             return NEGATIVE
-        if fitting is not None:
+        if row_filter is not None:
             chosen_rows = len(rows)
-            rows = capture.matching(fitting, np.asarray(rows, np.int64)).tolist()
+            rows = capture.matching(row_filter, np.asarray(rows, np.int64)).tolist()
             if not rows:
-                print_error(no_match_message(fitting, chosen_rows))
+                print_error(no_match_message(row_filter, chosen_rows))
                 return NEGATIVE
         try:
-            pieces = export_rows(capture, rows, order, print_error)
+            chunks = export_rows(capture, rows, order, print_error)
         except NoPacketsError as error:
             print_error(str(error))
             return NEGATIVE
-        _save(pieces, out)
+        _save(chunks, out)
     if out != STDOUT:
         print_error(f"{out}: {counted(len(rows), 'row')}")
     return 0
@@ -112,12 +112,12 @@ def _same(name: str, out: str) -> bool:
         return False
 
 
-def _save(pieces: Iterator[bytes], out: str) -> None:
+def _save(chunks: Iterator[bytes], out: str) -> None:
     if out == STDOUT:
-        sys.stdout.buffer.writelines(pieces)
+        sys.stdout.buffer.writelines(chunks)
         return
     try:
         with Path(out).open("wb") as file:
-            file.writelines(pieces)
+            file.writelines(chunks)
     except OSError as error:
         raise CaptureError(f"{out}: {(error.strerror or str(error)).lower()}") from None

@@ -28,17 +28,17 @@ def follow(
     out: IO[bytes],
     limit: int | None = None,
     step: Callable[[], None] = lambda: None,
-    wanted: "Filter | None" = None,
+    row_filter: "Filter | None" = None,
 ) -> int:
     """Print until the capture ends or `limit` rows are printed; how many were. `step` is called several times a second,
     after what there was is printed. Rows are asked whether they fit a filter when they are complete, and once."""
     printed = 0
-    examines = printing.shows_findings or (wanted is not None and wanted.asks_findings)
+    examines = printing.shows_findings or (row_filter is not None and row_filter.asks_findings)
     for complete in completed(capture):
         if examines:
             for _ in capture.examine():
                 pass
-        rows = complete if wanted is None else capture.matching(wanted, complete)
+        rows = complete if row_filter is None else capture.matching(row_filter, complete)
         rows = rows if limit is None else rows[: limit - printed]
         if len(rows) and not printed:
             out.write(printing.head)  # not before there is something: a pipe may turn out to be no capture

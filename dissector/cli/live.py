@@ -56,7 +56,7 @@ def live(
     printing: RowRenderer | None,
     duration: float | None,
     limit: int | None,
-    fitting: "Filter | None" = None,
+    row_filter: "Filter | None" = None,
     *,
     show_secrets: bool = False,
 ) -> int:
@@ -82,7 +82,7 @@ def live(
 
             run_live(capture, recording, settings, begin)
         else:
-            _print(capture, recording, settings, printing, limit, fitting)
+            _print(capture, recording, settings, printing, limit, row_filter)
         for capture, recording, _ in begun:
             recording.stop()
             recording.join()
@@ -98,7 +98,7 @@ def _print(
     settings: CaptureSettings,
     printing: RowRenderer,
     limit: int | None,
-    fitting: "Filter | None",
+    row_filter: "Filter | None",
 ) -> None:
     silence, backlog = SilenceReporter(capture, recording, settings), BacklogReporter(capture, recording)
 
@@ -112,7 +112,7 @@ def _print(
 
     print_error(f"capturing on {settings.interface}, {settings.filter_said}, with {recording.engine}; Ctrl+C ends it")
     with _ended_by_signals(recording):
-        follow(capture, printing, sys.stdout.buffer, limit, step, fitting)
+        follow(capture, printing, sys.stdout.buffer, limit, step, row_filter)
 
 
 class SilenceReporter:

@@ -38,7 +38,7 @@ def show(
     with infrequent_collection(), Capture(files, response_to=asked, ports=ports, show_secrets=show_secrets) as capture:
         try:
             if capture.pipeline.grows:
-                printed = bool(follow(capture, printing, sys.stdout.buffer, limit, wanted=fitting))
+                printed = bool(follow(capture, printing, sys.stdout.buffer, limit, row_filter=fitting))
             else:
                 read_with_progress(capture)
                 printed = WholeFile(capture, printing, fitting).print(limit)

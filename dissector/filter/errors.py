@@ -29,7 +29,7 @@ class MisfitError(Exception):
 
 
 def nearest(word: str, names: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """The names most like a word, whatever the case; where none is alike those that begin with it, or hold it."""
+    """Return the names most similar to a word, ignoring case; if none is, those that begin with it or contain it."""
     by_folded = {name.casefold(): name for name in names}
     folded = word.casefold()
     found = get_close_matches(folded, by_folded, n=most, cutoff=0.6)

@@ -124,9 +124,9 @@ def paths_of(message: ExchangeMessage) -> dict[str, int]:
         pass
     paths: dict[str, int] = {}
     for node in root.walk():
-        own = node.size - sum(child.size for child in node.children) if node is not root else 0
-        if own:
+        own_bytes = node.size - sum(child.size for child in node.children) if node is not root else 0
+        if own_bytes:
             path = _WIRE_PARTS.sub("", _INDEX.sub("", node.path)) or node.path
-            paths[path] = paths.get(path, 0) + own
+            paths[path] = paths.get(path, 0) + own_bytes
     rest, missing = len(message.data) - sum(paths.values()), message.size - len(message.data)
     return paths | {name: count for name, count in (("(rest)", rest), ("(not captured)", missing)) if count}
