@@ -26,14 +26,14 @@ def messages(capture: Capture) -> list[ExchangeMessage]:
 def test_the_leaves_of_every_frame_tile_it(every_capture: Path) -> None:
     with Capture([str(every_capture)]) as capture:
         for message in messages(capture):
-            assert_tiled(trace(message.data, message.shape))
+            assert_tiled(trace(message.data, message.layout))
 
 
 def test_trees_and_values_agree(every_capture: Path) -> None:
     with Capture([str(every_capture)]) as capture:
         for message in messages(capture):
             body = message.tree.find("body")
-            assert body is not None or message.shape.body is None
+            assert body is not None or message.layout.body is None
             assert body is None or same(values_of(body), message.body)
 
 
@@ -49,7 +49,7 @@ def test_no_number_with_an_enum_lacks_a_name(every_capture: Path) -> None:
 def test_record_batches_are_whole_and_their_checksums_right(every_capture: Path) -> None:
     with Capture([str(every_capture)]) as capture:
         for message in messages(capture):
-            codes = {finding.code for finding in trace(message.data, message.shape).findings}
+            codes = {finding.code for finding in trace(message.data, message.layout).findings}
             assert not codes & {"bad-crc", "bad-record", "bad-batch", "bad-compression", "malformed"}
 
 

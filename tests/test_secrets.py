@@ -77,7 +77,7 @@ def test_credentials_in_the_metadata_log_are_masked_and_the_batch_stays_valid() 
         assert secret not in shown.data
     assert b"/var/kafka" in shown.data
     assert not shown.findings
-    assert not trace(shown.data, shown.shape).findings
+    assert not trace(shown.data, shown.layout).findings
     assert len([node for node in shown.tree.walk() if node.note.startswith("masked")]) == 3
     assert dissector.decode_response(frame, api_key=1, api_version=17, show_secrets=True).data == frame
 

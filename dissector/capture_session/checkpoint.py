@@ -20,6 +20,7 @@ from dissector.core.arrays import Int64
 from dissector.core.store import Excerpt, Store
 
 if TYPE_CHECKING:
+    from dissector.core.stage import StageChain
     from dissector.exchange.decoder import ExchangeDecoder
     from dissector.findings.framework.examination import Examination
     from dissector.framing import Framer
@@ -31,6 +32,8 @@ class Checkpoint(NamedTuple):
     """The state of a capture."""
 
     store: Store
+    streams: "StageChain"
+    """All stages between packets and frames, whichever there are."""
     transport: "Transport"
     framer: "Framer"
     indexer: "Indexer"

@@ -16,7 +16,7 @@ from dissector.capture_session.tally import CaptureTally, omitted_findings
 from dissector.core.batches import FrameBatch, PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
-from dissector.core.stage import Stage, StageChain
+from dissector.core.stage import StageChain
 from dissector.core.store import Store
 from dissector.framing import Framer
 from dissector.index.indexer import Indexer
@@ -61,13 +61,14 @@ class StagePipeline:
         ]
         self._merged = PacketMerger(self._readers, self.store, limits)
         if restored is not None:
-            self.transport, self.framer, self.indexer = restored.transport, restored.framer, restored.indexer
+            self.streams, self.indexer = restored.streams, restored.indexer
+            self.transport, self.framer = restored.transport, restored.framer
         else:
             self.transport = Transport(self.store, limits, _partition(sources))
             self.indexer = Indexer(self.store, self.transport.connections, limits, ports)
             self.framer = Framer(self.store, self.indexer.detector, limits)
-        self.streams: Stage[PacketBatch, FrameBatch] = StageChain(self.transport, self.framer)
-        """Packets to frames. A stage between them is one more argument here."""
+            # A stage between them is one more argument: a checkpoint keeps whichever stages there are.
+            self.streams = StageChain(self.transport, self.framer)
         self.comments: dict[int, str] = {}
         """Comments on packets, by the packet's number."""
         self.problems: list[Finding] = []

@@ -1,4 +1,4 @@
-"""`kdissect export`: chosen exchanges as a file to share, of the forms that `sharing` makes."""
+"""`kdissect export`: chosen exchanges as a file to share, in the formats of `export.formats`."""
 
 import sys
 from collections.abc import Iterator, Sequence

@@ -3,7 +3,8 @@
     packets -> transport -> runs -> framing -> frames -> index
 
 `StageChain` joins stages into one that keeps the same contract. A stage that fits between two others (TLS, between
-transport and framing) is one more argument where the chain is made.
+transport and framing) is one more argument where the chain is made (`StagePipeline`), and a checkpoint keeps the
+chain.
 
 What every stage guarantees, each a property test (`tests/core/test_stages.py`):
   * any cutting of the input into batches gives the same output once `flush` was called;

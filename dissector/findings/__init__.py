@@ -11,7 +11,7 @@ from dissector.findings.registry import DETECTORS
 
 __all__ = ["CODES", "Explanation", "explain"]
 
-_EXPLANATIONS: Final = {each.code: each for each in (*(finder.explanation for finder in DETECTORS), *EXPLANATIONS)}
+_EXPLANATIONS: Final = {each.code: each for each in (*(detector.explanation for detector in DETECTORS), *EXPLANATIONS)}
 CODES: Final = tuple(sorted(_EXPLANATIONS))
 """All codes that a finding can have."""
 

@@ -63,7 +63,7 @@ class Score:
 def truth_of(exchange: Exchange) -> Pair:
     assert exchange.api_key is not None
     assert exchange.response is not None
-    return exchange.api_key, exchange.response.shape.body_version
+    return exchange.api_key, exchange.response.layout.body_version
 
 
 def lone_rows(capture: Capture) -> Iterator[tuple[int, int, bytes]]:

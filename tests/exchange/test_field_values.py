@@ -26,7 +26,7 @@ def test_a_leaf_of_the_tree_has_the_value_that_is_at_its_path(bundled: Path) -> 
         seen = 0
         for exchange in capture.exchanges():
             for message in (exchange.request, exchange.response):
-                if message is None or message.shape.body is None or message.findings:
+                if message is None or message.layout.body is None or message.findings:
                     continue
                 nodes = list(message.tree.walk())
                 for node in nodes[:: 1 + len(nodes) // MOST]:

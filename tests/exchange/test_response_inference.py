@@ -54,7 +54,7 @@ def content_of(exchange: Exchange) -> tuple[str, int | None, bytes, str, str]:
     assert exchange.request is not None
     assert exchange.response is not None
     asked, answered = exchange.request, exchange.response
-    shapes, bodies = (asked.shape, answered.shape), (asked.body, answered.body)
+    shapes, bodies = (asked.layout, answered.layout), (asked.body, answered.body)
     return exchange.row.api, exchange.row.version, asked.data, repr(shapes), repr(bodies)
 
 

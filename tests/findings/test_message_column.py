@@ -177,7 +177,7 @@ def frames() -> list[tuple[int, int, MessageLayout, bytes]]:
         with opened(path) as capture:
             for each in capture.at(range(len(capture))):
                 found += [
-                    (each.api_key, each.row.version or 0, message.shape, message.data)
+                    (each.api_key, each.row.version or 0, message.layout, message.data)
                     for message in (each.request, each.response)
                     if message is not None and each.api_key is not None and message.whole == message.size < 600
                 ]

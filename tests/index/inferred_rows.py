@@ -25,7 +25,7 @@ def conversations() -> list[list[Exchange]]:
             paired = [
                 each for each in capture.exchanges() if each.request and each.response and each.row.kind != "sasl"
             ]
-        found.append(list(sampled([each for each in paired if each.response and each.response.shape.body])))
+        found.append(list(sampled([each for each in paired if each.response and each.response.layout.body])))
     return found
 
 

@@ -66,11 +66,11 @@ def test_one_giant_connection_among_many_small_ones(place: Place, tmp_path: Path
     )
     assert outcome.counts["connections"] == 1_501
     assert [stage.split()[0] for stage in stages] == [
-        "looking",
-        "dealing",
-        "learning",
+        "scanning",
+        "shuffling",
+        "sharing",
         "dissecting",
-        "finding",
+        "aggregating",
         "writing",
     ]
     assert {f"shuffling {outcome.packets:,} packets", "dissecting 3 partitions"} <= stages.keys()

@@ -168,7 +168,7 @@ KILLED = """
 import os, signal, sys
 from dissector.pipeline import ingest
 from dissector.pipeline.folder import Folder
-from dissector.pipeline.partition_rows import Keeping
+from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_session import session
 out, moment, *files = sys.argv[1:]
 def die():
@@ -185,7 +185,7 @@ def counted(self, source, target):
         die()
 Folder.move = counted
 with session("local[2]", None, {}, verbose=False) as spark:
-    ingest.ingest(spark, files, out, Keeping(), parts=3, report=report)
+    ingest.ingest(spark, files, out, WriteOptions(), parts=3, report=report)
 """
 
 

@@ -55,7 +55,7 @@ def _message(message: ExchangeMessage) -> None:
     for node in message.tree.walk():
         assert not HOSTILE.search(clean(f"{node.name} {shown(node)} {node.note}"))
     body = message.tree.find("body")
-    shape = message.shape
+    shape = message.layout
     if shape.body is None or not plan(shape.body, shape.body_version).fields:
         return
     malformed = any(finding.code == "malformed" for finding in message.tree.findings)

@@ -91,16 +91,16 @@ def _add_exchange(seeds: Seeds, exchange: Exchange) -> None:
     for side, each in sides:
         if each is None or len(each.data) > LONGEST:
             continue
-        if each.shape.token:
+        if each.layout.token:
             seeds.tokens.append(each.data[4:])
         elif exchange.api_key is not None and exchange.row.version is not None:
             seeds.frames.append(Case("frame", side, each.data, exchange.api_key, exchange.row.version))
             for raw in _bytes_in(each.body):
-                if each.shape.body in RECORDS_FIELDS:
+                if each.layout.body in RECORDS_FIELDS:
                     seeds.records.append(raw)
-                elif (each.shape.body or "").startswith("SaslAuthenticate"):
+                elif (each.layout.body or "").startswith("SaslAuthenticate"):
                     seeds.tokens.append(raw)
-                elif each.shape.body in FORMATS:
+                elif each.layout.body in FORMATS:
                     seeds.embedded.append(raw)
 
 

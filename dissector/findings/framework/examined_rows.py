@@ -1,4 +1,4 @@
-"""Rows of the index as columns: what finders see that need no body."""
+"""Rows of the index as columns: what detectors see that read no body."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,5 @@
-"""Compresses and decompresses record sections. A new codec is one entry in `CODECS`.
+"""Compresses and decompresses record sections. A new codec is an entry in `CODECS`, and in the tables that
+README.md of this package lists.
 
 A codec's number is in the lowest three bits of the attributes (CompressionType in kafka-clients). Snappy is raw
 (librdkafka) or in the blocks of the xerial framing (Java), which has a magic. lz4 is the frame format; clients before

@@ -124,6 +124,6 @@ def test_records_of_internal_topics_keep_their_type() -> None:
         redactor, kinds = Redactor(), set()
         for exchange in capture.exchanges():
             if exchange.response is not None and exchange.fields.api == "Fetch":
-                made = trace(redactor.frame(exchange.response.traced), exchange.response.shape)
+                made = trace(redactor.frame(exchange.response.traced), exchange.response.layout)
                 kinds |= {node.note for node in made.tree.walk() if node.note.endswith(" v0")}
     assert any("Record" in kind for kind in kinds)
