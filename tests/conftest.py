@@ -18,19 +18,19 @@ CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
 """Those that stand for all in `make check`."""
 VARIED = (
-    *QUICK, "encoder", "java-0.10.2", "java-share", "java-streams", "java-transactions", "kraft-quorum",
+    *QUICK, "encoder", "java-0.10.2", "java-share", "java-streams", "java-transactions",
     "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0", "trouble-closed-in-flight",
-    "trouble-duplicate-correlation-id", "trouble-near-loss", "trouble-throttled", "two-brokers",
+    "trouble-duplicate-correlation-id", "trouble-near-loss", "trouble-throttled",
 )  # fmt: skip
 """Those that differ in what reading, cutting, filtering and writing depend on: losses, raw tokens, requests without a
-response, requests in flight, old record formats, several brokers. The others differ in APIs and versions: tests of
+response, requests in flight, old record formats. The others differ in APIs and versions: tests of
 decoding ask for `every_capture`."""
 
 REPEATABLE = settings(  # the same examples in every run, a failure reported as it is found: no run takes longer
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=50,
+    max_examples=40,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import PCAPS, QUICK, VARIED
+from tests.conftest import PCAPS, QUICK
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
@@ -30,7 +30,7 @@ from tests.pipeline.without_spark import Tables, differences, shown, tables, tol
 pytestmark = pytest.mark.slow
 CELLS = ("request", "response", "rest")
 """Columns of JSON."""
-RECORDED = [PCAPS / f"{name}.pcapng" for name in VARIED]
+RECORDED = [PCAPS / f"{name}.pcapng" for name in (*QUICK, "encoder", "plain-socket-sasl-v0", "trouble-near-loss")]
 OF_KAFKA = [*LOGS, *(path for path in INDEXES if path.suffix != ".txnindex")]
 
 
