@@ -1,7 +1,8 @@
 """Compressed files, decompressed piece by piece: gzip, zstd, lz4, xz and bzip2, recognized by magic numbers.
 
-Every decoder has the shape of `bz2.BZ2Decompressor`: it gives at most so many bytes a call, so that a bomb is a long
-read and never much memory. Members that follow each other are one content (RFC 1952, 2.2; RFC 8878, 3.1).
+Every decoder has the interface of `bz2.BZ2Decompressor`: a call returns at most `max_length` bytes, so that a
+decompression bomb takes long to read but never much memory. Consecutive members are concatenated (RFC 1952, 2.2;
+RFC 8878, 3.1).
 """
 
 import bz2
@@ -19,16 +20,20 @@ else:
     from backports import zstd
 
 MAGIC_SIZE: Final = 6
-"""Bytes that tell."""
+"""Bytes needed to recognize a codec."""
 LARGEST_DICTIONARY: Final = 1 << 27
-"""Bytes that a decoder may keep of what it gave: zstd's own default, and xz needs half of it for its largest preset."""
-_PIECE: Final = 1 << 20
-_FED: Final = 1 << 13
-"""Compressed bytes given at once: what comes before damage is lost in pieces of this size."""
+"""Maximum bytes of output that a decoder may refer back to: zstd's default; xz needs half of it for its largest
+preset."""
+_OUTPUT_BYTES: Final = 1 << 20
+"""Maximum decompressed bytes of a step."""
+_INPUT_BYTES: Final = 1 << 13
+"""Compressed bytes of a step. Damage loses up to this many good bytes before it."""
 _SKIPPABLE: Final = 0x184D2A50
-"""And the 15 numbers behind it: frames of zstd and lz4 that hold something else."""
+"""The first of 16 magic numbers of zstd and lz4 frames that hold something else."""
 
-Errors: Final = (zlib.error, OSError, EOFError, lzma.LZMAError, zstd.ZstdError, RuntimeError, ValueError, MemoryError)
+DECODER_ERRORS: Final = (
+    zlib.error, OSError, EOFError, lzma.LZMAError, zstd.ZstdError, RuntimeError, ValueError, MemoryError
+)  # fmt: skip
 
 
 class Decoder(Protocol):
@@ -36,26 +41,26 @@ class Decoder(Protocol):
 
     @property
     def eof(self) -> bool:
-        """Whether its end was reached."""
+        """Whether the member's end was reached."""
 
     @property
     def needs_input(self) -> bool:
-        """Whether there is nothing more to give without more bytes."""
+        """Whether more input is needed for more output."""
 
     @property
     def unused_data(self) -> bytes:
-        """What stands behind its end."""
+        """Input after the member's end."""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes, at most `max_length`."""
 
 
 class _Gzip:
-    """`zlib` in the others' shape."""
+    """`zlib` with the interface of the other decoders."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(wbits=31)
-        self._gave_all = True
+        self._has_no_more = True
 
     @property
     def eof(self) -> bool:
@@ -63,23 +68,23 @@ class _Gzip:
 
     @property
     def needs_input(self) -> bool:
-        return not self._inner.eof and self._gave_all and not self._inner.unconsumed_tail
+        return not self._inner.eof and self._has_no_more and not self._inner.unconsumed_tail
 
     @property
     def unused_data(self) -> bytes:
         return self._inner.unused_data
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        found = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
-        self._gave_all = len(found) < max_length
-        return found
+        output = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+        self._has_no_more = len(output) < max_length
+        return output
 
 
 class FileCodec(NamedTuple):
-    """A way to compress files."""
+    """A compression format of files."""
 
     name: str
-    begins: Callable[[bytes], bool]
+    matches: Callable[[bytes], bool]
     decoder: Callable[[], Decoder]
 
 
@@ -102,13 +107,13 @@ CODECS: Final = (
 )
 
 
-def codec_of(head: bytes) -> FileCodec | None:
-    """How a file of which `head` is the beginning is compressed; None where it is not."""
-    return next((codec for codec in CODECS if codec.begins(head)), None)
+def recognize_codec(head: bytes) -> FileCodec | None:
+    """Return the codec of a file that begins with `head`; None if it is not compressed."""
+    return next((codec for codec in CODECS if codec.matches(head)), None)
 
 
 class FileDecompressionError(Exception):
-    """Compressed bytes that can't be. Its text is the reason; `at` is about where, in compressed bytes."""
+    """Compressed bytes are damaged. Its text is the reason; `at` the approximate offset, in compressed bytes."""
 
     def __init__(self, reason: str, at: int) -> None:
         super().__init__(reason)
@@ -116,60 +121,61 @@ class FileDecompressionError(Exception):
 
 
 class Decompression:
-    """One compressed file."""
+    """Decompresses one file."""
 
     def __init__(self, codec: FileCodec) -> None:
         self.codec = codec
         self._decoder: Decoder | None = None
         self._members = 0
         self._head = b""
-        """The beginning of another member, too short to tell."""
+        """The beginning of the next member, while it is too short to recognize."""
         self.at = 0
-        """Compressed bytes taken."""
+        """Compressed bytes consumed."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was begun has ended."""
+        """Whether no member is incomplete."""
         return self._decoder is None and not self._head
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What the next compressed bytes hold, in pieces. Raises `FileDecompressionError` after what came before it."""
-        for start in range(0, len(data), _FED):
-            fed = data[start : start + _FED]
+        """Yield the contents of the next compressed bytes, in pieces. Raises `FileDecompressionError` after the bytes
+        before the damage."""
+        for start in range(0, len(data), _INPUT_BYTES):
+            step = data[start : start + _INPUT_BYTES]
             try:
-                yield from self._piece(fed)
-            except Errors as error:
-                raise FileDecompressionError(_words(error), self.at) from None
-            self.at += len(fed)
+                yield from self._decompress(step)
+            except DECODER_ERRORS as error:
+                raise FileDecompressionError(_message(error), self.at) from None
+            self.at += len(step)
 
-    def _piece(self, data: bytes) -> Iterator[bytes]:
+    def _decompress(self, data: bytes) -> Iterator[bytes]:
         while data or self._decoder is not None:
             if self._decoder is None:
-                data = self._begin(data)
+                data = self._begin_member(data)
                 if self._decoder is None:
                     return
-            yield self._decoder.decompress(data, _PIECE)
+            yield self._decoder.decompress(data, _OUTPUT_BYTES)
             data = b""
             if self._decoder.eof:
                 data, self._decoder = self._decoder.unused_data, None
             elif self._decoder.needs_input:
                 return
 
-    def _begin(self, data: bytes) -> bytes:
-        """Open the next member where one is; the bytes for it."""
+    def _begin_member(self, data: bytes) -> bytes:
+        """Create the decoder of the next member, if one begins here; return the bytes for it."""
         data = self._head + data
         if self._members:
-            data = data.lstrip(b"\0")  # padding, as tapes and blocks have it
+            data = data.lstrip(b"\0")  # padding, as on tapes and block devices
         self._head = b""
         if len(data) < MAGIC_SIZE:
             self._head = data
             return b""
-        if not self.codec.begins(data) and not (self.codec.name == "lz4" and _is_skippable(data)):
+        if not self.codec.matches(data) and not (self.codec.name == "lz4" and _is_skippable(data)):
             raise ValueError(f"bytes that are no {self.codec.name} follow")
         self._decoder = self.codec.decoder()
         self._members += 1
         return data
 
 
-def _words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__

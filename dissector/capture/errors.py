@@ -4,10 +4,10 @@ from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 
-MAX_POSITIONS: Final = 10_000
-"""Damaged positions of a file that are kept."""
+MAX_RANGES: Final = 10_000
+"""Damaged ranges of a file that are kept."""
 MAX_FINDINGS: Final = 20
-"""Damaged positions that get a finding each; the others are counted in one."""
+"""Damaged ranges that get a finding each; the others are counted in one."""
 
 
 class CaptureError(Exception):
@@ -18,7 +18,7 @@ class NoRoomError(CaptureError):
     """The file may be good, but this machine has no room for its contents."""
 
 
-class FilePosition(NamedTuple):
+class DamagedRange(NamedTuple):
     """Bytes of a file that could not be read."""
 
     at: int
@@ -36,34 +36,34 @@ class Damage:
         self._findings: list[Finding] = []
         self._more = 0
         self._more_bytes = 0
-        self.places: list[FilePosition] = []
-        """Damaged positions, at most `MAX_POSITIONS`."""
+        self.ranges: list[DamagedRange] = []
+        """Damaged ranges, at most `MAX_RANGES`."""
 
     @property
     def findings(self) -> list[Finding]:
-        """One finding for each position, and one that counts the others."""
+        """A finding for each of the first ranges, and one that counts the others."""
         if not self._more:
             return self._findings
         words = f"{self._name}: {self._more:,} more places are damaged: {self._more_bytes:,} bytes skipped"
         return [*self._findings, _finding("file-damaged", words)]
 
-    def truncated(self, packet: int, at: int, needed: int, left: int) -> None:
-        """The file ends inside a packet or block."""
-        words = f"{self._name}: packet {packet:,} at byte {at:,}: length {needed:,}, the file ends after {left:,} bytes"
-        self._findings.append(_finding("file-truncated", words))
-        self._keep(FilePosition(at, left, packet, f"length {needed:,}, the file ends after {left:,} bytes"))
+    def add_truncation(self, packet: int, at: int, needed: int, remaining: int) -> None:
+        """Add the end of a file inside a packet or block."""
+        reason = f"length {needed:,}, the file ends after {remaining:,} bytes"
+        self._findings.append(_finding("file-truncated", f"{self._name}: packet {packet:,} at byte {at:,}: {reason}"))
+        self._keep(DamagedRange(at, remaining, packet, reason))
 
-    def ended(self, packet: int, at: int, reason: str, left: int) -> None:
-        """Bytes that can't be a packet or block, with no others after them."""
+    def add_end(self, packet: int, at: int, reason: str, remaining: int) -> None:
+        """Add bytes that can't be a packet or block, with no others after them."""
         words = (
             f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {packet - 1:,} packets read, the rest is not"
         )
         self._findings.append(_finding("file-damaged", words))
-        self._keep(FilePosition(at, left, packet, reason))
+        self._keep(DamagedRange(at, remaining, packet, reason))
 
-    def skipped(self, packet: int, at: int, size: int, reason: str) -> None:
-        """Bytes that can't be a packet or block, before others that are."""
-        self._keep(FilePosition(at, size, packet, reason))
+    def add_skipped(self, packet: int, at: int, size: int, reason: str) -> None:
+        """Add bytes that can't be a packet or block, before others that are."""
+        self._keep(DamagedRange(at, size, packet, reason))
         if len(self._findings) >= MAX_FINDINGS:
             self._more += 1
             self._more_bytes += size
@@ -71,9 +71,9 @@ class Damage:
         words = f"{self._name}: packet {packet:,} at byte {at:,}: {reason}; {size:,} bytes skipped"
         self._findings.append(_finding("file-damaged", words))
 
-    def _keep(self, place: FilePosition) -> None:
-        if len(self.places) < MAX_POSITIONS:
-            self.places.append(place)
+    def _keep(self, damaged: DamagedRange) -> None:
+        if len(self.ranges) < MAX_RANGES:
+            self.ranges.append(damaged)
 
 
 def length_mismatch(name: str, count: int, packet: int) -> Finding:

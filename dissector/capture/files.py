@@ -16,8 +16,8 @@ from typing import IO, Final, Protocol, cast
 
 import numpy as np
 
-from dissector.capture.compression import MAGIC_SIZE, codec_of
-from dissector.capture.errors import CaptureError, Damage, FilePosition, NoRoomError
+from dissector.capture.compression import MAGIC_SIZE, recognize_codec
+from dissector.capture.errors import CaptureError, Damage, DamagedRange, NoRoomError
 from dissector.capture.hex_capture import pcapng_from_hex
 from dissector.capture.partition import CapturePartition, PartitionReader
 from dissector.capture.pcap import Pcap
@@ -39,8 +39,8 @@ STDIN: Final = "-"
 PCAPNG: Final = SECTION.to_bytes(4, "big")
 _TEXT_HEAD: Final = 1 << 16
 """Bytes at the beginning in which text must be recognizable as hex."""
-_OTHERS, _OF_EACH = 64, 3
-"""File descriptors: of the process, and of a compressed file: the file's, the spool's, the spool map's."""
+_DESCRIPTORS, _DESCRIPTORS_PER_FILE = 64, 3
+"""File descriptors of the process; and of a compressed file: of the file, its spool and the spool's map."""
 _NONE: Final = np.zeros(0, np.int64)
 NO_PACKETS_YET: Final = PacketBatch(
     np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16)
@@ -59,7 +59,7 @@ class CaptureFormat(Protocol):
     done: int
     """Bytes that reading has reached."""
     damage: Damage
-    over: bool
+    stopped: bool
     """Whether reading has stopped for good, whatever bytes arrive."""
 
     @property
@@ -93,7 +93,7 @@ class Reader:
         source: CaptureSource,
         store: Store,
         limits: Limits,
-        keeps: TakeFile,
+        take_file: TakeFile,
         *,
         unmarked_from_client: bool,
     ) -> None:
@@ -101,16 +101,16 @@ class Reader:
         self._source = source
         self._store = store
         self._limits = limits
-        self._keeps = keeps
+        self._take_file = take_file
         self._unmarked_from_client = unmarked_from_client
         self._problems: list[Finding] = []
         self._format: CaptureFormat | None = None
-        self._kept = False
+        self._taken = False
         self._ahead: PacketBatch | None = None
-        self._let_go_at = 0
+        self._released_to = 0
         self.packets = 0
         """Read so far."""
-        while not source.grows and not self._kept and not self._recognize():
+        while not source.grows and not self._taken and not self._recognize():
             source.more()
 
     @property
@@ -131,7 +131,7 @@ class Reader:
     @property
     def done(self) -> int:
         """Bytes of them that reading has reached."""
-        return self._source.done(self._format.done if self._format else 0) if not self._kept else self.total
+        return self._source.done(self._format.done if self._format else 0) if not self._taken else self.total
 
     @property
     def problems(self) -> list[Finding]:
@@ -144,15 +144,15 @@ class Reader:
         return self._format.notes if isinstance(self._format, Pcapng) else None
 
     @property
-    def damaged(self) -> list[FilePosition]:
+    def damaged(self) -> list[DamagedRange]:
         """Positions that could not be read."""
-        return self._format.damage.places if self._format else []
+        return self._format.damage.ranges if self._format else []
 
     @property
-    def left(self) -> FilePosition | None:
+    def undecoded(self) -> DamagedRange | None:
         """The part of a compressed file, by its compressed bytes, that could not be decompressed."""
-        left = self._source.left
-        return None if left is None else FilePosition(left.at, self.total - left.at, self.packets + 1, left.reason)
+        rest = self._source.undecoded
+        return None if rest is None else DamagedRange(rest.at, self.total - rest.at, self.packets + 1, rest.reason)
 
     def bytes_at(self, at: int, size: int) -> bytes:
         """Return bytes of the file, decompressed if it is compressed, as far as it was read."""
@@ -169,7 +169,7 @@ class Reader:
 
     def resume(self, mark: bytes) -> None:
         """Continue from where a reader of the same file made `mark`."""
-        self._format = cast(CaptureFormat, pickle.loads(mark))  # made by ourselves
+        self._format = cast(CaptureFormat, pickle.loads(mark))  # written by `mark`, never by others
         self._format.base = self._source.base
         self.packets = 0
 
@@ -189,7 +189,7 @@ class Reader:
         yield from self._batches(most)
 
     def _batches(self, most: int | None = None) -> Iterator[PacketBatch]:
-        while not self._kept:
+        while not self._taken:
             batch = None
             if self._format is not None or self._recognize():
                 assert self._format is not None
@@ -197,18 +197,18 @@ class Reader:
             if batch is not None:
                 self.packets += len(batch)
                 yield batch
-                self._let_go()
-            elif self._source.ended or (self._format and self._format.over):
+                self._release_read_pages()
+            elif self._source.ended or (self._format and self._format.stopped):
                 return
             else:
                 self._source.more()
                 yield NO_PACKETS_YET
 
-    def _let_go(self) -> None:
+    def _release_read_pages(self) -> None:
         """Release the memory of what was read of a mapped file."""
         done = self._format.done if self._format else 0
-        if done - self._let_go_at >= BATCH_BYTES // 2:
-            self._let_go_at = done
+        if done - self._released_to >= BATCH_BYTES // 2:
+            self._released_to = done
             self._store.release_pages()
 
     def _recognize(self) -> bool:
@@ -228,20 +228,20 @@ class Reader:
 
     def _take_whole(self, magic: bytes) -> bool:
         """Read hex text, or hand over a file that has no packets."""
-        data = self._source.whole()
+        data = self._source.map_all()
         if data is None:
             for problem in self._source.problems:
                 raise (NoRoomError if problem.code == "not-read-on" else CaptureError)(problem.message)
             raise CaptureError(f"{self.name}: empty file")
         form = form_of(data[:_TEXT_HEAD])
         if form is not None:
-            made, self._problems = pcapng_from_hex(
+            converted, self._problems = pcapng_from_hex(
                 self.name, data[:], form, unmarked_from_client=self._unmarked_from_client
             )
-            self._source = ConvertedSource(made, self._store, self._source)
+            self._source = ConvertedSource(converted, self._store, self._source)
             return self._recognize()
-        self._kept = self._keeps(self.name, data)
-        if not self._kept:
+        self._taken = self._take_file(self.name, data)
+        if not self._taken:
             words = f"{self.name}: not a capture: it begins with {magic.hex(' ')}"
             raise CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor a file of Kafka's")
         return False
@@ -254,7 +254,7 @@ class Reader:
 def raise_open_file_limit(files: int) -> None:
     """Raise the limit of open files as far as allowed: shells often set 1,024, and rings have more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OTHERS + _OF_EACH * files
+    wanted = _DESCRIPTORS + _DESCRIPTORS_PER_FILE * files
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
@@ -268,7 +268,7 @@ def take_no_file(name: str, data: mmap.mmap) -> bool:
 def open_capture(
     file: str | GrowingFile | CapturePartition,
     store: Store,
-    keeps: TakeFile = take_no_file,
+    take_file: TakeFile = take_no_file,
     *,
     unmarked_from_client: bool = True,
     limits: Limits = DEFAULT,
@@ -276,8 +276,8 @@ def open_capture(
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
     A pipe, compressed or not, is recognized by its first bytes: that it is no capture is raised when it is read. Hex
-    without a direction is the client's, or the server's if not `unmarked_from_client`. A file that `keeps` takes yields
-    no packets.
+    without a direction is the client's, or the server's if not `unmarked_from_client`. A file that `take_file` takes
+    yields no packets.
     """
     if isinstance(file, CapturePartition):
         return PartitionReader(file, store, limits)
@@ -291,7 +291,7 @@ def open_capture(
         raise CaptureError(f"{path!r}: not a file name") from None
     try:
         source = _source(name, opened, store, limits, file)
-        return Reader(name, source, store, limits, keeps, unmarked_from_client=unmarked_from_client)
+        return Reader(name, source, store, limits, take_file, unmarked_from_client=unmarked_from_client)
     except OSError as error:
         opened.close()
         raise CaptureError(f"{name}: {_reason(error)}") from None
@@ -303,12 +303,14 @@ def open_capture(
         raise
 
 
-def _source(name: str, file: IO[bytes], store: Store, limits: Limits, asked: str | GrowingFile) -> CaptureSource:
-    if isinstance(asked, GrowingFile):
-        return GrowingFileSource(name, file, store, asked.ended)
+def _source(
+    name: str, file: IO[bytes], store: Store, limits: Limits, file_or_growing: str | GrowingFile
+) -> CaptureSource:
+    if isinstance(file_or_growing, GrowingFile):
+        return GrowingFileSource(name, file, store, file_or_growing.ended)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return SpooledSource(name, PipeStream(file), store, limits.spooled_bytes)
-    if codec_of(os.pread(file.fileno(), MAGIC_SIZE, 0)):
+    if recognize_codec(os.pread(file.fileno(), MAGIC_SIZE, 0)):
         return SpooledSource(name, FileStream(file), store, limits.spooled_bytes)
     try:
         return MappedSource(file, store)

@@ -13,7 +13,7 @@ def pcapng_from_hex(
 ) -> tuple[bytes, list[Finding]]:
     """Return a pcapng file, and findings about the text. Raises `CaptureError`."""
     try:
-        said, problems = turns_of(data, form, unmarked_from_client=unmarked_from_client)
+        turns_by_conversation, problems = turns_of(data, form, unmarked_from_client=unmarked_from_client)
     except HexError as error:
         raise CaptureError(f"{name}: {error}") from None
     words = f"{name}: {form.value}, not a capture: addresses and times are made up"
@@ -21,8 +21,8 @@ def pcapng_from_hex(
         words += f", and the {'client' if unmarked_from_client else 'server'} is taken to have sent it"
     findings = [Finding("synthetic-metadata", Severity.NOTE, words)]
     findings += [Finding("frame-size", Severity.WARNING, f"{name}: {problem}") for problem in problems]
-    talks = [
+    conversations = [
         Conversation(made_up_client(number), MADE_UP_SERVER, turns, closed=False)
-        for number, turns in enumerate(said.values())
+        for number, turns in enumerate(turns_by_conversation.values())
     ]
-    return b"".join(pcapng(packets(talks), words)), findings
+    return b"".join(pcapng(packets(conversations), words)), findings

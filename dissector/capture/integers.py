@@ -54,7 +54,7 @@ def find_words(
     for low in range(start, last + 1, _CHUNK):
         found = []
         for shift in range(low, min(low + 4, last + 1)):
-            places = np.arange(shift, min(low + _CHUNK, last + 1), 4)
-            stretch = data[shift : shift + 4 * (len(places) + count - 1)].view(f"{order}u4")
-            found.append(places[wanted([stretch[n : n + len(places)] for n in range(count)])])
+            positions = np.arange(shift, min(low + _CHUNK, last + 1), 4)
+            stretch = data[shift : shift + 4 * (len(positions) + count - 1)].view(f"{order}u4")
+            found.append(positions[wanted([stretch[n : n + len(positions)] for n in range(count)])])
         yield np.sort(np.concatenate(found))

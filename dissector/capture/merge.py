@@ -121,10 +121,10 @@ class PacketMerger:
         while waiting or begun:
             until = min((file.last for file in begun), default=_Position(_LEAST, -1))
             if waiting and (not begun or waiting[-1] < until):
-                turn = waiting.pop()
-                begun.append(_MergedFile(turn.which, readers[turn.which]))
+                following = waiting.pop()
+                begun.append(_MergedFile(following.which, readers[following.which]))
             else:
-                taken = [stretch for file in sorted(begun, key=lambda f: f.which) if (stretch := file.take(until))]
+                taken = [packets for file in sorted(begun, key=lambda f: f.which) if (packets := file.take(until))]
                 yield from self._joined(taken)
             begun = [file for file in begun if file.pending is not None]
 

@@ -5,7 +5,7 @@ afterwards, from the front: a lane is valid if the one before it ends exactly wh
 lengths are read; all other fields of the records are checked afterwards, all at once.
 
 Invariants:
-  * the places are those of walking from record to record, whatever the bytes: wrong guesses only cost time;
+  * the positions are those of walking from record to record, whatever the bytes: wrong guesses only cost time;
   * memory of lanes is bounded by the bytes that one batch spans.
 """
 
@@ -70,8 +70,8 @@ def scan_records(
         if at == start:
             pieces.append(reached)
             at = end
-    places = np.concatenate([_NONE, *pieces])
-    return (places, at) if len(places) <= most else (places[:most], int(places[most]))
+    positions = np.concatenate([_NONE, *pieces])
+    return (positions, at) if len(positions) <= most else (positions[:most], int(positions[most]))
 
 
 def byte_pattern(order: ByteOrder, *words: tuple[bytes, bytes, bytes, bytes]) -> bytes:
@@ -84,16 +84,16 @@ def _lanes(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) 
     starts = np.array([at, *_guesses(data, at, stop, count, pattern)], np.int64)
     if len(starts) < MIN_LANES:
         return
-    places, ends = _advance_lanes(starts, np.append(starts[1:], stop), pattern)
-    first = np.searchsorted(places, starts)
-    behind = np.append(first[1:], len(places))
-    after = np.append(places[1:], 0)
+    positions, ends = _advance_lanes(starts, np.append(starts[1:], stop), pattern)
+    first = np.searchsorted(positions, starts)
+    behind = np.append(first[1:], len(positions))
+    after = np.append(positions[1:], 0)
     after[behind - 1] = ends
-    bad = np.append(np.flatnonzero(~pattern.good(places, after - places)), len(places))
+    bad = np.append(np.flatnonzero(~pattern.good(positions, after - positions)), len(positions))
     sound = np.minimum(bad[np.searchsorted(bad, first)], behind)
-    ends = np.where(sound < behind, places[np.minimum(sound, len(places) - 1)], ends)
+    ends = np.where(sound < behind, positions[np.minimum(sound, len(positions) - 1)], ends)
     for start, low, high, end in zip(starts.tolist(), first.tolist(), sound.tolist(), ends.tolist(), strict=True):
-        yield _Lane(start, places[low:high], end)
+        yield _Lane(start, positions[low:high], end)
 
 
 def _guesses(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) -> Iterator[int]:
@@ -113,9 +113,9 @@ def _advance_lanes(starts: Int64, stops: Int64, pattern: RecordPattern) -> tuple
     while len(lanes) >= MIN_LANES and len(steps) < MAX_STEPS:
         steps.append(at)
         at = at + pattern.sizes(at)
-        going = at < stops
-        if not going.all():
+        active = at < stops
+        if not active.all():
             ends[lanes] = at
-            lanes, stops, at = lanes[going], stops[going], at[going]
+            lanes, stops, at = lanes[active], stops[active], at[active]
     ends[lanes] = at
     return np.sort(np.concatenate(steps)), ends

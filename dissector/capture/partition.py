@@ -1,9 +1,9 @@
-"""A capture partition: some packets of a capture, with their numbers in the whole, as blocks that can be sent.
+"""A capture partition: some packets of a capture, with their numbers in the capture, as blocks that can be sent.
 
-Routing makes blocks of a capture; the reader of a partition turns them into batches again.
+The shuffle makes blocks of a capture; `PartitionReader` turns them into batches again.
 
 Invariants:
-  * packets keep their order, and are read as they would be in the whole capture;
+  * packets keep their order, and are read as in the complete capture;
   * their bytes go to a spool, so that memory does not grow with the partition.
 """
 
@@ -30,16 +30,16 @@ class Block(NamedTuple):
     """Consecutive packets of a partition."""
 
     first: int
-    """The number of the first."""
+    """Number of the first packet."""
     heads: bytes
     """Number, time, bytes captured, length and link type of each, as columns of int64: `(5, n)`."""
     data: bytes
-    """What was captured of them."""
+    """The captured bytes of all of them."""
 
 
 @dataclass(frozen=True)
 class CapturePartition:
-    """What `Capture` reads instead of a file."""
+    """A partition as an input of `Capture`, in place of a file."""
 
     name: str
     blocks: Iterable[Block]
@@ -49,8 +49,8 @@ class CapturePartition:
     """Number of partitions."""
 
 
-def block(batch: PacketBatch, rows: Int64) -> Block:
-    """Some packets of a batch, by row: at least one."""
+def block_of_rows(batch: PacketBatch, rows: Int64) -> Block:
+    """Return the packets of a batch at these `rows`, at least one, as a block."""
     columns = (batch.number, batch.time_ns, batch.captured, batch.length, batch.link_type)
     heads = np.stack([column[rows].astype("<i8") for column in columns])
     view = memoryview(batch.data.data)
@@ -59,27 +59,27 @@ def block(batch: PacketBatch, rows: Int64) -> Block:
 
 
 def join_small_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The same packets in the same order, small blocks as one. Those without packets stay by themselves."""
-    some: list[Block] = []
+    """Yield the same packets in the same order, with small blocks joined. Blocks without packets are passed through."""
+    small: list[Block] = []
     size = 0
-    for each in blocks:
-        if not each.heads:
-            yield each
+    for block in blocks:
+        if not block.heads:
+            yield block
             continue
-        some.append(each)
-        size += len(each.data)
+        small.append(block)
+        size += len(block.data)
         if size >= JOINED_BYTES:
-            yield _joined(some)
-            some, size = [], 0
-    if some:
-        yield _joined(some)
+            yield _joined(small)
+            small, size = [], 0
+    if small:
+        yield _joined(small)
 
 
-def _joined(some: list[Block]) -> Block:
-    if len(some) == 1:
-        return some[0]
-    heads = np.concatenate([np.frombuffer(each.heads, "<i8").reshape(5, -1) for each in some], axis=1)
-    return Block(some[0].first, heads.tobytes(), b"".join([each.data for each in some]))
+def _joined(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    heads = np.concatenate([np.frombuffer(block.heads, "<i8").reshape(5, -1) for block in blocks], axis=1)
+    return Block(blocks[0].first, heads.tobytes(), b"".join([block.data for block in blocks]))
 
 
 class PartitionReader:
@@ -98,12 +98,12 @@ class PartitionReader:
 
     @property
     def total(self) -> int:
-        """Bytes so far; the total is unknown."""
+        """Bytes read so far, as the total is unknown."""
         return self._spool.size
 
     @property
     def done(self) -> int:
-        """Bytes so far."""
+        """Bytes read so far."""
         return self._spool.size
 
     def start_ns(self) -> None:
@@ -111,10 +111,10 @@ class PartitionReader:
 
     def batches(self) -> Iterator[PacketBatch]:
         """Yield all packets, once. Raises `SpoolFullError`, as an incomplete partition is useless."""
-        for each in self._blocks:
-            number, time_ns, captured, length, link_type = np.frombuffer(each.heads, "<i8").reshape(5, -1)
+        for block in self._blocks:
+            number, time_ns, captured, length, link_type = np.frombuffer(block.heads, "<i8").reshape(5, -1)
             at = self._spool.size
-            self._spool.append(each.data)
+            self._spool.append(block.data)
             yield PacketBatch(
                 self._spool.data, self._spool.base, number, time_ns, at + np.cumsum(captured) - captured, captured,
                 length, link_type.astype(np.uint16),
@@ -122,5 +122,5 @@ class PartitionReader:
             self._store.release_pages()
 
     def close(self) -> None:
-        """Let go of the spool."""
+        """Release the spool."""
         self._spool.close()

@@ -19,7 +19,7 @@ import numpy as np
 from dissector.capture.errors import CaptureError, Damage
 from dissector.capture.integers import read_unsigned, read_words, unaligned_words
 from dissector.capture.parallel_scan import RecordPattern, scan_records
-from dissector.capture.pcap_records import MAGICS, NOWHERE, Sense, layout_of, next_record
+from dissector.capture.pcap_records import MAGICS, NOWHERE, RecordCheck, choose_layout, next_record
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
@@ -40,20 +40,20 @@ class Pcap:
         self._magic = magic
         self.base = base
         self._most_skipped = limits.skipped_bytes
-        self._sense = Sense(MAGICS[magic][0], LARGEST_PACKET, None)
+        self._check = RecordCheck(MAGICS[magic][0], LARGEST_PACKET, None)
         self._link_type = 0
         self._searched = 0
-        """Up to where no record was found behind the damage at `done`."""
-        self._believed = -1
+        """The offset up to which no record was found after the damage at `done`."""
+        self._accepted = -1
         """Offset of a record that is accepted although it is implausible after the one before."""
-        self._trusted = False
+        self._accepts_all = False
         """Whether all implausible records are accepted."""
-        self._mean = 256
+        self._mean_size = 256
         """Approximate bytes of a record."""
         self.damage = Damage(name)
         self.packets = 0
         self.done = 0
-        self.over = False
+        self.stopped = False
 
     @property
     def problems(self) -> list[Finding]:
@@ -64,17 +64,17 @@ class Pcap:
         """Return the next packets of `data`, at `most` so many; None if there are none (yet). Raises `CaptureError`."""
         if not self.open(data, ended=ended):
             return None
-        while self.done < len(data) and not self.over:
-            places = self._hop(data, most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets))
-            fields = self._fields(data, places)
-            if len(places) and (sound := self._sound(places, fields)):
-                return self._batch(data, places[:sound], [field[:sound] for field in fields])
-            if len(places):
-                if self._believe(data, int(places[0]), ended=ended):
+        while self.done < len(data) and not self.stopped:
+            positions = self._locate_records(data, most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets))
+            fields = self._fields(data, positions)
+            if len(positions) and (sound := self._count_sound(positions, fields)):
+                return self._batch(data, positions[:sound], [field[:sound] for field in fields])
+            if len(positions):
+                if self._accept_doubtful(data, int(positions[0]), ended=ended):
                     continue
                 break
-            if self._is_cut(data, ended=ended):
-                return self._cut(data)
+            if self._is_truncated(data, ended=ended):
+                return self._truncated_packet(data)
             if not self._skip(data, ended=ended):
                 break
         return None
@@ -87,88 +87,88 @@ class Pcap:
             if ended:
                 raise CaptureError(f"{self._name}: the file ends after {len(data)} bytes, inside its header")
             return False
-        snaplen, network = struct.unpack_from(self._sense.layout.order + "II", data.data, 16)
+        snaplen, network = struct.unpack_from(self._check.layout.order + "II", data.data, 16)
         largest = max(LARGEST_PACKET, snaplen if snaplen <= LARGEST_SNAPLEN else 0)
-        layout = layout_of(self._magic, data, FILE_HEADER, largest, ended=ended)
+        layout = choose_layout(self._magic, data, FILE_HEADER, largest, ended=ended)
         if layout is None:
             return False
-        self._link_type = network & 0xFFFF  # above: how long the frame check sequence is, and reserved
-        self._sense = Sense(layout, largest, None)
+        self._link_type = network & 0xFFFF  # the upper half: the size of frame check sequences, and reserved bits
+        self._check = RecordCheck(layout, largest, None)
         self.done = FILE_HEADER
         return True
 
-    def _hop(self, data: UInt8, most: int) -> Int64:
+    def _locate_records(self, data: UInt8, most: int) -> Int64:
         """Return the offsets of the next record headers, up to one that is impossible or incomplete."""
-        stop = min(len(data) - self._sense.layout.header, self.done + BATCH_BYTES) + 1
-        looks, walk = self._looks(data), partial(self._walk, data)
-        places, at = scan_records(data, self.done, stop, most, self._mean, looks, walk)
-        if len(places):
-            self._mean = (at - self.done) // len(places)
+        stop = min(len(data) - self._check.layout.header, self.done + BATCH_BYTES) + 1
+        pattern, walk = self._record_pattern(data), partial(self._walk, data)
+        positions, at = scan_records(data, self.done, stop, most, self._mean_size, pattern, walk)
+        if len(positions):
+            self._mean_size = (at - self.done) // len(positions)
         self.done = at
-        return places
+        return positions
 
     def _walk(self, data: UInt8, at: int, until: int, most: int) -> tuple[list[int], int]:
-        header, largest, end = self._sense.layout.header, self._sense.largest, len(data)
-        read = struct.Struct(self._sense.layout.order + "8xI").unpack_from
-        places: list[int] = []
+        header, largest, end = self._check.layout.header, self._check.largest, len(data)
+        read = struct.Struct(self._check.layout.order + "8xI").unpack_from
+        positions: list[int] = []
         buffer = memoryview(data.data)
-        while at < until and len(places) < most:
+        while at < until and len(positions) < most:
             (captured,) = read(buffer, at)
             after = at + header + captured
             if after > end or captured > largest or (not captured and _is_blank(buffer, at)):
                 break
-            places.append(at)
+            positions.append(at)
             at = after
-        return places, at
+        return positions, at
 
-    def _looks(self, data: UInt8) -> RecordPattern:
-        order, _, header = self._sense.layout
-        longest, end = header + self._sense.largest, len(data)
+    def _record_pattern(self, data: UInt8) -> RecordPattern:
+        order, _, header = self._check.layout
+        longest, end = header + self._check.largest, len(data)
         captured_at = unaligned_words(data[8:], order)
         return RecordPattern(
-            *self._sense.mark,
+            *self._check.usual_header,
             sizes=lambda at: captured_at[at] + np.int64(header),
             good=lambda at, size: (size > header) & (size <= longest) & (at + size <= end),
         )
 
-    def _fields(self, data: UInt8, places: Int64) -> list[Int64]:
+    def _fields(self, data: UInt8, positions: Int64) -> list[Int64]:
         """Return seconds, fractions, captured lengths, lengths."""
-        return read_words(data, places, 4, self._sense.layout.order)
+        return read_words(data, positions, 4, self._check.layout.order)
 
-    def _sound(self, places: Int64, fields: list[Int64]) -> int:
+    def _count_sound(self, positions: Int64, fields: list[Int64]) -> int:
         """Return how many records precede an implausible one, which may come from damage. `done` moves to that one."""
-        if self._trusted:
-            return len(places)
-        odd = self._sense.odd(*fields)
-        odd &= places != self._believed
+        if self._accepts_all:
+            return len(positions)
+        odd = self._check.implausible(*fields)
+        odd &= positions != self._accepted
         if not odd.any():
-            return len(places)
+            return len(positions)
         sound = int(odd.argmax())
-        self.done = int(places[sound])
+        self.done = int(positions[sound])
         return sound
 
-    def _believe(self, data: UInt8, at: int, *, ended: bool) -> bool:
-        """Whether reading can continue at a record that is implausible after the last one, or behind it; otherwise more
+    def _accept_doubtful(self, data: UInt8, at: int, *, ended: bool) -> bool:
+        """Whether reading can continue at a record that is implausible after the last one, or after it; otherwise more
         bytes are needed. It is accepted if plausible records follow it, or if none follow anywhere."""
-        alone = self._sense._replace(second=None).chain(memoryview(data.data), at, ended=ended)
+        alone = self._check._replace(second=None).chain(memoryview(data.data), at, ended=ended)
         if alone is None:
             return False
         if alone:
-            self._believed = at
+            self._accepted = at
             return True
-        place = self._search(data, ended=ended)
-        if place >= 0:
-            self.damage.skipped(self.packets + 1, at, place - at, "no packet's time and lengths")
-            self.done = place
-        elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
-            self._trusted = True  # the file's writer produces such records
-        return place >= 0 or self._trusted
+        position = self._search(data, ended=ended)
+        if position >= 0:
+            self.damage.add_skipped(self.packets + 1, at, position - at, "no packet's time and lengths")
+            self.done = position
+        elif position == NOWHERE and (ended or self._searched > at + self._most_skipped):
+            self._accepts_all = True  # the file's writer produces such records
+        return position >= 0 or self._accepts_all
 
-    def _batch(self, data: UInt8, places: Int64, fields: list[Int64]) -> PacketBatch:
-        layout = self._sense.layout
-        self._sense = self._sense._replace(second=int(fields[0][-1]))
-        first, self.packets = self.packets, self.packets + len(places)
-        offset = places + layout.header
+    def _batch(self, data: UInt8, positions: Int64, fields: list[Int64]) -> PacketBatch:
+        layout = self._check.layout
+        self._check = self._check._replace(second=int(fields[0][-1]))
+        first, self.packets = self.packets, self.packets + len(positions)
+        offset = positions + layout.header
         return PacketBatch(
             data=data,
             base=self.base,
@@ -177,59 +177,59 @@ class Pcap:
             offset=offset,
             captured=np.minimum(fields[2], len(data) - offset),
             length=np.maximum(fields[2], fields[3]),
-            link_type=np.full(len(places), self._link_type, np.uint16),
+            link_type=np.full(len(positions), self._link_type, np.uint16),
         )
 
-    def _is_cut(self, data: UInt8, *, ended: bool) -> bool:
+    def _is_truncated(self, data: UInt8, *, ended: bool) -> bool:
         """Whether the file apparently ends inside this packet."""
-        if not ended or len(data) - self.done < self._sense.layout.header or self._reason(data):
+        if not ended or len(data) - self.done < self._check.layout.header or self._reason(data):
             return False
         return self._search(data, ended=True) == NOWHERE
 
-    def _cut(self, data: UInt8) -> PacketBatch:
+    def _truncated_packet(self, data: UInt8) -> PacketBatch:
         """Return the packet in which the file ends, with the bytes that are there."""
         at = self.done
-        places = np.array([at], np.int64)
-        batch = self._batch(data, places, self._fields(data, places))
+        positions = np.array([at], np.int64)
+        batch = self._batch(data, positions, self._fields(data, positions))
         needed = (
-            int(read_unsigned(data, np.array([at + 8]), 4, self._sense.layout.order)[0]) + self._sense.layout.header
+            int(read_unsigned(data, np.array([at + 8]), 4, self._check.layout.order)[0]) + self._check.layout.header
         )
-        self.damage.truncated(self.packets, at, needed, len(data) - at)
+        self.damage.add_truncation(self.packets, at, needed, len(data) - at)
         self.done = len(data)
         return batch
 
     def _skip(self, data: UInt8, *, ended: bool) -> bool:
         """Continue after bytes that can't be a record; False if there is nothing more, or not yet."""
-        at, left = self.done, len(data) - self.done
-        header = self._sense.layout.header
-        reason = self._reason(data) if left >= header else ""
+        at, remaining = self.done, len(data) - self.done
+        header = self._check.layout.header
+        reason = self._reason(data) if remaining >= header else ""
         if not ended and not reason:
             return False
-        if left < header:
-            self.damage.truncated(self.packets + 1, at, header, left)
+        if remaining < header:
+            self.damage.add_truncation(self.packets + 1, at, header, remaining)
             self.done = len(data)
             return False
-        place = self._search(data, ended=ended)
-        if place >= 0:
-            self.damage.skipped(self.packets + 1, at, place - at, reason or "a length that leads into others")
-            self.done = place
-        elif place == NOWHERE and (ended or self._searched > at + self._most_skipped):
-            self.damage.ended(self.packets + 1, at, reason, len(data) - at)
-            self.over = True
+        position = self._search(data, ended=ended)
+        if position >= 0:
+            self.damage.add_skipped(self.packets + 1, at, position - at, reason or "a length that leads into others")
+            self.done = position
+        elif position == NOWHERE and (ended or self._searched > at + self._most_skipped):
+            self.damage.add_end(self.packets + 1, at, reason, len(data) - at)
+            self.stopped = True
             self.done = len(data)
-        return place >= 0
+        return position >= 0
 
     def _reason(self, data: UInt8) -> str:
         """Return why no packet is here; empty if one may be."""
-        (captured,) = struct.unpack_from(self._sense.layout.order + "I", data.data, self.done + 8)
-        if captured > self._sense.largest:
+        (captured,) = struct.unpack_from(self._check.layout.order + "I", data.data, self.done + 8)
+        if captured > self._check.largest:
             return f"a length of {captured:,} bytes can't be"
         return "zeros" if _is_blank(memoryview(data.data), self.done) else ""
 
     def _search(self, data: UInt8, *, ended: bool) -> int:
         start, until = max(self.done + 1, self._searched), self.done + self._most_skipped
-        place, self._searched = next_record(data, start, until, self._sense, ended=ended)
-        return place
+        position, self._searched = next_record(data, start, until, self._check, ended=ended)
+        return position
 
 
 def _is_blank(data: memoryview, at: int) -> bool:

@@ -45,8 +45,8 @@ MAGICS: Final[dict[bytes, tuple[PcapLayout, ...]]] = {
 }
 
 
-class Sense(NamedTuple):
-    """Decides what is plausible as a record of this file."""
+class RecordCheck(NamedTuple):
+    """Checks whether bytes are plausible as a record of this file."""
 
     layout: PcapLayout
     largest: int
@@ -54,7 +54,7 @@ class Sense(NamedTuple):
     """Seconds of the last good packet's timestamp."""
 
     @property
-    def mark(self) -> tuple[re.Pattern[bytes], int]:
+    def usual_header(self) -> tuple[re.Pattern[bytes], int]:
         """Return a pattern for usual record headers, and the number of header bytes before its match. It matches
         seconds with the upper half of the last packet's, a fraction, and lengths."""
         high = [re.escape(bytes([part])) for part in struct.pack(">I", self.second or 0)[:2]]
@@ -71,7 +71,7 @@ class Sense(NamedTuple):
         before = 2 if self.layout.order == "<" else 0  # a pattern that begins with a known byte is found faster
         return re.compile(pattern[before:], re.DOTALL), before
 
-    def all(self, words: list[UInt32]) -> Bool:
+    def is_plausible(self, words: list[UInt32]) -> Bool:
         """Return which positions are plausible, by the four words at each."""
         second, fraction, captured, length = words
         good = (captured > 0) & (captured <= self.largest) & (fraction < self.layout.fractions)
@@ -80,7 +80,7 @@ class Sense(NamedTuple):
             good &= (second >= max(0, self.second - DAY)) & (second <= self.second + DAY)
         return good
 
-    def one(self, data: memoryview, at: int) -> tuple[int, int] | None:
+    def read_if_plausible(self, data: memoryview, at: int) -> tuple[int, int] | None:
         """Return captured length and seconds of the record at a position, if it is plausible."""
         second, fraction, captured, length = struct.unpack_from(self.layout.order + "4I", data, at)
         near = self.second is None or abs(second - self.second) <= DAY
@@ -88,7 +88,7 @@ class Sense(NamedTuple):
             return captured, second
         return None
 
-    def odd(self, second: Int64, fraction: Int64, captured: Int64, length: Int64) -> Bool:
+    def implausible(self, second: Int64, fraction: Int64, captured: Int64, length: Int64) -> Bool:
         """Return which of consecutive records, each at the end of the one before, are implausible."""
         before = np.concatenate([second[:1] if self.second is None else [self.second], second[:-1]])
         odd = (abs(second - before) > DAY) | (fraction >= self.layout.fractions)
@@ -96,35 +96,35 @@ class Sense(NamedTuple):
 
     def chain(self, data: memoryview, at: int, *, ended: bool) -> bool | None:
         """Whether a chain of plausible records begins at a position; None if more bytes are needed."""
-        sense, header = self, self.layout.header
+        check, header = self, self.layout.header
         for count in range(CHAIN):
             if at + header > len(data):
                 return (count > 0 and at == len(data)) or count > 1 if ended else None
-            found = sense.one(data, at)
+            found = check.read_if_plausible(data, at)
             if found is None:
                 return False
             at += header + found[0]
-            sense = self._replace(second=found[1])
+            check = self._replace(second=found[1])
         return True
 
 
-def layout_of(magic: bytes, data: UInt8, at: int, largest: int, *, ended: bool) -> PcapLayout | None:
+def choose_layout(magic: bytes, data: UInt8, at: int, largest: int, *, ended: bool) -> PcapLayout | None:
     """Return the layout of a file: the first under its magic in which the first records are plausible, else the usual
     one. None if more bytes are needed."""
     for layout in MAGICS[magic] if len(MAGICS[magic]) > 1 else ():
-        chain = Sense(layout, largest, None).chain(memoryview(data.data), at, ended=ended)
+        chain = RecordCheck(layout, largest, None).chain(memoryview(data.data), at, ended=ended)
         if chain is not False:
             return layout if chain else None
     return MAGICS[magic][0]
 
 
-def next_record(data: UInt8, start: int, until: int, sense: Sense, *, ended: bool) -> tuple[int, int]:
+def next_record(data: UInt8, start: int, until: int, check: RecordCheck, *, ended: bool) -> tuple[int, int]:
     """Return where the first chain of records between `start` and `until` begins, or `NOWHERE`, or `NOT_YET`; and the
     position up to which there is none."""
     stretch = data[: until + HEADER_WORDS * 4]
-    for places in find_words(stretch, start, HEADER_WORDS, sense.layout.order, sense.all):
-        for place in places.tolist():
-            chain = sense.chain(memoryview(data.data), place, ended=ended)
+    for positions in find_words(stretch, start, HEADER_WORDS, check.layout.order, check.is_plausible):
+        for position in positions.tolist():
+            chain = check.chain(memoryview(data.data), position, ended=ended)
             if chain is not False:
-                return (NOT_YET if chain is None else place), place
+                return (NOT_YET if chain is None else position), position
     return NOWHERE, max(start, len(stretch) - HEADER_WORDS * 4 + 1)

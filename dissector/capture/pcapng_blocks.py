@@ -23,10 +23,10 @@ DECRYPTION_SECRETS: Final = 10
 PACKETS: Final = (OBSOLETE_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 KNOWN: Final = (INTERFACE, *PACKETS, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS, SECTION)
 BYTE_ORDER_MAGIC: Final[dict[bytes, ByteOrder]] = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
-LEAST_SIZE: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PACKET: 16, ENHANCED_PACKET: 32,
+MIN_SIZES: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PACKET: 16, ENHANCED_PACKET: 32,
                      INTERFACE_STATISTICS: 24}  # fmt: skip
-LEAST: Final = 12
-LARGEST: Final = 1 << 24
+MIN_BLOCK_BYTES: Final = 12
+MAX_BLOCK_BYTES: Final = 1 << 24
 """Maximum bytes of a block, as in Wireshark."""
 CHAIN: Final = 2
 """Plausible blocks in a row that are not chance."""
@@ -40,9 +40,9 @@ def order_at(data: memoryview, at: int) -> ByteOrder | None:
     return BYTE_ORDER_MAGIC.get(data[at + 8 : at + 12].tobytes())
 
 
-def has_sense(data: memoryview, at: int, kind: int, size: int, order: ByteOrder) -> bool:
+def is_plausible_block(data: memoryview, at: int, kind: int, size: int, order: ByteOrder) -> bool:
     """Whether a block is complete, and its two lengths are equal and possible for its type."""
-    if not LEAST_SIZE.get(kind, LEAST) <= size <= LARGEST or size & 3 or at + size > len(data):
+    if not MIN_SIZES.get(kind, MIN_BLOCK_BYTES) <= size <= MAX_BLOCK_BYTES or size & 3 or at + size > len(data):
         return False
     return bool(struct.unpack_from(order + "I", data, at + size - 4)[0] == size)
 
@@ -53,21 +53,21 @@ def next_block(data: UInt8, start: int, until: int, order: ByteOrder, *, ended: 
 
     def wanted(words: list[UInt32]) -> Bool:
         kind, size = words
-        fits = (size >= LEAST) & (size <= LARGEST) & (size & 3 == 0)
+        fits = (size >= MIN_BLOCK_BYTES) & (size <= MAX_BLOCK_BYTES) & (size & 3 == 0)
         return np.asarray((fits & np.isin(kind, KNOWN)) | (kind == SECTION))
 
     stretch = data[: until + 8]
-    for places in find_words(stretch, start, 2, order, wanted):
-        for place in places.tolist():
-            chain = _chain(memoryview(data.data), place, order, ended=ended)
+    for positions in find_words(stretch, start, 2, order, wanted):
+        for position in positions.tolist():
+            chain = _chain(memoryview(data.data), position, order, ended=ended)
             if chain is not False:
-                return (NOT_YET if chain is None else place), place
+                return (NOT_YET if chain is None else position), position
     return NOWHERE, max(start, len(stretch) - 7)
 
 
 def _chain(data: memoryview, at: int, order: ByteOrder, *, ended: bool) -> bool | None:
     for count in range(CHAIN):
-        if at + LEAST > len(data):
+        if at + MIN_BLOCK_BYTES > len(data):
             return (count > 0 and at == len(data)) if ended else None
         kind = struct.unpack_from(order + "I", data, at)[0]
         if kind == SECTION:
@@ -76,9 +76,9 @@ def _chain(data: memoryview, at: int, order: ByteOrder, *, ended: bool) -> bool 
                 return False
             order = section_order
         size = struct.unpack_from(order + "I", data, at + 4)[0]
-        if at + size > len(data) and size <= LARGEST and not ended:
+        if at + size > len(data) and size <= MAX_BLOCK_BYTES and not ended:
             return None
-        if not has_sense(data, at, kind, size, order):
+        if not is_plausible_block(data, at, kind, size, order):
             return False
         at += size
     return True

@@ -22,13 +22,13 @@ ISB_IFDROP: Final = 5
 ISB_OSDROP: Final = 7
 EPB_DROPCOUNT: Final = 4
 ADDRESS_SIZES: Final = {1: 4, 2: 16}
-"""Of a record of names, by its type: IPv4 and IPv6."""
+"""Bytes of the address in a record of a name resolution block, by the record's type: IPv4 and IPv6."""
 MOST_OPTIONS: Final = 64
-"""Of one packet that are looked at."""
+"""Options of one packet that are read."""
 
 
 def options(data: memoryview, at: int, end: int, order: ByteOrder) -> Iterator[tuple[int, bytes]]:
-    """Code and value of each option from `at` to `end`; records of names are written alike."""
+    """Yield code and value of each option from `at` to `end`. Records of names have the same form."""
     while at + 4 <= end:
         code, size = struct.unpack_from(order + "HH", data, at)
         if code == END or at + 4 + size > end:
@@ -38,7 +38,7 @@ def options(data: memoryview, at: int, end: int, order: ByteOrder) -> Iterator[t
 
 
 class PcapngOptions:
-    """Of one file, through all of its sections."""
+    """Comments, names, counters and secrets of one file, over all its sections."""
 
     def __init__(self, name: str, limits: Limits) -> None:
         self._name = name
@@ -48,41 +48,41 @@ class PcapngOptions:
         self.names: dict[str, list[str]] = {}
         """Host names by address."""
         self._kept = 0
-        self._left = 0
+        self._omitted = 0
         self._dropped: dict[tuple[int, int], tuple[str, int]] = {}
-        """By section and interface: its name, and the last count of packets, which only grows."""
+        """Name and last count of dropped packets, which only grows, by section and interface."""
         self._dropped_between = 0
-        """What packets themselves say was dropped before them."""
+        """Packets dropped, by the counts that packets carry."""
         self._secrets = 0
 
     def text(self, value: bytes) -> str | None:
         """Return a comment to keep, or None if there are enough."""
         if self._kept >= self._limits.notes:
-            self._left += 1
+            self._omitted += 1
             return None
         self._kept += 1
         return value[: self._limits.note_bytes].decode(errors="replace")
 
-    def remark(self, value: bytes) -> None:
-        """A comment on a section or an interface."""
+    def add_comment(self, value: bytes) -> None:
+        """Keep a comment on a section or an interface."""
         text = self.text(value)
         if text is not None:
             self.remarks.append(text)
 
-    def resolution(self, data: memoryview, at: int, size: int, order: ByteOrder) -> None:
-        """A block of names."""
+    def add_names(self, data: memoryview, at: int, size: int, order: ByteOrder) -> None:
+        """Keep the host names of a name resolution block."""
         for kind, value in options(data, at + 8, at + size - 4, order):
             width = ADDRESS_SIZES.get(kind)
             if width is None or len(value) <= width or len(self.names) >= self._limits.notes:
                 continue
-            said = value[width : width + self._limits.note_bytes].split(b"\0")
+            found = value[width : width + self._limits.note_bytes].split(b"\0")
             names = self.names.setdefault(str(ip_address(value[:width])), [])
-            names += [name.decode(errors="replace") for name in said if name][: max(0, 8 - len(names))]
+            names += [name.decode(errors="replace") for name in found if name][: max(0, 8 - len(names))]
 
-    def statistics(
+    def add_statistics(
         self, data: memoryview, at: int, size: int, order: ByteOrder, section: int, interface_names: list[str]
     ) -> None:
-        """A block of an interface's counters, which count from the start of capturing."""
+        """Keep the drop counters of an interface statistics block. They count from the start of capturing."""
         which = int(struct.unpack_from(order + "I", data, at + 8)[0])
         counts = {
             code: int(struct.unpack(order + "Q", value)[0])
@@ -94,12 +94,12 @@ class PcapngOptions:
         if dropped and (len(self._dropped) < self._limits.notes or (section, which) in self._dropped):
             self._dropped[section, which] = (name or f"{which}", dropped)
 
-    def secrets(self) -> None:
+    def count_secrets(self) -> None:
         """Count a block of secrets, which is not read."""
         self._secrets += 1
 
     def of_packets(self, data: UInt8, at: Int64, end: Int64, order: ByteOrder) -> dict[int, str]:
-        """Comments by row, where options begin at `at` and end before `end`: an option of each row at a step."""
+        """Return comments by row, of packets with options from `at` to `end`. A step reads one option of every row."""
         comments: dict[int, str] = {}
         rows = np.flatnonzero(at + 4 <= end)
         for _ in range(MOST_OPTIONS):
@@ -137,8 +137,8 @@ class PcapngOptions:
         if self._secrets:
             words = f"{self._name}: it holds TLS secrets ({self._secrets:,} blocks), which are not used"
             found.append(Finding("tls-secrets", Severity.NOTE, words))
-        if self._left:
-            words = f"{self._name}: {self._left:,} more comments are not kept"
+        if self._omitted:
+            words = f"{self._name}: {self._omitted:,} more comments are not kept"
             found.append(Finding("comments-omitted", Severity.NOTE, words))
         return found
 

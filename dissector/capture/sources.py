@@ -14,7 +14,7 @@ from typing import IO, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompressionError, codec_of
+from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompressionError, recognize_codec
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.capture.streams import GATHER, STEP, WAIT, InputStream
 from dissector.core.arrays import UInt8
@@ -26,7 +26,7 @@ _POLL_SECONDS: Final = 0.02
 NO_BYTES: Final = np.zeros(0, np.uint8)
 
 
-class RemainingBytes(NamedTuple):
+class UndecodedBytes(NamedTuple):
     """The rest of a file that could not be decompressed."""
 
     at: int
@@ -42,7 +42,7 @@ class CaptureSource(Protocol):
     grows: bool
     """Whether bytes arrive at any time. Other sources have them whenever `more` is called."""
     problems: list[Finding]
-    left: RemainingBytes | None
+    undecoded: UndecodedBytes | None
     """Where decoding stopped early, and why."""
 
     @property
@@ -59,7 +59,7 @@ class CaptureSource(Protocol):
     def more(self) -> None:
         """Wait a short time for more bytes."""
 
-    def whole(self) -> mmap.mmap | None:
+    def map_all(self) -> mmap.mmap | None:
         """Return all bytes as a map, once ended; None if there are none."""
 
     def close(self) -> None:
@@ -71,11 +71,11 @@ class MappedSource:
 
     ended = True
     grows = False
-    left: RemainingBytes | None = None
+    undecoded: UndecodedBytes | None = None
 
     def __init__(self, file: IO[bytes], store: Store) -> None:
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        file.close()  # the map has a descriptor of its own, and of a ring there may be thousands
+        file.close()  # the map has its own descriptor, and a ring may have thousands of files
         self.problems: list[Finding] = []
         self.base = store.add(memoryview(self._map))
         self.data = np.frombuffer(self._map, np.uint8)
@@ -88,9 +88,9 @@ class MappedSource:
         return at
 
     def more(self) -> None:
-        """Nothing comes."""
+        """Do nothing: all bytes are there."""
 
-    def whole(self) -> mmap.mmap | None:
+    def map_all(self) -> mmap.mmap | None:
         return self._map
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class ConvertedSource:
     def __init__(self, data: bytes, store: Store, original: CaptureSource) -> None:
         self._original = original
         self.problems = original.problems
-        self.left = original.left
+        self.undecoded = original.undecoded
         self.base = store.add(data)
         self.data = np.frombuffer(data, np.uint8)
 
@@ -118,9 +118,9 @@ class ConvertedSource:
         return self.total
 
     def more(self) -> None:
-        """Nothing comes."""
+        """Do nothing: all bytes are there."""
 
-    def whole(self) -> mmap.mmap | None:
+    def map_all(self) -> mmap.mmap | None:
         return None
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class SpooledSource:
         self.ended = False
         self.grows = stream.total == 0
         self.problems: list[Finding] = []
-        self.left: RemainingBytes | None = None
+        self.undecoded: UndecodedBytes | None = None
 
     @property
     def data(self) -> UInt8:
@@ -169,7 +169,7 @@ class SpooledSource:
             self._end("not-read-on", f"{error}; the rest is not read")
         except FileDecompressionError as error:
             words = f"{self._codec} data damaged at byte {error.at:,}: {error}; the rest is not read"
-            self.left = RemainingBytes(error.at, f"{self._codec} data damaged: {error}")
+            self.undecoded = UndecodedBytes(error.at, f"{self._codec} data damaged: {error}")
             self._end("file-damaged", words)
 
     def _next(self, seconds: float) -> bytes | None:
@@ -202,7 +202,7 @@ class SpooledSource:
         if len(data) < MAGIC_SIZE and not self._stream.ended:
             self._head = data
             return b""
-        codec = codec_of(data)
+        codec = recognize_codec(data)
         self._decompression, self._head = Decompression(codec) if codec else None, None
         return data
 
@@ -210,8 +210,8 @@ class SpooledSource:
         self.ended = True
         self.problems.append(Finding(code, Severity.WARNING, f"{self._name}: {words}"))
 
-    def whole(self) -> mmap.mmap | None:
-        return self._spool.whole()
+    def map_all(self) -> mmap.mmap | None:
+        return self._spool.map_all()
 
     def close(self) -> None:
         self._stream.close()
@@ -223,13 +223,13 @@ class GrowingFileSource:
 
     grows = True
     total = 0
-    left: RemainingBytes | None = None
+    undecoded: UndecodedBytes | None = None
 
     def __init__(self, name: str, file: IO[bytes], store: Store, ended: Callable[[], bool]) -> None:
         self._name = name
         self._file = file
         self._store = store
-        self._has_ended = ended
+        self._is_complete = ended
         self._map: mmap.mmap | None = None
         self.base = store.reserve()
         self.data: UInt8 = NO_BYTES
@@ -243,7 +243,7 @@ class GrowingFileSource:
         """Look at the file until it has grown, has ended, or time is up."""
         until = time.monotonic() + WAIT
         while not self.ended:
-            is_last = self._has_ended()  # checked before the size, so that all bytes before the end are seen
+            is_last = self._is_complete()  # checked before the size, so that all bytes before the end are seen
             size = os.fstat(self._file.fileno()).st_size
             if size > len(self.data):
                 time.sleep(GATHER)
@@ -262,7 +262,7 @@ class GrowingFileSource:
             if not is_last:
                 time.sleep(_POLL_SECONDS)
 
-    def whole(self) -> mmap.mmap | None:
+    def map_all(self) -> mmap.mmap | None:
         return self._map
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 Invariants:
   * an address in it stays valid: if the file outgrows its mapping it is mapped again, under the same addresses;
-  * it is mapped ahead, sparsely, so that it is mapped a few times and not at every step;
+  * it is mapped ahead, sparsely, so that it is mapped a few times and not at every append;
   * it holds at most `most` bytes of disk: more is refused with `SpoolFullError`.
 """
 
@@ -21,11 +21,11 @@ _MOST_AHEAD: Final = 1 << 28
 
 
 class SpoolFullError(Exception):
-    """No more room, by the limit or on the disk. Its text is the reason."""
+    """The limit is reached or the disk is full. Its text is the reason."""
 
 
 class Spool:
-    """The bytes so far are `data`; the store has them from address `base` on."""
+    """A growing temporary file. Its bytes are `data`, and from address `base` on in the store."""
 
     def __init__(self, store: Store, most: int) -> None:
         self._store = store
@@ -53,7 +53,7 @@ class Spool:
         """All bytes so far."""
         return np.frombuffer(self._map, np.uint8, count=self.size) if self._map and self.size else np.zeros(0, np.uint8)
 
-    def whole(self) -> mmap.mmap | None:
+    def map_all(self) -> mmap.mmap | None:
         """Return the complete bytes as a map of exactly their size; None if there are none."""
         os.ftruncate(self._file.fileno(), self.size)
         self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None

@@ -41,7 +41,7 @@ class FileStream:
         self.ended = False
 
     def read(self, seconds: float) -> bytes:
-        """The next piece."""
+        """Return the next bytes, without waiting."""
         data = self._file.read(_PIECE)
         self.done += len(data)
         self.ended = not data
@@ -79,5 +79,5 @@ class PipeStream:
         return bool(select.select([self._file], [], [], max(0.0, seconds))[0])
 
     def close(self) -> None:
-        """Close this end of it."""
+        """Close the reading end."""
         self._file.close()

@@ -103,14 +103,14 @@ def _print(
     silence, backlog = SilenceReporter(capture, recording, settings), BacklogReporter(capture, recording)
 
     def step() -> None:
-        for words in recording.said():
+        for words in recording.messages():
             print_error(words)
         silence.look()
         backlog.look()
         if is_output_closed():
             raise BrokenPipeError
 
-    print_error(f"capturing on {settings.interface}, {settings.filter_said}, with {recording.engine}; Ctrl+C ends it")
+    print_error(f"capturing on {settings.interface}, {settings.filter_label}, with {recording.engine}; Ctrl+C ends it")
     with _ended_by_signals(recording):
         follow(capture, printing, sys.stdout.buffer, limit, step, row_filter)
 
@@ -143,7 +143,7 @@ class BacklogReporter:
     def look(self) -> None:
         """Say so, once."""
         left = self._recording.captured - self._capture.packets
-        if self._recording.over and left > 0 and not self._said:
+        if self._recording.ended and left > 0 and not self._said:
             self._said = True
             print_error(f"{counted(left, 'packet')} still to be read; press Ctrl+C again to skip them")
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.errors import CaptureError, FilePosition, NoRoomError
+from dissector.capture.errors import CaptureError, DamagedRange, NoRoomError
 from dissector.capture.files import Reader, open_capture
 from dissector.capture.partition import COLUMN_BYTES
 from dissector.core.finding import Finding, Severity
@@ -64,8 +64,8 @@ class FileScan:
     """Whether it is one of Kafka's own files, which has entries and no packets."""
     ranges: list[PacketRange] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
-    damage: list[FilePosition] = field(default_factory=list)
-    not_decompressed: FilePosition | None = None
+    damage: list[DamagedRange] = field(default_factory=list)
+    not_decompressed: DamagedRange | None = None
     """The part of a compressed file, by its compressed bytes, that could not be decompressed."""
     unread: str = ""
     """Why the file could not be read; empty if it could."""
@@ -152,7 +152,7 @@ def _scan_packets(
         made.ranges.append(PacketRange(first, made.packets - first, mark))
     made.link_types = sorted(links)
     made.problems += reader.problems
-    made.damage, made.not_decompressed = reader.damaged, reader.left
+    made.damage, made.not_decompressed = reader.damaged, reader.undecoded
 
 
 def _scan_entries(made: FileScan, stored: KafkaFiles) -> None:

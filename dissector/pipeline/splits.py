@@ -17,7 +17,7 @@ import numpy as np
 from dissector.capture.errors import CaptureError
 from dissector.capture.files import Reader, open_capture
 from dissector.capture.merge import PacketMerger, slice_batch
-from dissector.capture.partition import Block, PartitionReader, block
+from dissector.capture.partition import Block, PartitionReader, block_of_rows
 from dissector.capture.spool import SpoolFullError
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.arrays import Int64
@@ -168,7 +168,7 @@ def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
             if len(fragment):
                 rows = np.union1d(rows, fragment)
             for some in _pieces(rows, batch.captured):
-                yield RoutedBlock(number, block(batch, some))
+                yield RoutedBlock(number, block_of_rows(batch, some))
     yield RoutedBlock(0, Block(split.first, b"", pickle.dumps(tally)))
 
 

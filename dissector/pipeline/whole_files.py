@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from dissector.capture.errors import CaptureError, FilePosition
+from dissector.capture.errors import CaptureError, DamagedRange
 from dissector.capture.files import Reader, open_capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.store import Store
@@ -60,7 +60,7 @@ def _unread(plan: FileScan) -> Iterator[Cells]:
         reader.close()
 
 
-def _cells(place: FilePosition, data: bytes) -> Cells:
+def _cells(place: DamagedRange, data: bytes) -> Cells:
     return {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason, "data": data}
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
-from dissector.capture.errors import FilePosition as Damaged
+from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.finding import Finding
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import UNFRAMED, Decoded, Traced, Values

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.errors import FilePosition as Damaged
+from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity

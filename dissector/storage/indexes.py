@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.errors import FilePosition as Damaged
+from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.arrays import Int64
 from dissector.protocol.message import Traced
 from dissector.protocol.records.span_cursor import SpanCursor, timestamp_note

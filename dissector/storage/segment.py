@@ -10,7 +10,7 @@ from mmap import mmap
 from pathlib import Path
 from typing import Final, cast
 
-from dissector.capture.errors import FilePosition as Damaged
+from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import annotate_secrets, masked

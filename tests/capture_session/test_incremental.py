@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissector.capture.files import Reader, open_capture
-from dissector.capture.partition import Block, CapturePartition, block
+from dissector.capture.partition import Block, CapturePartition, block_of_rows
 from dissector.capture_session import Capture
 from dissector.core.store import Store
 from dissector.exchange.to_json import exchange_object
@@ -29,7 +29,7 @@ def packets(path: Path) -> list[Block]:
     store = Store()
     reader = open_capture(str(path), store, lambda name, data: True)
     assert isinstance(reader, Reader)
-    found = [block(batch, np.array([row])) for batch in reader.batches() for row in range(len(batch))]
+    found = [block_of_rows(batch, np.array([row])) for batch in reader.batches() for row in range(len(batch))]
     store.release()
     reader.close()
     return found

@@ -307,7 +307,7 @@ async def test_another_capture_starts_in_place_of_one_that_ended() -> None:
             await screen.until(lambda: "The packets are not saved" in screen.lines())
             await screen.pilot.press("enter")
             await screen.until(lambda: screen.title.startswith("● live") and "0 exchanges" in screen.title)
-            assert first.over
+            assert first.ended
             await asyncio.to_thread(talk, port, 2)
             await screen.until(lambda: "2 exchanges" in screen.title)
 

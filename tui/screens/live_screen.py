@@ -82,7 +82,7 @@ class LiveScreen(MainScreen):
         self._rows_added(done=done)
         self._draw_title()
         self._draw_waiting()
-        for words in (*self._recording.said(), *([self._recording.failure] if done else [])):
+        for words in (*self._recording.messages(), *([self._recording.failure] if done else [])):
             if words:
                 self.notify(words, markup=False, timeout=10)
 
@@ -190,7 +190,7 @@ class LiveScreen(MainScreen):
     @work(thread=True, group="begin", exclusive=True)
     def _begin_another(self) -> None:
         try:
-            capture, recording, wanted = self._begin(self._wanted.again())
+            capture, recording, wanted = self._begin(self._wanted.for_next_capture())
         except CaptureError as error:
             self.app.call_from_thread(self.notify, clean(str(error)), severity="error", markup=False, timeout=10)
             return
@@ -220,7 +220,7 @@ class LiveScreen(MainScreen):
 
     @work(thread=True, group="save")
     def _save(self, name: str) -> None:
-        whole = self._recording.over
+        whole = self._recording.ended
         try:
             with Path(self.capture.names[0]).open("rb") as packets, Path(name).open("xb") as file:
                 shutil.copyfileobj(packets, file)
@@ -263,5 +263,5 @@ class LiveScreen(MainScreen):
             seen = counted(self.capture.packets, "packet")
             return f"{seen}, {counted(len(self.capture.connections), 'TCP connection')}, no Kafka so far"
         if self._recording.seconds < PATIENCE or self._done:
-            return f"listening on {self._wanted.interface}, {self._wanted.filter_said}"
+            return f"listening on {self._wanted.interface}, {self._wanted.filter_label}"
         return no_traffic_message(self._wanted, self._recording.seconds)

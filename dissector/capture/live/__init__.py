@@ -1,4 +1,4 @@
-"""Packets as they come: a capture process that writes a growing file, and the analysing process that follows it."""
+"""Live captures: a capture process that writes a growing file, and the analyzing process that follows it."""
 
 from dissector.capture.live.interfaces import LOOPBACK, interfaces
 from dissector.capture.live.no_traffic import no_traffic_message

@@ -114,9 +114,9 @@ def compile_expression(expression: str) -> Program | None:
     if tcpdump is None:
         return None
     command = [tcpdump, "-ddd", "-y", "EN10MB", "-s", str(WHOLE_PACKETS), "--", expression]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if result.returncode:
+        lines = result.stderr.decode(errors="replace").strip().splitlines()
         reason = lines[-1].removeprefix("tcpdump: ") if lines else "tcpdump does not take it"
         raise CaptureError(f"filter {expression!r}: {clean(reason)}")
-    return [Instruction(*map(int, line.split())) for line in done.stdout.splitlines()[1:]]
+    return [Instruction(*map(int, line.split())) for line in result.stdout.splitlines()[1:]]

@@ -26,4 +26,4 @@ def send_event(event: str, **values: object) -> None:
     try:
         print(json.dumps({"event": event} | values), flush=True)
     except BrokenPipeError:
-        sys.stdout = None  # print then says nothing
+        sys.stdout = None  # `print` then does nothing

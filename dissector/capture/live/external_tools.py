@@ -24,7 +24,7 @@ from dissector.core.text import clean
 
 START_SECONDS: Final = 15
 DELIVERY_SECONDS: Final = 0.4
-"""The kernel hands packets over some time after they came, and what it still holds at the end is lost."""
+"""The kernel delivers packets with a delay, and those that it still holds at the end are lost."""
 END_SECONDS: Final = 10
 BUFFER_MIB: Final = 64
 _FILE: Final = re.compile(r"File: (.+)")
@@ -38,16 +38,16 @@ _DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
 class CaptureTool:
     """A running external capture program."""
 
-    def __init__(self, name: str, program: str, wanted: CaptureSettings) -> None:
+    def __init__(self, name: str, program: str, settings: CaptureSettings) -> None:
         self._name = name
-        self._path = wanted.path
-        words = _dumpcap(wanted) if name == "dumpcap" else _tcpdump(wanted)
+        self._path = settings.path
+        words = _dumpcap(settings) if name == "dumpcap" else _tcpdump(settings)
         self._process = subprocess.Popen(
             [program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
         assert self._process.stderr is not None
-        self._said = self._process.stderr.fileno()
-        os.set_blocking(self._said, False)
+        self._stderr = self._process.stderr.fileno()
+        os.set_blocking(self._stderr, False)
         self._part = ""
         self._words: list[str] = []
         """Other lines: the reason if it ends."""
@@ -55,18 +55,18 @@ class CaptureTool:
         self._captured = self._dropped = 0
 
     @classmethod
-    def start(cls, name: str, wanted: CaptureSettings, refused: list[str]) -> Self | None:
+    def start(cls, name: str, settings: CaptureSettings, refused: list[str]) -> Self | None:
         """Start the program; return None if it does not capture, with its reason in `refused`."""
         program = shutil.which(name)
         if program is None:
             refused.append(_missing_reason(name))
             return None
-        if name == "tcpdump" and wanted.ring is not None:
+        if name == "tcpdump" and settings.ring is not None:
             refused.append("tcpdump writes no ring of pcapng files")
             return None
-        tool = cls(name, program, wanted)
+        tool = cls(name, program, settings)
         deadline = time.monotonic() + START_SECONDS
-        while not tool._began and tool.heard() and time.monotonic() < deadline:
+        while not tool._began and tool.read_output() and time.monotonic() < deadline:
             select.select([tool], [], [], 0.2)
         if tool._began:
             return tool
@@ -75,13 +75,13 @@ class CaptureTool:
         return None
 
     def fileno(self) -> int:
-        """The descriptor of its standard error, for `select`."""
-        return self._said
+        """Return the descriptor of its standard error, for `select`."""
+        return self._stderr
 
-    def heard(self) -> bool:
+    def read_output(self) -> bool:
         """Read its output; return False once it has ended."""
         try:
-            data = os.read(self._said, 1 << 16)
+            data = os.read(self._stderr, 1 << 16)
         except BlockingIOError:
             return True
         *lines, self._part = re.split(r"[\r\n]", self._part + data.decode(errors="replace"))
@@ -91,13 +91,13 @@ class CaptureTool:
 
     def reason(self) -> str:
         """Return why it did not start, or why it ended."""
-        said = next((line for line in self._words if _DENIED.search(line)), None) or " ".join(self._words[:1])
-        return f"{self._name}: {clean(said.removeprefix(f'{self._name}: ')) or 'ended without a message'}"
+        message = next((line for line in self._words if _DENIED.search(line)), None) or " ".join(self._words[:1])
+        return f"{self._name}: {clean(message.removeprefix(f'{self._name}: ')) or 'ended without a message'}"
 
     def end(self) -> tuple[int, int]:
         """End it; return packets captured and dropped. Raises `CaptureError` if it had failed before."""
-        by_itself = self._process.poll()
-        if by_itself is None:
+        exit_code = self._process.poll()
+        if exit_code is None:
             if self._began:
                 time.sleep(DELIVERY_SECONDS)
             self._process.send_signal(signal.SIGINT)
@@ -106,9 +106,9 @@ class CaptureTool:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        while self.heard():
+        while self.read_output():
             pass
-        if self._began and by_itself:
+        if self._began and exit_code:
             raise CaptureError(f"{self.reason()}; capturing ended")
         return self._captured, self._dropped
 
@@ -130,35 +130,34 @@ class CaptureTool:
         send_event(events.FILE, path=path)
 
 
-def _dumpcap(wanted: CaptureSettings) -> list[str]:
-    words = ["-n", "-i", wanted.interface, "-B", str(BUFFER_MIB), "-f", wanted.filter_words, "-w", wanted.path]
-    if wanted.ring is not None:
-        asked = {"filesize": wanted.ring.kilobytes, "duration": wanted.ring.seconds, "files": wanted.ring.files}
-        words += [word for name, count in asked.items() if count for word in ("-b", f"{name}:{count}")]
-    return words if wanted.promiscuous else [*words, "-p"]
-
-
-def _tcpdump(wanted: CaptureSettings) -> list[str]:
+def _dumpcap(settings: CaptureSettings) -> list[str]:
     words = [
         "-n",
         "-i",
-        wanted.interface,
+        settings.interface,
         "-B",
-        str(BUFFER_MIB << 10),
-        "-s",
-        "0",
-        "-U",
-        "--immediate-mode",
+        str(BUFFER_MIB),
+        "-f",
+        settings.filter_expression,
         "-w",
-        wanted.path,
+        settings.path,
     ]
+    if settings.ring is not None:
+        limits = {"filesize": settings.ring.kilobytes, "duration": settings.ring.seconds, "files": settings.ring.files}
+        words += [word for name, count in limits.items() if count for word in ("-b", f"{name}:{count}")]
+    return words if settings.promiscuous else [*words, "-p"]
+
+
+def _tcpdump(settings: CaptureSettings) -> list[str]:
+    words = ["-n", "-i", settings.interface, "-B", str(BUFFER_MIB << 10), "-s", "0", "-U", "--immediate-mode"]
+    words += ["-w", settings.path]
     if LINUX and os.geteuid() == 0:
-        words += ["-Z", "root"]  # else it writes as a user of its own, who may not write here
-    return [*words, *([] if wanted.promiscuous else ["-p"]), "--", wanted.filter_words]
+        words += ["-Z", "root"]  # by default it switches to another user, who may not write here
+    return [*words, *([] if settings.promiscuous else ["-p"]), "--", settings.filter_expression]
 
 
 def _missing_reason(name: str) -> str:
-    """Why a program can't be run."""
+    """Return why a program can't be run."""
     for folder in os.get_exec_path():
         path = Path(folder) / name
         if path.is_file():
@@ -166,19 +165,19 @@ def _missing_reason(name: str) -> str:
     return f"{name} is not installed"
 
 
-def permission_message(wanted: CaptureSettings, refused: list[str]) -> str:
-    """One line on why nothing captures, and what to do."""
+def permission_message(settings: CaptureSettings, refused: list[str]) -> str:
+    """Return one line: why nothing can capture, and what to do."""
     for reason in refused:
         if "group alone" in reason:
-            return f"not allowed to capture on {wanted.interface}: run with sudo, or: {reason}"
+            return f"not allowed to capture on {settings.interface}: run with sudo, or: {reason}"
     reasons = [reason for reason in refused if not (_DENIED.search(reason) or reason.endswith("is not installed"))]
     if reasons:
-        return f"can't capture on {wanted.interface}: {'; '.join(reasons)}"
+        return f"can't capture on {settings.interface}: {'; '.join(reasons)}"
     denied = any(_DENIED.search(reason) for reason in refused)
-    if wanted.expression and not denied:
+    if settings.expression and not denied:
         return "a filter (-f) needs dumpcap or tcpdump, and neither is installed"
     dumpcap = shutil.which("dumpcap")
     program = dumpcap or str(Path(sys.executable).resolve())
     rights = "cap_net_raw,cap_net_admin+eip"
     allow = f", or allow it for good: sudo setcap {rights} {program}" if LINUX else ""
-    return f"not allowed to capture on {wanted.interface}: run with sudo{allow}"
+    return f"not allowed to capture on {settings.interface}: run with sudo{allow}"

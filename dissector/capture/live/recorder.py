@@ -1,8 +1,8 @@
-"""The capture process: `python -m dissector.capture.live.recorder WANTED`, where `WANTED` is JSON.
+"""The capture process: `python -m dissector.capture.live.recorder SETTINGS`, where `SETTINGS` is JSON.
 
-It is separate from the analyzing process, so that it keeps up whatever that one does, and runs with higher priority if
-it may. It writes a file that the other process follows. It ends cleanly when standard input ends: the other process
-closes that to stop it, and if that process dies the kernel does. Its messages are in `events`.
+It is separate from the analyzing process, so that it keeps up whatever that process does, and runs with higher priority
+if it may. It writes a file that the other process follows. It ends cleanly when standard input ends: the other process
+closes it to stop the capture, and the kernel closes it if that process dies. Its messages are in `events`.
 """
 
 import contextlib
@@ -11,7 +11,6 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
 from typing import Final
 
 from dissector.capture.errors import CaptureError
@@ -29,9 +28,6 @@ STATISTICS_SECONDS: Final = 1.0
 POLL_MS: Final = 200
 BETTER_PRIORITY: Final = -10
 
-Asked = Callable[[int], bool]
-"""Waits for so many milliseconds at most; whether the end was asked for."""
-
 
 class TrafficWait:
     """Waits for packets, and for the end of standard input, which ends the capture."""
@@ -39,63 +35,63 @@ class TrafficWait:
     def __init__(self, *readable: int) -> None:
         self._poll = select.poll()
         self._poll.register(sys.stdin.fileno(), select.POLLIN)
-        for each in readable:
-            self._poll.register(each, select.POLLIN)
+        for descriptor in readable:
+            self._poll.register(descriptor, select.POLLIN)
 
-    def asked(self, milliseconds: int = POLL_MS) -> bool:
-        """Whether to end. Returns early if there is something to read."""
+    def end_requested(self, milliseconds: int = POLL_MS) -> bool:
+        """Wait; return whether to end. Returns early if there is something to read."""
         return any(number == sys.stdin.fileno() for number, _ in self._poll.poll(milliseconds))
 
 
-def record(wanted: CaptureSettings) -> None:
+def record(settings: CaptureSettings) -> None:
     """Capture until standard input ends. Raises `CaptureError` if nothing here can capture."""
-    where = _find_interface(wanted.interface)
+    where = _find_interface(settings.interface)
     if not where.up:
         send_event(events.NOTE, words=f"interface {where.name} is down: no packets until it is up")
-    ring = _packet_ring(wanted, where) if LINUX else None
+    ring = _packet_ring(settings, where) if LINUX else None
     if ring is not None:
-        _capture_with_ring(ring, wanted, where)
+        _capture_with_ring(ring, settings, where)
     else:
-        _capture_with_tool(wanted)
+        _capture_with_tool(settings)
     send_event(events.ENDED)
 
 
 def _find_interface(name: str) -> Interface:
     found = interface(name)
     if found is None:
-        there = ", ".join(each.name for each in interfaces())
-        raise CaptureError(f"no interface {name!r}; there are {there}")
+        names = ", ".join(each.name for each in interfaces())
+        raise CaptureError(f"no interface {name!r}; there are {names}")
     return found
 
 
-def _packet_ring(wanted: CaptureSettings, where: Interface) -> PacketRing | None:
+def _packet_ring(settings: CaptureSettings, where: Interface) -> PacketRing | None:
     """Return the built-in engine; None if the user may not use it, or if no tcpdump compiles the filter for it."""
-    program = ports_filter(wanted.ports)
-    if wanted.expression:
+    program = ports_filter(settings.ports)
+    if settings.expression:
         if not where.ethernet:
             return None
-        expression = compile_expression(wanted.expression)
+        expression = compile_expression(settings.expression)
         if expression is None:
             return None
         program = expression
     try:
-        return PacketRing(where, program, promiscuous=wanted.promiscuous)
+        return PacketRing(where, program, promiscuous=settings.promiscuous)
     except PermissionError:
         return None
     except OSError as error:
         raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _capture_with_ring(ring: PacketRing, wanted: CaptureSettings, where: Interface) -> None:
+def _capture_with_ring(ring: PacketRing, settings: CaptureSettings, where: Interface) -> None:
     try:
-        output = CaptureWriter(wanted, ring.link_type, lambda path: send_event(events.FILE, path=path))
+        output = CaptureWriter(settings, ring.link_type, lambda path: send_event(events.FILE, path=path))
     except OSError as error:
-        raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}") from None
+        raise CaptureError(f"{settings.path}: {(error.strerror or str(error)).lower()}") from None
     _started(BUILT_IN_ENGINE)
-    waiting = TrafficWait(ring.fileno())
+    wait = TrafficWait(ring.fileno())
     reported_at = time.monotonic()
     try:
-        while not waiting.asked():
+        while not wait.end_requested():
             for packets in ring.blocks():
                 output.packets(packets)
             if (trouble := ring.trouble()) is not None:
@@ -108,7 +104,7 @@ def _capture_with_ring(ring: PacketRing, wanted: CaptureSettings, where: Interfa
             output.packets(packets)
         _write_statistics(ring, output)
     except OSError as error:
-        raise CaptureError(f"{wanted.path}: {(error.strerror or str(error)).lower()}; capturing ended") from None
+        raise CaptureError(f"{settings.path}: {(error.strerror or str(error)).lower()}; capturing ended") from None
     finally:
         output.close()
 
@@ -124,26 +120,25 @@ def _write_statistics(ring: PacketRing, output: CaptureWriter) -> None:
 
 
 def _check_interface(where: Interface) -> None:
-    """Raise `CaptureError` if the interface is gone. It may go down and up again, but another one of its name is not
-    it."""
+    """Raise `CaptureError` if the interface is gone, even if another one has its name now. It may go down and up."""
     now = interface(where.name)
     if now is None or now.number != where.number:
         raise CaptureError(f"interface {where.name} is gone; capturing ended")
 
 
-def _capture_with_tool(wanted: CaptureSettings) -> None:
+def _capture_with_tool(settings: CaptureSettings) -> None:
     """Capture with the first external program that may."""
     refused: list[str] = []
     for name in ("dumpcap", "tcpdump"):
-        tool = CaptureTool.start(name, wanted, refused)
+        tool = CaptureTool.start(name, settings, refused)
         if tool is not None:
             break
     else:
-        raise CaptureError(permission_message(wanted, refused))
+        raise CaptureError(permission_message(settings, refused))
     _started(name)
-    waiting = TrafficWait(tool.fileno())
+    wait = TrafficWait(tool.fileno())
     try:
-        while tool.heard() and not waiting.asked():
+        while tool.read_output() and not wait.end_requested():
             pass
     finally:
         captured, dropped = tool.end()
@@ -153,7 +148,7 @@ def _capture_with_tool(wanted: CaptureSettings) -> None:
 def main() -> int:
     """Run the capture process; return its exit code, 0 if it captured."""
     for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # a terminal's are for the analysing process, which then asks us
+        signal.signal(number, signal.SIG_IGN)  # the terminal sends them to the analyzing process, too, which stops us
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, BETTER_PRIORITY)
     try:

@@ -11,15 +11,15 @@ from typing import Final
 from dissector.capture.files import GrowingFile
 from dissector.capture.live.recording import Recording
 
-_PIECE: Final = 1 << 20
-_NAP: Final = 0.02
-"""Seconds between two looks at a file that grows."""
+_READ_BYTES: Final = 1 << 20
+_POLL_SECONDS: Final = 0.02
+"""Seconds between two reads of a growing file."""
 
 
 def recording_source(recording: Recording) -> str | GrowingFile:
-    """What to read to see all packets of a recording; ends when that has, and all is read."""
+    """Return an input of `Capture` with all packets of a recording. It ends when the recording has ended."""
     if not recording.is_ring:
-        return GrowingFile(recording.next_path() or os.devnull, lambda: recording.over)
+        return GrowingFile(recording.next_path() or os.devnull, lambda: recording.ended)
     reading, writing = os.pipe()
     threading.Thread(target=_copy, args=(recording, writing), name="ring", daemon=True).start()
     return f"/dev/fd/{reading}"
@@ -29,9 +29,9 @@ def _copy(recording: Recording, writing: int) -> None:
     with os.fdopen(writing, "wb", buffering=0) as pipe:
         while (path := recording.next_path()) is not None:
             with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a descriptor's path, not a file's
-                whole = False
-                while not whole:
-                    whole = recording.has_next  # asked before the file's end is: what was written before is read
-                    while data := file.read(_PIECE):
+                complete = False
+                while not complete:
+                    complete = recording.has_next  # checked before reading, so that the file's last bytes are read
+                    while data := file.read(_READ_BYTES):
                         pipe.write(data)
-                    time.sleep(0 if whole else _NAP)
+                    time.sleep(0 if complete else _POLL_SECONDS)

@@ -21,23 +21,23 @@ _RING: Final = re.compile(r"(filesize|files|duration):([1-9][0-9]{0,8})")
 
 @dataclass(frozen=True, slots=True)
 class RingSettings:
-    """When the next file begins, and how many are kept: dumpcap's `-b`. 0 stands for no limit."""
+    """When the next file begins, and how many are kept: dumpcap's `-b`. 0 means no limit."""
 
     kilobytes: int = 0
-    """Of 1,000 bytes, as in dumpcap."""
+    """Units of 1,000 bytes, as in dumpcap."""
     seconds: int = 0
     files: int = 0
 
     @classmethod
     def parse(cls, words: list[str]) -> Self:
         """Parse `filesize:KB`, `duration:SECONDS`, `files:COUNT`. Raises `CaptureError`."""
-        said: dict[str, int] = {}
+        limits: dict[str, int] = {}
         for word in words:
             match = _RING.fullmatch(word)
             if match is None:
                 raise CaptureError(f"-b {word!r}: filesize:KB, duration:SECONDS or files:COUNT is expected")
-            said[match[1]] = int(match[2])
-        ring = cls(said.get("filesize", 0), said.get("duration", 0), said.get("files", 0))
+            limits[match[1]] = int(match[2])
+        ring = cls(limits.get("filesize", 0), limits.get("duration", 0), limits.get("files", 0))
         if not (ring.kilobytes or ring.seconds):
             raise CaptureError("-b files:COUNT also needs -b filesize:KB or -b duration:SECONDS")
         if 0 < ring.files < MIN_RING_FILES:
@@ -66,11 +66,11 @@ class CaptureSettings:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Parse the JSON of `as_json`."""
-        said = json.loads(text)
-        ring = RingSettings(**said.pop("ring")) if said["ring"] else said.pop("ring")
-        return cls(**(said | {"ports": tuple(said["ports"])}), ring=ring)
+        values = json.loads(text)
+        ring = values["ring"] and RingSettings(**values["ring"])
+        return cls(**(values | {"ports": tuple(values["ports"]), "ring": ring}))
 
-    def again(self) -> Self:
+    def for_next_capture(self) -> Self:
         """Return settings for the next capture, to a new file: ``orders-2.pcapng`` after ``orders.pcapng``. Files of a
         ring have new names anyway."""
         if not self.path or self.ring is not None:
@@ -82,7 +82,7 @@ class CaptureSettings:
         return replace(self, path=str(next(name for name in names if not name.exists())))
 
     @property
-    def filter_words(self) -> str:
+    def filter_expression(self) -> str:
         """Return the filter in libpcap's syntax. Fragments after the first have no ports, and pass."""
         if self.expression:
             return self.expression
@@ -90,7 +90,7 @@ class CaptureSettings:
         return f"{ports} or (ip proto 6 and ip[6:2] & 0x1fff != 0)"
 
     @property
-    def filter_said(self) -> str:
+    def filter_label(self) -> str:
         """Return the filter for display."""
         if self.expression:
             return f"“{self.expression}”"

@@ -1,10 +1,10 @@
-"""What the capture process writes: pcapng, to one file or to a ring of them, each complete by itself.
+"""Writes packets as pcapng, for the capture process: to one file, or to a ring of files that are each complete.
 
-draft-ietf-opsawg-pcapng. One section and one interface a file, an enhanced packet block a packet, statistics blocks in
-between, whose counters grow from the capture's beginning.
+draft-ietf-opsawg-pcapng. A file has one section and one interface, an enhanced packet block per packet, and statistics
+blocks in between, whose counters count from the capture's start.
 
 Invariants:
-  * what was given is in the file when `packets` returns: whoever follows it may read it;
+  * the packets are in the file when `packets` returns, so that a process that follows it can read them;
   * a file only ever grows, by whole blocks.
 """
 
@@ -26,20 +26,20 @@ _IF_NAME, _IF_FILTER = 2, 11
 _ISB_RECEIVED, _ISB_DROPPED_BY_SYSTEM, _ISB_DELIVERED = 4, 7, 8
 _HEAD: Final = struct.Struct("<IIIIIII")
 _FILTER_STRING: Final = b"\0"
-"""What an if_filter option begins with where the filter is text."""
-_ENDS: Final = [bytes(-size % 4) for size in range(4)]
+"""The first byte of an if_filter option whose filter is text."""
+_PADDING: Final = [bytes(-size % 4) for size in range(4)]
 
 
 class CaptureWriter:
-    """The file that is being written. `on_file` hears the path of each one that is begun, when it can be opened."""
+    """Writes the file or files of a capture. `on_file` is called with the path of each once it can be opened."""
 
-    def __init__(self, wanted: CaptureSettings, link_type: int, on_file: Callable[[str], None]) -> None:
-        self._wanted = wanted
+    def __init__(self, settings: CaptureSettings, link_type: int, on_file: Callable[[str], None]) -> None:
+        self._settings = settings
         self._on_file = on_file
-        options = option(_IF_NAME, wanted.interface.encode())
-        options += option(_IF_FILTER, _FILTER_STRING + wanted.filter_words.encode())
+        options = option(_IF_NAME, settings.interface.encode())
+        options += option(_IF_FILTER, _FILTER_STRING + settings.filter_expression.encode())
         self._head = section() + interface(link_type, WHOLE_PACKETS, options)
-        self._begun = 0
+        self._file_count = 0
         self._kept: deque[Path] = deque()
         self.delivered = 0
         """Packets written, to all files."""
@@ -50,13 +50,13 @@ class CaptureWriter:
         parts: list[bytes | memoryview] = []
         for time_ns, length, data in packets:
             captured = len(data)
-            end = _ENDS[captured & 3]
-            size = captured + len(end) + 32
+            padding = _PADDING[captured & 3]
+            size = captured + len(padding) + 32
             head = _HEAD.pack(_PACKET, size, 0, time_ns >> 32, time_ns & 0xFFFFFFFF, captured, length)
-            parts += (head, data, end + size.to_bytes(4, "little"))
+            parts += (head, data, padding + size.to_bytes(4, "little"))
         self._append(b"".join(parts))
         self.delivered += len(packets)
-        if self._wanted.ring is not None and self._is_full(self._wanted.ring):
+        if self._settings.ring is not None and self._is_full(self._settings.ring):
             self._file.close()
             self._file = self._begin()
 
@@ -74,7 +74,7 @@ class CaptureWriter:
         self._append(block(_STATISTICS, struct.pack("<III", 0, now >> 32, now & 0xFFFFFFFF) + options + bytes(4)))
 
     def _append(self, blocks: bytes) -> None:
-        """All of it, or nothing: where the disk is full, no part of a block stays."""
+        """Append all blocks or nothing: if the disk is full, no part of a block remains."""
         view, before = memoryview(blocks), self._file.tell()
         try:
             while view:
@@ -84,15 +84,15 @@ class CaptureWriter:
             raise
 
     def close(self) -> None:
-        """The file is complete."""
+        """Complete the file."""
         self._file.close()
 
     def _begin(self) -> IO[bytes]:
-        path, ring = Path(self._wanted.path), self._wanted.ring
-        self._begun += 1
+        path, ring = Path(self._settings.path), self._settings.ring
+        self._file_count += 1
         self._since = time.monotonic()
         if ring is not None:
-            path = path.with_name(f"{path.stem}_{self._begun:05}_{time.strftime('%Y%m%d%H%M%S')}{path.suffix}")
+            path = path.with_name(f"{path.stem}_{self._file_count:05}_{time.strftime('%Y%m%d%H%M%S')}{path.suffix}")
         file = path.open("wb", buffering=0)
         file.write(self._head)
         self._on_file(str(path))

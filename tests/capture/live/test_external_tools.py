@@ -36,7 +36,7 @@ def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
             assert recording.engine == tool
             name = recording.next_path()
             assert name is not None
-            with Capture([GrowingFile(name, lambda: recording.over)]) as capture:
+            with Capture([GrowingFile(name, lambda: recording.ended)]) as capture:
                 steps = capture.read()
                 talk(port, 8)
                 talk(other, 8)

@@ -49,7 +49,7 @@ def rows(capture: Capture) -> list[tuple[str, int | None, int | None]]:
 def finished(recording: Recording) -> None:
     recording.stop()
     recording.join()
-    assert recording.over
+    assert recording.ended
     assert not recording.failure
 
 
@@ -61,7 +61,7 @@ def test_what_is_followed_is_what_the_file_has(tmp_path: Path, interface: str) -
     with broker() as port, Recording(wanted(port, path, interface=interface)) as recording:
         name = recording.next_path()
         assert name is not None
-        with Capture([GrowingFile(name, lambda: recording.over)]) as capture:
+        with Capture([GrowingFile(name, lambda: recording.ended)]) as capture:
             steps = capture.read()
             talk(port, 30)
             while len(capture) < 30:

@@ -36,6 +36,6 @@ def test_a_ring_is_said_as_dumpcap_has_it() -> None:
 
 def test_the_filter_is_said_to_people_and_to_libpcap() -> None:
     by_ports = CaptureSettings("lo", (9092, 9093), "", promiscuous=False, path="")
-    assert by_ports.filter_said == "ports 9092, 9093"
-    assert by_ports.filter_words.startswith("tcp port 9092 or tcp port 9093 or ")
-    assert CaptureSettings("lo", (9092,), "host ::1", promiscuous=False, path="").filter_words == "host ::1"
+    assert by_ports.filter_label == "ports 9092, 9093"
+    assert by_ports.filter_expression.startswith("tcp port 9092 or tcp port 9093 or ")
+    assert CaptureSettings("lo", (9092,), "host ::1", promiscuous=False, path="").filter_expression == "host ::1"
