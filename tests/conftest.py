@@ -30,12 +30,12 @@ REPEATABLE = settings(  # the same examples in every run, a failure reported as 
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=40,
+    max_examples=25,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("default", REPEATABLE)
-settings.register_profile("quick", REPEATABLE, max_examples=20)  # that of `make check`
+settings.register_profile("quick", REPEATABLE, max_examples=15)  # that of `make check`
 settings.register_profile(  # that of `make fuzz`: fresh examples, the smallest that fails, kept for the next run
     "fresh",
     REPEATABLE,
@@ -45,6 +45,13 @@ settings.register_profile(  # that of `make fuzz`: fresh examples, the smallest 
     phases=list(Phase),
 )
 settings.load_profile("default")
+
+
+def costly(count: int) -> settings:
+    """Return the settings of a property whose examples take long each: `count` of them, in `make fuzz` ten times as
+    many, and a failure is reported as it is found: to make it smaller would take many minutes."""
+    is_fresh = settings.get_current_profile_name() == "fresh"
+    return settings(max_examples=count * (10 if is_fresh else 1), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def _slow(path: Path) -> tuple[pytest.MarkDecorator, ...]:
@@ -67,9 +74,9 @@ def bundled(request: pytest.FixtureRequest) -> Path:
     return path
 
 
-@pytest.fixture(params=[pytest.param(path, marks=_slow(path), id=path.stem) for path in CAPTURES])
+@pytest.fixture(scope="module", params=[pytest.param(path, marks=_slow(path), id=path.stem) for path in CAPTURES])
 def every_capture(request: pytest.FixtureRequest) -> Path:
-    """Each bundled capture in turn, all of them in `make test`."""
+    """Each bundled capture in turn, all of them in `make test`; a module runs all its tests of one before the next."""
     path = request.param
     assert isinstance(path, Path)
     return path

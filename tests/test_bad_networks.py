@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.networks import (
@@ -174,7 +174,6 @@ def test_a_reset_in_the_middle_ends_a_stream(tmp_path: Path) -> None:
 
 
 @given(late=st.integers(1, 120))
-@settings(max_examples=25)
 def test_a_capture_that_starts_late_invents_nothing(tmp_path: Path, late: int) -> None:
     clean = traffic()
     remaining = clean.packets[late:]
@@ -187,7 +186,6 @@ def test_a_capture_that_starts_late_invents_nothing(tmp_path: Path, late: int) -
 @pytest.mark.slow
 @given(chance=seeds, loss=st.floats(0.0, 0.3), steps=st.lists(
     st.sampled_from([resegmented, reordered, repeated]), max_size=3, unique=True))  # fmt: skip
-@settings(max_examples=25)
 def test_any_network_gives_the_exchanges_that_it_did_not_damage(
     tmp_path: Path, chance: random.Random, loss: float, steps: list[Callable[..., list[Packet]]]
 ) -> None:

@@ -2,15 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.to_json import json_line
-from dissector.protocol.message import trace
 from tests.conftest import CAPTURES, PCAPS, VARIED
 from tests.protocol.trees import assert_tiled, same, values_of
 
@@ -19,48 +18,52 @@ pytestmark = pytest.mark.slow
 LARGEST = 300_000
 
 
-def messages(capture: Capture) -> list[ExchangeMessage]:
-    return [m for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
-
-
-def test_the_leaves_of_every_frame_tile_it(every_capture: Path) -> None:
+@pytest.fixture(scope="module")
+def decoded(every_capture: Path) -> Iterator[tuple[Capture, list[Exchange]]]:
+    """Each bundled capture in turn, with its exchanges: read, and each message traced, once for all tests."""
     with Capture([str(every_capture)]) as capture:
-        for message in messages(capture):
-            assert_tiled(trace(message.data, message.layout))
+        yield capture, list(capture.exchanges())
 
 
-def test_trees_and_values_agree(every_capture: Path) -> None:
-    with Capture([str(every_capture)]) as capture:
-        for message in messages(capture):
-            body = message.tree.find("body")
-            assert body is not None or message.layout.body is None
-            assert body is None or same(values_of(body), message.body)
+@pytest.fixture
+def messages(decoded: tuple[Capture, list[Exchange]]) -> list[ExchangeMessage]:
+    return [message for each in decoded[1] for message in (each.request, each.response) if message is not None]
 
 
-def test_no_number_with_an_enum_lacks_a_name(every_capture: Path) -> None:
+def test_the_leaves_of_every_frame_tile_it(messages: list[ExchangeMessage]) -> None:
+    for message in messages:
+        assert_tiled(message.traced)
+
+
+def test_trees_and_values_agree(messages: list[ExchangeMessage]) -> None:
+    for message in messages:
+        body = message.tree.find("body")
+        assert body is not None or message.layout.body is None
+        assert body is None or same(values_of(body), message.body)
+
+
+def test_no_number_with_an_enum_lacks_a_name(messages: list[ExchangeMessage]) -> None:
     # Real brokers and clients: a number that its enum does not know would mean that the field has another enum.
-    with Capture([str(every_capture)]) as capture:
-        bodies = [body for message in messages(capture) if (body := message.tree.find("body")) is not None]
+    bodies = [body for message in messages if (body := message.tree.find("body")) is not None]
     notes = [node.note for body in bodies for node in body.walk() if node.schema is not None]
     assert [note for note in notes if note.isupper()]
     assert not [note for note in notes if note.startswith("UNKNOWN(")]
 
 
-def test_record_batches_are_whole_and_their_checksums_right(every_capture: Path) -> None:
-    with Capture([str(every_capture)]) as capture:
-        for message in messages(capture):
-            codes = {finding.code for finding in trace(message.data, message.layout).findings}
-            assert not codes & {"bad-crc", "bad-record", "bad-batch", "bad-compression", "malformed"}
+def test_record_batches_are_whole_and_their_checksums_right(messages: list[ExchangeMessage]) -> None:
+    for message in messages:
+        codes = {finding.code for finding in message.traced.findings}
+        assert not codes & {"bad-crc", "bad-record", "bad-batch", "bad-compression", "malformed"}
 
 
-def test_nothing_is_lost_or_left_unparsed(every_capture: Path) -> None:
-    with Capture([str(every_capture)]) as capture:
-        rows = [exchange.row for exchange in capture.exchanges()]
-        assert {row.kind for row in rows} <= {"exchange", "sasl"}
-        assert not capture.problems
-        assert not capture.pipeline.ignored
-        assert [row.number for row in rows] == list(range(1, len(rows) + 1))
-        assert [row.time_ns for row in rows] == sorted(row.time_ns for row in rows)
+def test_nothing_is_lost_or_left_unparsed(decoded: tuple[Capture, list[Exchange]]) -> None:
+    capture, exchanges = decoded
+    rows = [exchange.row for exchange in exchanges]
+    assert {row.kind for row in rows} <= {"exchange", "sasl"}
+    assert not capture.problems
+    assert not capture.pipeline.ignored
+    assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+    assert [row.time_ns for row in rows] == sorted(row.time_ns for row in rows)
 
 
 def test_it_is_small_and_says_where_it_comes_from(every_capture: Path) -> None:

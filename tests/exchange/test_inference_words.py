@@ -10,7 +10,7 @@ from dissector.exchange.inference_words import certainty, findings, layout_of_ve
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import UNDECIDED, infer_response
 from dissector.protocol.message import UNKNOWN_RESPONSE
-from tests.index.inferred_rows import conversations, rewritten
+from tests.index.inferred_rows import FEW, conversations, rewritten
 from tests.traffic import Turn, capture_of, conversation, response
 
 BROKER = struct.pack(">iih9sih", 1, 9, 9, b"kafka.lan", 9092, -1)
@@ -42,7 +42,7 @@ def test_a_frame_that_nothing_fits_is_a_response_that_nobody_asked_for() -> None
 
 @pytest.mark.slow
 def test_a_lone_response_cut_off_by_the_snap_length_is_told_by_its_beginning(tmp_path: Path) -> None:
-    whole = max((e for e in conversations()[5] if e.row.api == "Metadata"), key=lambda e: e.row.response_size or 0)
+    whole = max((e for e in conversations(FEW)[5] if e.row.api == "Metadata"), key=lambda e: e.row.response_size or 0)
     assert whole.response is not None
     packets = conversation([Turn(False, whole.response.data)])
     with Capture([capture_of(tmp_path, packets, snaplen=54 + 90)]) as capture:
@@ -53,7 +53,7 @@ def test_a_lone_response_cut_off_by_the_snap_length_is_told_by_its_beginning(tmp
 
 @pytest.mark.slow
 def test_a_lone_response_is_read_as_its_exchange_was(tmp_path: Path) -> None:
-    exchanges = conversations()[0]
+    exchanges = conversations(FEW)[0]
     bodies = {each.response.data: each.response.body for each in exchanges if each.response is not None}
     with Capture([rewritten(tmp_path, exchanges, set())], show_secrets=True) as capture:
         lone = [each.response for each in capture.exchanges() if each.row.info.startswith("by inference, sure")]

@@ -11,7 +11,7 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from tests.conftest import PCAPS
-from tests.index.inferred_rows import FIRST_PORT, conversations, rewritten
+from tests.index.inferred_rows import FEW, FIRST_PORT, conversations, rewritten
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
     said: Counter[str] = Counter()
-    for exchanges in conversations()[:8]:
+    for exchanges in conversations(FEW):
         kept = {each.row.number for each in exchanges[::2]}
         with Capture([rewritten(tmp_path, exchanges, kept)], show_secrets=True) as capture:
             for each in capture.exchanges():
@@ -41,7 +41,7 @@ def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
 
 
 def test_exchanges_that_have_their_request_do_not_change(tmp_path: Path) -> None:
-    for exchanges in conversations()[:8]:
+    for exchanges in conversations(FEW):
         kept = {each.row.number for each in exchanges[::2]}
         with Capture([rewritten(tmp_path, exchanges, kept)], show_secrets=True) as capture:
             paired = [each for each in capture.exchanges() if each.request is not None and each.response is not None]
@@ -59,7 +59,7 @@ def content_of(exchange: Exchange) -> tuple[str, int | None, bytes, str, str]:
 
 
 def test_a_verdict_does_not_depend_on_what_was_looked_at_before(tmp_path: Path) -> None:
-    path = rewritten(tmp_path, conversations()[1], set())
+    path = rewritten(tmp_path, conversations(FEW)[1], set())
     tables = []
     for step in (1, -1):
         with Capture([path]) as capture:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.exchange.model import Exchange
@@ -99,7 +99,6 @@ def inside(path: tuple[str, ...]) -> bool:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
 @given(st.data())
 def test_fields_of_bodies_are_those_of_the_json_object(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NAMES))

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
 from dissector.capture_session import Capture
 from dissector.filter import parse, selection
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, costly
 from tests.filter.asking import bundled, opened
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -20,7 +20,7 @@ SEGMENT = str(min((PCAPS / "segments").rglob("*.log")))
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@costly(15)
 @given(st.sampled_from(FILTERS), st.lists(st.integers(0, 250), max_size=4), st.booleans(), st.integers(1, 40))
 def test_any_cut_of_a_capture_gives_the_same_rows(text: str, cuts: list[int], eager: bool, stretch: int) -> None:
     wanted = parse(text)

@@ -74,20 +74,11 @@ def opened(path: Path, *, examined: bool = False) -> Capture:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [each for each in BUNDLED if each.id not in NAMES] + [pytest.param(each, id=each.stem) for each in QUICK]
+)
 @pytest.mark.parametrize("examined", [False, True])
-def test_it_is_what_decoding_gives(path: Path, examined: bool) -> None:
-    agrees(path, examined=examined)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", BUNDLED)
-@pytest.mark.parametrize("examined", [False, True])
-def test_of_every_capture_it_is_what_decoding_gives(path: Path, examined: bool) -> None:
-    agrees(path, examined=examined)
-
-
-def agrees(path: Path, *, examined: bool) -> None:
+def test_summaries_of_rows_are_what_decoding_gives(path: Path, examined: bool) -> None:
     """Every row is told, as decoding has it; and every code, severity and error is answered with just these rows."""
     with opened(path, examined=examined) as capture:
         expected = [decoded(exchange) for exchange in capture.at(range(len(capture)))]

@@ -8,19 +8,21 @@ from typing import Final
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
-from tests.conftest import CAPTURES
+from tests.conftest import CAPTURES, PCAPS
 from tests.traffic import Turn, capture_of, conversation
 
 FIRST_PORT: Final = 40_000
+EVERY: Final = tuple(path.stem for path in CAPTURES)
+FEW: Final = EVERY[:8]
 MOST: Final = 3
 """Exchanges of an API that are taken from a capture: the many similar ones would hide the others, and take long."""
 
 
 @cache
-def conversations() -> list[list[Exchange]]:
-    """Of every bundled capture the first few paired exchanges of each API."""
+def conversations(names: tuple[str, ...] = EVERY) -> list[list[Exchange]]:
+    """Return the first few paired exchanges of each API of each of these bundled captures."""
     found = []
-    for path in CAPTURES:
+    for path in (PCAPS / f"{name}.pcapng" for name in names):
         with Capture([str(path)], show_secrets=True) as capture:
             paired = [
                 each for each in capture.exchanges() if each.request and each.response and each.row.kind != "sasl"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import CAPTURES
+from tests.conftest import CAPTURES, VARIED
 from tests.traffic import Packet, Turn, conversation, ethernet, pcap, request, response, seeds
 from tools.recovery import LOSSES, Found, Loss, Score, found, lossy
 
@@ -22,10 +22,15 @@ LEAST: dict[str, tuple[float, float]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "captures",
+    [[path for path in CAPTURES if path.stem in VARIED], pytest.param(CAPTURES, marks=pytest.mark.exhaustive)],
+    ids=["varied", "all"],
+)
 @pytest.mark.parametrize("name", LOSSES)
-def test_what_the_bundled_captures_lose_is_all_that_is_lost(tmp_path: Path, name: str) -> None:
+def test_what_the_bundled_captures_lose_is_all_that_is_lost(tmp_path: Path, name: str, captures: list[Path]) -> None:
     score = Score()
-    for path in CAPTURES:
+    for path in captures:
         lossy(path, LOSSES[name], 1, tmp_path, score)
     assert score.invented == []
     assert score.requests_found >= LEAST[name][0] * score.requests

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
-from tests.conftest import CAPTURES, PCAPS, QUICK
+from tests.conftest import CAPTURES, PCAPS, QUICK, VARIED, costly
 from tests.networks import HARMLESS, LOSSES, one_file, traffic, write_pcap
 from tests.pipeline.rolling import rolled
 from tests.pipeline.without_spark import differences, problems, shown, tables, told
@@ -23,6 +23,7 @@ from tests.traffic import Mangling, seeds
 from tests.transport.wrapping import TUNNELS, fragments
 from tests.transport.wrapping import ethernet as framed
 
+ALL = tuple(path.stem for path in CAPTURES)
 MANGLED: dict[str, Mangling] = HARMLESS | {f"lost: {name}": mangle for name, (mangle, _) in LOSSES.items()}
 STANDING = ("nothing", "all at once", "lost: several")
 """Networks that stand for all in `make check`."""
@@ -31,7 +32,13 @@ networks = pytest.mark.parametrize(
     [pytest.param(mangle, marks=() if name in STANDING else pytest.mark.slow, id=name)
      for name, mangle in MANGLED.items()],
 )  # fmt: skip
-FEW = settings(max_examples=2)
+few_networks = pytest.mark.parametrize(
+    "mangle",
+    [pytest.param(mangle, marks=() if name in STANDING else pytest.mark.exhaustive, id=name)
+     for name, mangle in MANGLED.items()],
+)  # fmt: skip
+"""For what was shown of parts with each network, and of files with each kind of bundled capture."""
+FEW = costly(2)
 """The first is the simplest one there is, with three parts; there are many captures, and other ways each time."""
 dealt = st.fixed_dictionaries(
     {
@@ -138,7 +145,7 @@ def test_a_ring_of_files_is_what_the_capture_was(
 @pytest.mark.slow
 @given(chance=seeds, how=dealt)
 @FEW
-@networks
+@few_networks
 def test_a_ring_of_a_bad_network_is_what_the_capture_was(
     tmp_path: Path, mangle: Mangling, chance: random.Random, how: dict[str, Any]
 ) -> None:
@@ -147,6 +154,7 @@ def test_a_ring_of_a_bad_network_is_what_the_capture_was(
 
 
 @pytest.mark.slow
-def test_all_bundled_captures_together_are_what_show_prints_of_them() -> None:
-    """One capture of 70 files: what one teaches, all know."""
-    assert_shown(CAPTURES, parts=5, size=50_000, most=100)
+@pytest.mark.parametrize("names", [VARIED, pytest.param(ALL, marks=pytest.mark.exhaustive)], ids=["varied", "all"])
+def test_bundled_captures_together_are_what_show_prints_of_them(names: tuple[str, ...]) -> None:
+    """One capture of many files: what one teaches, all know."""
+    assert_shown([PCAPS / f"{name}.pcapng" for name in names], parts=5, size=50_000, most=100)

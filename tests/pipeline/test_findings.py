@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.conversation import End
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, costly
 from tests.findings.conversations import Talk, fetch, heartbeat, produce, troubles, written
 from tests.pipeline.test_exactness import dealt
 from tests.pipeline.without_spark import differences, shown, tables, told
@@ -74,7 +74,7 @@ def happening(talk: Talk, now: float, chance: random.Random, sequences: Counter[
 
 
 @pytest.mark.slow
-@settings(max_examples=6)
+@costly(3)
 @given(chance=seeds, step=st.integers(1, 300), how=dealt)
 def test_what_several_connections_tell_is_told_by_parts_that_have_one_each(
     tmp_path: Path, chance: random.Random, step: int, how: dict[str, Any]
@@ -98,7 +98,7 @@ def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@settings(max_examples=5)
+@costly(5)
 @given(files=st.lists(st.sampled_from(QUICK), min_size=1, max_size=4, unique=True), step=st.integers(1, 300), how=dealt)
 def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int, how: dict[str, Any]) -> None:
     expected = shown(files)

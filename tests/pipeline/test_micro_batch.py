@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
@@ -31,7 +31,7 @@ from dissector.pipeline.partition_rows import rows as rows_of_whole
 from dissector.pipeline.splits import route, splits
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_incremental import over_a_bad_network, packets
-from tests.conftest import CAPTURES
+from tests.conftest import CAPTURES, costly
 from tests.pipeline.test_findings import busy
 from tests.pipeline.without_spark import one_by_one as separate
 from tests.traffic import block as pcapng_block
@@ -206,17 +206,13 @@ def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> N
     assert one_by_one(plans, origins) == whole
 
 
-few = settings(max_examples=8, phases=[phase for phase in Phase if phase is not Phase.shrink])
-"""Of large examples, which would be made smaller for many minutes."""
-
-
 def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
     """Where files end."""
     return data.draw(st.lists(st.integers(1, len(blocks) - 1), max_size=12, unique=True).map(sorted))
 
 
 @pytest.mark.slow
-@few
+@costly(6)
 @given(data=st.data(), path=st.sampled_from(CAPTURES))
 def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path) -> None:
     """Where few packets are between two ends, answers come late and holes open across several files."""
@@ -227,7 +223,7 @@ def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path)
 
 
 @pytest.mark.slow
-@few
+@costly(3)
 @given(data=st.data(), chance=seeds)
 def test_every_trouble_is_told_wherever_files_end(tmp_path: Path, data: st.DataObject, chance: random.Random) -> None:
     """Clients that share topics, groups and producers; answers that take long, or never come. What brokers offer is
@@ -239,7 +235,7 @@ def test_every_trouble_is_told_wherever_files_end(tmp_path: Path, data: st.DataO
 
 
 @pytest.mark.slow
-@few
+@costly(5)
 @given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
 def test_a_bad_network_makes_no_difference(
     tmp_path: Path, data: st.DataObject, path: Path, chance: random.Random

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.analysis.diff import DiffReason, PairVerdict
@@ -13,6 +13,7 @@ from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.side_profile import KeyProfile
 from dissector.analysis.diff.statistical_comparison import compare_batching, compare_frequency
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only
+from tests.conftest import costly
 
 JAVA = bundled("compare-java-1")
 LIBRDKAFKA = bundled("compare-librdkafka-1")
@@ -63,7 +64,7 @@ PLAIN = (
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@costly(12)
 @given(st.sampled_from(PLAIN), st.integers(100_000_000, 1 << 30), st.data())
 def test_any_changed_field_of_any_frame_is_the_only_difference(
     tmp_path_factory: object, field: tuple[str, str], number: int, data: st.DataObject

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.analysis.stats import (
@@ -24,7 +24,7 @@ from dissector.analysis.stats.negotiated_versions import negotiated_versions
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import json_line
 from dissector.protocol.schema.loader import apis
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, costly
 from tests.storage.test_files import LEDGER
 
 SOME = ["java", "java-transactions", "librdkafka-acks0", "kafka-python-as-0.9", "plain-socket-sasl-v0", "two-brokers"]
@@ -180,7 +180,7 @@ def test_a_field_has_the_bytes_of_its_nodes_in_the_tree() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@costly(8)
 @given(st.data())
 def test_counts_of_parts_merge_to_those_of_the_whole_capture(data: st.DataObject) -> None:
     with opened("java-transactions") as capture:

