@@ -138,7 +138,7 @@ def test_of_a_compressed_file_without_room_nothing_is_taken(
     """Whether its beginning had room, or not even that."""
     path = tmp_path / "java.pcapng.gz"
     path.write_bytes(gzip.compress(java.read_bytes()))
-    monkeypatch.setattr(compression, "_PIECE", kept)
+    monkeypatch.setattr(compression, "_OUTPUT_BYTES", kept)
     found = scan_file(str(path))
     assert (found.digest, splits([found]), found.stands_alone) == ("", [], False)
     assert [problem.code for problem in found.problems] == ["not-a-capture"]
