@@ -1,5 +1,7 @@
 """Frames of the index as messages: bytes from the store, the layout to read them with, secrets masked."""
 
+from functools import lru_cache
+
 from dissector.core.store import Store
 from dissector.exchange.index_row import IndexRow
 from dissector.exchange.model import ExchangeMessage
@@ -53,6 +55,7 @@ class MessageDecoder:
         return ExchangeMessage.of_frame(time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets)
 
 
+@lru_cache(maxsize=4096)
 def _is_newer(key: int, version: int) -> bool:
     known = api(key)
     return known is not None and version > known.versions.high

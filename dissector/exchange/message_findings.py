@@ -18,7 +18,7 @@ for both.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
@@ -61,7 +61,6 @@ class FieldRead(NamedTuple):
         return found(message.body, self.path)
 
 
-@lru_cache(maxsize=4096)
 def field_reads(reads: tuple[str, ...]) -> tuple[FieldRead, ...]:
     """Field names as rules write them, parsed. Those that are read anywhere in one side are looked up together."""
     parsed: list[FieldRead] = []
@@ -81,25 +80,27 @@ def field_reads(reads: tuple[str, ...]) -> tuple[FieldRead, ...]:
 class ReadFields:
     """What a rule sees of an exchange: its API and version, and the fields that the rule reads."""
 
-    __slots__ = ("_rule", "_sides", "api_key", "version")
+    __slots__ = ("_request", "_response", "_rule", "api_key")
 
     def __init__(
         self, rule: "Rule", api_key: int, request: ExchangeMessage | None, response: ExchangeMessage | None
     ) -> None:
         self._rule = rule
-        self._sides = {REQUEST: request, RESPONSE: response}
+        self._request = request
+        self._response = response
         self.api_key = api_key
-        shown = request if request is not None else response
-        self.version = shown.layout.body_version if shown is not None else 0
+
+    @property
+    def version(self) -> int:
+        """The version of the exchange."""
+        shown = self._response if self._request is None else self._request
+        return 0 if shown is None else shown.layout.body_version
 
     def values(self, *fields: str) -> list[object]:
         """All values of these fields, in the order of the wire; none where a side or a field is not there."""
-        if not self._rule.declared.issuperset(fields):
-            undeclared = ", ".join(sorted(set(fields) - self._rule.declared))
-            raise UndeclaredFieldError(f"{self._rule.code} reads {undeclared} without declaring it")
         values: list[object] = []
-        for read in field_reads(fields):
-            message = self._sides[read.side]
+        for read in self._rule.field_reads(fields):
+            message = self._request if read.side == REQUEST else self._response
             if message is not None:
                 values += read.values(message)
         return values
@@ -126,9 +127,18 @@ class Rule:
     """Empty for all APIs."""
 
     @cached_property
-    def sides(self) -> frozenset[str]:
-        """Of which sides it reads fields."""
-        return frozenset(read.side for read in self.reads)
+    def _parsed(self) -> dict[tuple[str, ...], tuple[FieldRead, ...]]:
+        return {}
+
+    def field_reads(self, fields: tuple[str, ...]) -> tuple[FieldRead, ...]:
+        """Some of the declared fields, parsed. A rule asks for the same ones of each exchange."""
+        reads = self._parsed.get(fields)
+        if reads is None:
+            if not self.declared.issuperset(fields):
+                undeclared = ", ".join(sorted(set(fields) - self.declared))
+                raise UndeclaredFieldError(f"{self.code} reads {undeclared} without declaring it")
+            reads = self._parsed[fields] = field_reads(fields)
+        return reads
 
 
 class MessageRules:
@@ -137,6 +147,7 @@ class MessageRules:
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self._rules = list(rules)
         self._by_api: dict[int, tuple[Rule, ...]] = {}
+        self._by_sides: dict[tuple[int, bool, bool], tuple[Rule, ...]] = {}
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules)
@@ -153,6 +164,7 @@ class MessageRules:
         def register(find: Find) -> Find:
             self._rules.append(Rule(code, severity, find, field_reads(reads), frozenset(reads), frozenset(apis)))
             self._by_api.clear()
+            self._by_sides.clear()
             return find
 
         return register
@@ -166,12 +178,21 @@ class MessageRules:
             self._by_api[api_key] = rules
         return rules
 
+    def _of_sides(self, api_key: int, *, has_request: bool, has_response: bool) -> tuple[Rule, ...]:
+        """The rules that read a field of a side that is there."""
+        key = api_key, has_request, has_response
+        rules = self._by_sides.get(key)
+        if rules is None:
+            sides = {side for side, is_there in ((REQUEST, has_request), (RESPONSE, has_response)) if is_there}
+            rules = tuple(rule for rule in self.of_api(api_key) if any(read.side in sides for read in rule.reads))
+            self._by_sides[key] = rules
+        return rules
+
     def find(self, api_key: int, request: ExchangeMessage | None, response: ExchangeMessage | None) -> list[Finding]:
         """The findings of an exchange, of which either side may be missing."""
         findings: list[Finding] = []
-        for rule in self.of_api(api_key):
-            if (request is not None and REQUEST in rule.sides) or (response is not None and RESPONSE in rule.sides):
-                findings += rule.find(ReadFields(rule, api_key, request, response))
+        for rule in self._of_sides(api_key, has_request=request is not None, has_response=response is not None):
+            findings += rule.find(ReadFields(rule, api_key, request, response))
         return findings
 
     def reads(self, api_key: int, side: str) -> tuple[FieldRead, ...]:

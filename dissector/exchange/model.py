@@ -99,7 +99,8 @@ class ExchangeMessage:
     @property
     def body(self) -> Values:
         """The body's fields; empty where it could not be read."""
-        return self.decoded.body
+        decoded = self._decoded  # Not through `decoded`: this is read several times for each message.
+        return self.decoded.body if decoded is None else decoded.body
 
     @property
     def rest(self) -> bytes:
