@@ -13,6 +13,7 @@ import atexit
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -45,34 +46,46 @@ def run_module(
 
     Raises `subprocess.TimeoutExpired` after `longest` seconds, when the program is killed.
     """
-    asked = json.dumps([module, *words]).encode(), json.dumps([environment, str(Path.cwd())]).encode()
-    (stdin, given), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
-    with _one_at_a_time, ThreadPoolExecutor(3) as pool:
+    (stdin, input_end), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
+    if file is not None:
+        os.dup2(file.fileno(), stdin)
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(_write_all, input_end, data)
+        written = pool.submit(_read_all, out), pool.submit(_read_all, err)
+        code = run_module_with(module, words, environment, (stdin, stdout, stderr), longest=longest)
+        return subprocess.CompletedProcess([module, *words], code, written[0].result(), written[1].result())
+
+
+def run_module_with(
+    module: str, words: Sequence[str], environment: dict[str, str], files: Sequence[int], *, longest: float = 60
+) -> int:
+    """Run a module to its end with three open files as its standard streams, which are closed here; return its exit
+    code. Raises `subprocess.TimeoutExpired` as `run_module` does."""
+    with _one_at_a_time:
         parent = _parent()
-        parent.sendall(asked[0])
-        socket.send_fds(parent, [asked[1]], [file.fileno() if file else stdin, stdout, stderr])
-        for end in (stdin, stdout, stderr):
+        parent.sendall(json.dumps([module, *words]).encode())
+        socket.send_fds(parent, [json.dumps([environment, str(Path.cwd())]).encode()], files)
+        for end in files:
             os.close(end)
         process = int(parent.recv(64))
-        pool.submit(_give, given, data)
-        written = pool.submit(_all, out), pool.submit(_all, err)
         parent.settimeout(longest)
         try:
-            code = int(parent.recv(64))
+            return int(parent.recv(64))
         except TimeoutError:
             os.killpg(process, signal.SIGKILL)
             parent.settimeout(None)
             parent.recv(64)
             raise subprocess.TimeoutExpired([module, *words], longest) from None
-        return subprocess.CompletedProcess([module, *words], code, written[0].result(), written[1].result())
+        finally:
+            parent.settimeout(None)
 
 
-def _give(pipe: int, data: bytes) -> None:
+def _write_all(pipe: int, data: bytes) -> None:
     with suppress(BrokenPipeError), os.fdopen(pipe, "wb") as stream:
         stream.write(data)
 
 
-def _all(pipe: int) -> bytes:
+def _read_all(pipe: int) -> bytes:
     with os.fdopen(pipe, "rb") as stream:
         return stream.read()
 
@@ -90,17 +103,18 @@ def _parent() -> socket.socket:
 
 
 def _serve(line: socket.socket) -> None:
-    """Fork a program for each that is asked for, until nobody asks any more. In the fork, run it."""
+    """Fork a program for each request, until the line ends. In the fork, run it."""
     for found in pkgutil.iter_modules(dissector.cli.__path__, "dissector.cli."):
         if not found.name.endswith(".main"):  # which will be `__main__`
             importlib.import_module(found.name)
     gc.freeze()  # or each fork's collections would copy all of it
-    while asked := line.recv(_MOST):
+    while words := line.recv(_MOST):
         rest, files, _, _ = socket.recv_fds(line, _MOST, 3)
         process = os.fork()
         if not process:
             line.close()
-            _become(json.loads(asked), *json.loads(rest), files)
+            environment, folder = json.loads(rest)
+            _become(json.loads(words), environment, folder, files)
             return
         for file in files:
             os.close(file)
@@ -117,6 +131,8 @@ def _become(words: list[str], environment: dict[str, str], folder: str, files: l
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # as Python does when it starts
     sys.argv = words
     runpy.run_module(words[0], run_name="__main__", alter_sys=True)
 

@@ -1,5 +1,6 @@
 """A real terminal's two ends for tests: programs run in a pty, and what they write is taken apart as ECMA-48 has it."""
 
+import contextlib
 import fcntl
 import math
 import os
@@ -12,11 +13,13 @@ import termios
 import time
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from tests.emulated import Emulated
+from tests.forked import run_module_with
 
 QUIET: Final = 0.15
 """Seconds without output after which a program is taken to have drawn what it has to."""
@@ -129,11 +132,10 @@ class Terminal:
 @contextmanager
 def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **variables: str) -> Iterator[Terminal]:
     """A program with a terminal of its own for all three streams."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI", *SIZE)}
-    environment |= {"TERM": "xterm-256color", "COLORTERM": "truecolor"} | variables
-    process = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True)
+    ours, its = _open(columns, lines)
+    process = subprocess.Popen(
+        words, stdin=its, stdout=its, stderr=its, env=_environment() | variables, start_new_session=True
+    )
     os.close(its)
     its_user = Terminal(process, ours, (columns, lines))
     try:
@@ -143,3 +145,35 @@ def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **var
         process.wait(timeout=HANGS)
         if its_user.end != GONE:
             os.close(ours)
+
+
+def run_on_terminal(module: str, words: Sequence[str], *, columns: int = 120, lines: int = 40) -> bytes:
+    """Run a module to its end, with a terminal for all three streams, and return what it writes. It is forked, see
+    `tests.forked`: for programs that draw no screen."""
+    ours, its = _open(columns, lines)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(_read_all, ours)
+        run_module_with(module, words, _environment(), (its, os.dup(its), os.dup(its)))
+        return written.result()
+
+
+def _open(columns: int, lines: int) -> tuple[int, int]:
+    """Both ends of a new pty of this size: ours, and the program's."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    return ours, its
+
+
+def _environment() -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "CI", *SIZE)}
+    return environment | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+
+
+def _read_all(end: int) -> bytes:
+    """All bytes until the other end is closed."""
+    came = []
+    with contextlib.suppress(OSError):  # how Linux reports that the other end is closed
+        while data := os.read(end, 1 << 16):
+            came.append(data)
+    os.close(end)
+    return b"".join(came)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.test_commands import JAVA, KDISSECT
 from tests.forked import run_module
+from tests.terminal import run_on_terminal, terminal
 
 ENVIRONMENT = os.environ | {"NO_COLOR": "1", "COLUMNS": "70"}
 
@@ -21,6 +22,14 @@ def test_it_is_as_if_it_had_been_started(words: list[str]) -> None:
     assert forked.returncode == started.returncode
     assert forked.stdout == started.stdout
     assert forked.stderr == started.stderr
+
+
+@pytest.mark.slow
+def test_on_a_terminal_it_is_as_if_it_had_been_started() -> None:
+    words = ["show", JAVA, "--limit", "3"]
+    with terminal([*KDISSECT, *words]) as its:
+        its.rest()
+    assert run_on_terminal(KDISSECT[-1], words) == its.written
 
 
 def test_each_has_its_own_environment() -> None:
