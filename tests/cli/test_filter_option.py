@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import JAVA, kdissect
-from tests.cli.test_workers import SHOW
+from tests.cli.test_workers import with_three_workers
 from tests.conftest import PCAPS
 
 SLOW_FETCHES = "api == Fetch && latency > 50ms"
 PIPELINED = str(PCAPS / "librdkafka-pipelined.pcapng")
-FILTERED = SHOW.replace("Format(sys.argv[2]), None)", "Format(sys.argv[2]), None, filter=sys.argv[3])").replace(
-    "sys.argv[3:]", "sys.argv[4:]"
-)
 
 
 def numbers(path: str, *words: str) -> list[str]:
@@ -109,11 +106,8 @@ def test_rows_of_a_pipe_are_filtered_as_they_come() -> None:
     [("json", "request.acks == ALL"), ("text", "latency > 1ms"), ("text", "request.acks == 77"), ("csv", "error")],
 )
 def test_workers_print_what_one_process_does(form: str, wanted: str) -> None:
-    one, three = (
-        subprocess.run([sys.executable, "-c", FILTERED, count, form, wanted, PIPELINED], capture_output=True,
-                       timeout=60, check=False)
-        for count in ("1", "3")
-    )  # fmt: skip
+    words = ["show", PIPELINED, "-f", form, "-Y", wanted]
+    one, three = kdissect(*words), with_three_workers(*words)
     assert (three.returncode, three.stdout, three.stderr) == (one.returncode, one.stdout, one.stderr)
     assert one.returncode == (1 if wanted.endswith("77") else 0)
 

@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import PCAPS
+from tests.forked import run_module
 from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
@@ -22,18 +21,15 @@ JAVA = str(PCAPS / "java.pcapng")
 INSTALL = "install a JRE of version 17 or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME to one\n"
 
 
-def said(*words: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """Exit code, stdout, stderr."""
-    done = subprocess.run(
-        [sys.executable, "-m", "dissector.cli.main", "ingest", *words],
-        capture_output=True, text=True, check=False, env=os.environ | (env or {}),
-    )  # fmt: skip
-    return done.returncode, done.stdout, done.stderr
+def ingest(*words: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Run `kdissect ingest`; return the exit code, stdout, stderr."""
+    done = run_module("dissector.cli.main", ["ingest", *words], os.environ | (env or {}), longest=600)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 @pytest.mark.slow
 def test_no_java_is_one_line(tmp_path: Path) -> None:
-    code, out, err = said(JAVA, "--out", str(tmp_path / "out"), env={"PATH": str(tmp_path), "JAVA_HOME": ""})
+    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), env={"PATH": str(tmp_path), "JAVA_HOME": ""})
     assert (code, out, err) == (2, "", f"kdissect: Spark needs Java, and there is none: {INSTALL}")
 
 
@@ -43,7 +39,7 @@ def test_an_old_java_is_one_line(tmp_path: Path) -> None:
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
     java.chmod(0o755)
-    code, out, err = said(JAVA, "--out", str(tmp_path / "out"), env={"JAVA_HOME": str(tmp_path)})
+    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), env={"JAVA_HOME": str(tmp_path)})
     assert (code, out, err) == (2, "", f"kdissect: Spark needs Java 17, and {java} is 11.0.2: {INSTALL}")
 
 
@@ -58,7 +54,7 @@ def test_an_old_java_is_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_can_not_be_reached_is_one_line(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
-    code, out, err = said(JAVA, "--out", str(tmp_path / "out"), *words)
+    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), *words)
     assert (code, out, err) == (2, "", f"kdissect: {why}\n")
 
 
@@ -72,14 +68,14 @@ def test_what_can_not_be_reached_is_one_line(tmp_path: Path, words: tuple[str, .
     ],
 )
 def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) -> None:
-    code, out, err = said(JAVA, "--out", folder)
+    code, out, err = ingest(JAVA, "--out", folder)
     assert (code, out, err) == (2, "", f"kdissect: {why}\n")
 
 
 @pytest.mark.slow
 def test_a_second_run_into_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
     with exclusive(str(tmp_path), print):
-        code, out, err = said(JAVA, "--out", str(tmp_path))
+        code, out, err = ingest(JAVA, "--out", str(tmp_path))
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert err.startswith(f"kdissect: {tmp_path}: process {os.getpid()} of ")
         assert (tmp_path / NAME).exists()
@@ -92,7 +88,7 @@ def test_a_run_says_what_it_could_not_read_and_what_it_did(tmp_path: Path) -> No
     noise = tmp_path / "noise.pcap"
     noise.write_bytes(b"no capture at all")
     target = tmp_path / "out"
-    code, out, err = said(JAVA, str(noise), "--out", str(target), "--master", "local[2]")
+    code, out, err = ingest(JAVA, str(noise), "--out", str(target), "--master", "local[2]")
     [problem, summary] = err.splitlines()
     assert (code, out) == (2, "")
     assert problem.startswith(f"kdissect: {noise}: not a capture")
@@ -103,7 +99,7 @@ def test_a_run_says_what_it_could_not_read_and_what_it_did(tmp_path: Path) -> No
 @pytest.mark.spark
 def test_a_setting_that_spark_refuses_is_one_line(tmp_path: Path) -> None:
     needs("java")
-    code, out, err = said(JAVA, "--out", str(tmp_path), "--conf", "spark.driver.memory=none")
+    code, out, err = ingest(JAVA, "--out", str(tmp_path), "--conf", "spark.driver.memory=none")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("kdissect: Spark does not start: ")
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -32,18 +33,24 @@ class Stdout:
         pass
 
 
+@lru_cache(maxsize=2)
+def examined(*paths: Path) -> Capture:
+    """Return a capture that is read and examined to its end. It stays open for the next test."""
+    capture = Capture([str(path) for path in paths])
+    for _ in capture.read():
+        pass
+    for _ in capture.examine():
+        pass
+    return capture
+
+
 def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str | None, limit: int | None) -> bytes:
     """What is printed when all is known, row by row."""
-    printing = RowRenderer.of(*form)
-    with Capture([str(path) for path in paths]) as capture:
-        for _ in capture.read():
-            pass
-        for _ in capture.examine():
-            pass
-        wanted = None if text is None else parse(text)
-        rows = [n for n, each in enumerate(capture.exchanges()) if wanted is None or wanted.matches(each)][:limit]
-        lines = [line for n in rows for line in printing.lines(capture, range(n, n + 1))]
-        return (printing.head if lines or form[0] is Format.CSV else b"") + b"".join(lines)
+    printing, capture = RowRenderer.of(*form), examined(*paths)
+    wanted = None if text is None else parse(text)
+    rows = [n for n, each in enumerate(capture.exchanges()) if wanted is None or wanted.matches(each)][:limit]
+    lines = [line for n in rows for line in printing.lines(capture, range(n, n + 1))]
+    return (printing.head if lines or form[0] is Format.CSV else b"") + b"".join(lines)
 
 
 @pytest.mark.slow

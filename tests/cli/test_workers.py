@@ -1,12 +1,15 @@
 """Rows printed by several processes: the output is that of one, and none ends in silence."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
+from tests.forked import run_module
 from tests.traffic import capture_of, conversation, exchanges
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
@@ -24,17 +27,6 @@ try:
 except WorkerError as error:
     sys.exit(str(error))
 """
-SHOW = """
-import sys
-from dissector.cli import workers
-from dissector.cli.formats import Format
-from dissector.cli.show import show
-workers._workers = lambda chunks: int(sys.argv[1])
-workers.CHUNK = 4096
-sys.exit(show(sys.argv[3:], Format(sys.argv[2]), None))
-"""
-
-
 HEEDING = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -48,12 +40,18 @@ def printed(count: int, workers: int, meets: str = "pass") -> subprocess.Complet
     return subprocess.run([sys.executable, "-c", words], capture_output=True, timeout=60, check=False)
 
 
+def with_three_workers(*words: str) -> subprocess.CompletedProcess[bytes]:
+    """`kdissect` in the environment of its other tests."""
+    environment = os.environ | {"NO_COLOR": "1", "COLUMNS": "100"}
+    return run_module("tests.cli.three_workers", words, environment)
+
+
 def rows(count: int) -> bytes:
     return b"".join(b"row %d\n" % number * 100 for number in range(count))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "workers"), [(0, 2), (1, 2), (5, 2), (100, 2), (101, 3), (64, 5), (3, 16)])
+@pytest.mark.parametrize(("count", "workers"), [(0, 2), (1, 2), (101, 3), (64, 5), (3, 16)])
 def test_rows_are_printed_in_order(count: int, workers: int) -> None:
     done = printed(count, workers)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -79,10 +77,8 @@ def test_a_worker_that_fails_is_told_and_no_later_row_is_printed(meets: str, sai
 @pytest.mark.parametrize("form", ["json", "text", "tree"])
 def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
     files = [str(PCAPS / "java-transactions.pcapng"), str(PCAPS / "librdkafka-pipelined.pcapng")]
-    one, three = (
-        subprocess.run([sys.executable, "-c", SHOW, count, form, *files], capture_output=True, timeout=60, check=True)
-        for count in ("1", "3")
-    )
+    words = ["show", *files, "-f", form]
+    one, three = kdissect(*words), with_three_workers(*words)
     assert one.stdout.count(b"\n") > 100
     assert three.stdout == one.stdout
     assert three.stderr == one.stderr == b""
