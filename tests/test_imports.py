@@ -42,7 +42,7 @@ read, kept = resources.read_json, []
 loader.read_json = lambda path: kept.append(path) or read(path)
 from dissector.cli.formats import Format
 from dissector.cli.show import show
-show([{str(PCAPS / "java.pcapng")!r}], Format.TEXT, None, None, {names!r})
+show([{str(PCAPS / "java.pcapng")!r}], Format.TEXT, None, {names!r})
 print(kept, file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

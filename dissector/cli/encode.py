@@ -1,4 +1,4 @@
-"""`kdissect encode`: the JSON lines of `show` back to bytes, as a hex transcript on stdout or as a capture."""
+"""`kdissect encode`: from the JSON lines of `show` back to bytes: a hex transcript on stdout, or a capture."""
 
 import sys
 from collections import Counter
@@ -10,24 +10,24 @@ import orjson
 
 from dissector.capture import CaptureError
 from dissector.capture.files import STDIN
-from dissector.cli.encode_targets import EXCHANGE, TAKEN, CaptureTarget, TranscriptTarget, add_line
-from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.encode_targets import ENCODED, EXCHANGE, CaptureTarget, TranscriptTarget, add_line
+from dissector.cli.errors import NEGATIVE, os_error_message, print_error
 from dissector.protocol.wire.writing import EncodeError
 
 
 def encode(file: str, out: str | None) -> int:
-    """Write; the exit code: 0, or 1 if no line is an exchange. Nothing is left in `out` where a line is bad."""
+    """Encode a file; return the exit code: 0, or 1 if no line is an exchange. A bad line leaves `out` untouched."""
     name = "standard input" if file == STDIN else file
-    sink = TranscriptTarget(sys.stdout.buffer) if out is None else CaptureTarget()
+    target = TranscriptTarget(sys.stdout.buffer) if out is None else CaptureTarget()
     kinds: Counter[str] = Counter()
     for number, text in _lines(file, name):
         try:
-            kinds[add_line(sink, _object(text))] += 1
+            kinds[add_line(target, _object(text))] += 1
         except EncodeError as error:
             raise CaptureError(f"{name}: line {number}: {error}") from None
-    if isinstance(sink, CaptureTarget) and out is not None and kinds[EXCHANGE]:
-        _save(sink, out, name)
-    _tell(name, sink.in_part, Counter({kind: n for kind, n in kinds.items() if kind not in TAKEN}))
+    if isinstance(target, CaptureTarget) and out is not None and kinds[EXCHANGE]:
+        _save(target, out, name)
+    _print_summary(name, target.incomplete, Counter({kind: n for kind, n in kinds.items() if kind not in ENCODED}))
     if not kinds[EXCHANGE]:
         print_error(f"{name}: no exchange")
         return NEGATIVE
@@ -35,13 +35,13 @@ def encode(file: str, out: str | None) -> int:
 
 
 def _lines(file: str, name: str) -> Iterator[tuple[int, bytes]]:
-    """Lines with something on them, numbered from 1."""
+    """Yield the lines that are not blank, numbered from 1."""
     try:
-        stream: IO[bytes] = sys.stdin.buffer if file == STDIN else Path(file).open("rb")  # noqa: SIM115  # closed where it is read
+        stream: IO[bytes] = sys.stdin.buffer if file == STDIN else Path(file).open("rb")  # noqa: SIM115  # closed below
         with stream:
             yield from ((number, line) for number, line in enumerate(stream, 1) if line.strip())
     except OSError as error:
-        raise CaptureError(f"{name}: {(error.strerror or str(error)).lower()}") from None
+        raise CaptureError(f"{name}: {os_error_message(error)}") from None
     except ValueError:
         raise CaptureError(f"{file!r}: not a file name") from None
 
@@ -56,17 +56,17 @@ def _object(text: bytes) -> Mapping[str, object]:
     return line
 
 
-def _save(made: CaptureTarget, out: str, name: str) -> None:
+def _save(target: CaptureTarget, out: str, name: str) -> None:
     try:
         with Path(out).open("wb") as file:
-            file.writelines(made.pcapng(f"made by kdissect encode from {name}"))
+            file.writelines(target.pcapng(f"made by kdissect encode from {name}"))
     except OSError as error:
-        raise CaptureError(f"{out}: {(error.strerror or str(error)).lower()}") from None
+        raise CaptureError(f"{out}: {os_error_message(error)}") from None
 
 
-def _tell(name: str, in_part: int, left_out: Counter[str]) -> None:
-    if left_out:
-        words = ", ".join(f"{kind} {count:,}" for kind, count in sorted(left_out.items()))
-        print_error(f"{name}: {left_out.total():,} lines skipped: {words}")
-    if in_part:
-        print_error(f"{name}: {in_part:,} messages are incomplete in the JSON, and in the output")
+def _print_summary(name: str, incomplete: int, skipped: Counter[str]) -> None:
+    if skipped:
+        words = ", ".join(f"{kind} {count:,}" for kind, count in sorted(skipped.items()))
+        print_error(f"{name}: {skipped.total():,} lines skipped: {words}")
+    if incomplete:
+        print_error(f"{name}: {incomplete:,} messages are incomplete in the JSON, and in the output")

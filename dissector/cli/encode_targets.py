@@ -1,4 +1,4 @@
-"""Where `encode` writes: a transcript, line by line, or the conversations of a capture."""
+"""The outputs of `encode`: a transcript, line by line, or the conversations of a capture."""
 
 from collections.abc import Iterator, Mapping
 from typing import IO, Final, NamedTuple, Protocol
@@ -17,7 +17,8 @@ _SIDES: Final = {REQUEST: True, RESPONSE: False}
 EXCHANGE: Final = "exchange"
 SASL: Final = "sasl"
 GAP: Final = "gap"
-TAKEN: Final = (EXCHANGE, SASL, GAP)
+ENCODED: Final = (EXCHANGE, SASL, GAP)
+"""The kinds of lines that are encoded."""
 MOST_CONNECTIONS: Final = 1 << 32
 LARGEST_GAP: Final = 1 << 30
 """Most bytes of a gap: with more, TCP's sequence numbers can't distinguish it from a step back."""
@@ -32,39 +33,39 @@ class ConnectionKey(NamedTuple):
 
 
 class EncodeTarget(Protocol):
-    """What takes lines."""
+    """An output, line by line."""
 
-    in_part: int
-    """Messages that the JSON did not hold whole."""
+    incomplete: int
+    """Messages that are incomplete in the JSON."""
 
     def exchange(self, line: Line) -> None:
-        """A request and its response."""
+        """Write a request and its response."""
 
     def token(self, line: Line) -> None:
-        """A login's token by itself."""
+        """Write a raw SASL token."""
 
     def gap(self, line: Line) -> None:
-        """Bytes that were not captured."""
+        """Write a gap: bytes that were not captured."""
 
 
-def add_line(sink: EncodeTarget, line: Line) -> str:
-    """Give a line to where it belongs, if anywhere; its kind. Raises `EncodeError`."""
+def add_line(target: EncodeTarget, line: Line) -> str:
+    """Write a line if its kind can be encoded; return the kind. Raises `EncodeError`."""
     kind = str(line.get("kind", EXCHANGE))
-    takers = {EXCHANGE: sink.exchange, SASL: sink.token, GAP: sink.gap}
-    if kind in takers:
-        takers[kind](line)
+    writers = {EXCHANGE: target.exchange, SASL: target.token, GAP: target.gap}
+    if kind in writers:
+        writers[kind](line)
     return kind
 
 
 class TranscriptTarget:
-    """A hex transcript, an exchange's response right behind its request."""
+    """A hex transcript in which each response follows its request."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
-        self.in_part = 0
+        self.incomplete = 0
 
     def exchange(self, line: Line) -> None:
-        """The frames, and before them what they are."""
+        """Write the frames below a comment that names them."""
         messages = frames_of_exchange(line)
         words = [f"{name} {line[name]}" for name in ("number", "connection", "api", "api_version") if name in line]
         lines = ["# " + clean(", ".join(words))]
@@ -72,16 +73,16 @@ class TranscriptTarget:
             if message is not None:
                 lines += frame_lines(message.data, from_client=from_client, connection=_connection(line))
                 lines += [f"# {counted(message.missing, 'byte')} of it are missing"] if message.missing else []
-                self.in_part += bool(message.missing)
+                self.incomplete += bool(message.missing)
         self._write(lines)
 
     def token(self, line: Line) -> None:
-        """The token as the frame that it is."""
-        sent = frame_lines(token(line).data, from_client=_SIDES[_direction(line)], connection=_connection(line))
-        self._write(["# sasl", *sent])
+        """Write the token as a frame."""
+        frame = frame_lines(token(line).data, from_client=_SIDES[_direction(line)], connection=_connection(line))
+        self._write(["# sasl", *frame])
 
     def gap(self, line: Line) -> None:
-        """A comment."""
+        """Write a comment."""
         self._write([f"# gap: {counted(integer(line, 'size', 1, LARGEST_GAP), 'byte')} of a {_direction(line)}"])
 
     def _write(self, lines: list[str]) -> None:
@@ -89,43 +90,43 @@ class TranscriptTarget:
 
 
 class CaptureTarget:
-    """Conversations in the making, one a connection."""
+    """The conversations of a capture, one for each connection."""
 
     def __init__(self) -> None:
         self._turns: dict[ConnectionKey, list[Turn]] = {}
         self._open: set[ConnectionKey] = set()
-        """Connections that were still open when the capture ended, according to a line."""
-        self.in_part = 0
+        """Connections that were open at the end of the capture, according to a line."""
+        self.incomplete = 0
 
     def exchange(self, line: Line) -> None:
-        """A turn a message."""
+        """Add a turn for each message."""
         key = _key(line)
         for side, message in zip(_SIDES, frames_of_exchange(line), strict=True):
             if message is not None:
                 self._add(key, side, message, _time(line[side], side))
-                self.in_part += bool(message.missing)
+                self.incomplete += bool(message.missing)
         if _is_open(line):
             self._open.add(key)
 
     def token(self, line: Line) -> None:
-        """A turn."""
+        """Add a turn."""
         self._add(_key(line), _direction(line), token(line), _time(line))
 
     def gap(self, line: Line) -> None:
-        """A hole in the stream."""
+        """Add a turn without its bytes."""
         missing = EncodedFrame(b"", integer(line, "size", 1, LARGEST_GAP))
         self._add(_key(line), _direction(line), missing, _time(line))
 
     def pcapng(self, comment: str) -> Iterator[bytes]:
-        """The capture."""
-        talks = (
+        """Return the capture's bytes."""
+        conversations = (
             Conversation(key.client, key.server, turns, closed=key not in self._open)
             for key, turns in self._turns.items()
         )
-        return pcapng(packets(talks), comment)
+        return pcapng(packets(conversations), comment)
 
     def _add(self, key: ConnectionKey, side: str, message: EncodedFrame, time_ns: int | None) -> None:
-        """A turn; where nothing says when, at the time of the one before it."""
+        """Add a turn; without a time, at that of the turn before it."""
         turns = self._turns.setdefault(key, [])
         if time_ns is None:
             time_ns = turns[-1].time_ns if turns else 0

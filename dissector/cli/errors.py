@@ -1,5 +1,50 @@
-"""The error of a command that was used wrongly."""
+"""Errors as users see them: one plain line on stderr and an exit code."""
+
+import errno
+import os
+import select
+import sys
+from typing import Final
+
+from dissector.core.text import clean
+
+NEGATIVE: Final = 1
+"""Exit code of a negative answer: nothing matched, or there is a difference."""
+BAD_INPUT: Final = 2
+"""Exit code of bad usage and bad input."""
+_CLOSED: Final = (errno.EPIPE, errno.EIO)
+"""Errors of writing to a pipe whose reader has gone (`head`), and, on Linux, to a terminal that has gone."""
 
 
 class UsageError(ValueError):
-    """Options or arguments that have no meaning, or not together. The message is one plain line."""
+    """Invalid options or arguments, or a combination of them. The message is one plain line."""
+
+
+def print_error(words: str, *notes: str) -> int:
+    """Print one plain line on stderr, and notes below it; return the exit code of bad input."""
+    print(f"kdissect: {clean(words)}", *map(clean, notes), sep="\n", file=sys.stderr)
+    return BAD_INPUT
+
+
+def os_error_message(error: OSError) -> str:
+    """Return the reason of an `OSError` in the lower case of our messages."""
+    return (error.strerror or str(error)).lower()
+
+
+def is_output_closed() -> bool:
+    """Return whether the reader of stdout, a terminal or a pipe, has gone, without writing to it."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)  # no events: hang-ups and errors are always reported
+    return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
+
+
+def is_closed_pipe(error: OSError) -> bool:
+    """Return whether an error means that nobody reads the output any more."""
+    return error.errno in _CLOSED or isinstance(error, BrokenPipeError)
+
+
+def silence_output() -> None:
+    """Discard all further output, also what Python flushes at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from textwrap import wrap
 
-from dissector.cli.exit_codes import print_error
+from dissector.cli.errors import print_error
 from dissector.cli.explain_reference import REFERENCES
 from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title
 from dissector.cli.render.trees import shown

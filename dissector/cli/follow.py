@@ -1,11 +1,11 @@
-"""Rows on stdout while the capture still grows: each once nothing is added to it any more, in that order.
+"""Print rows of a growing capture, each when it is complete, in the order of completion.
 
-A row keeps the number that it had in the index when it was printed: its place in the order in which rows were added.
+A row's number is its place in the index when it is printed: rows are numbered in the order in which they are added.
 
 Invariants:
-  * every row is printed once; at the end of the capture, those that still waited;
-  * what was printed is flushed at every step, so that whoever reads a pipe sees it;
-  * what waits is bounded: as `Pairing` gives up the oldest requests past `limits.pending_requests`, so are they here.
+  * every row is printed once, pending rows at the end of the capture;
+  * output is flushed at every step, so that the reader of a pipe sees it;
+  * pending rows are bounded by `limits.pending_requests`: past it the oldest are printed, as `Pairing` gives up theirs.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from dissector.cli.render.printing import RowRenderer
 from dissector.core.arrays import Int64
 from dissector.core.limits import DEFAULT
 
-if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
 
@@ -30,8 +30,10 @@ def follow(
     step: Callable[[], None] = lambda: None,
     row_filter: "Filter | None" = None,
 ) -> int:
-    """Print until the capture ends or `limit` rows are printed; how many were. `step` is called several times a second,
-    after what there was is printed. Rows are asked whether they fit a filter when they are complete, and once."""
+    """Print rows until the capture ends or `limit` rows are printed; return their number.
+
+    `step` is called several times a second, after printing. The filter is applied to a row once, when it is complete.
+    """
     printed = 0
     examines = printing.shows_findings or (row_filter is not None and row_filter.asks_findings)
     for complete in completed(capture):
@@ -41,7 +43,7 @@ def follow(
         rows = complete if row_filter is None else capture.matching(row_filter, complete)
         rows = rows if limit is None else rows[: limit - printed]
         if len(rows) and not printed:
-            out.write(printing.head)  # not before there is something: a pipe may turn out to be no capture
+            out.write(printing.head)  # only with the first row: a pipe may turn out to be no capture
         out.writelines(printing.lines(capture, rows))
         printed += len(rows)
         if len(rows):
@@ -53,14 +55,14 @@ def follow(
 
 
 def completed(capture: Capture) -> Iterator[Int64]:
-    """The rows that each step of reading has completed, from 0; none for many a step."""
+    """Yield the rows, counted from 0, that each step of reading has completed: often none."""
     known = 0
-    waiting: Int64 = np.zeros(0, np.int64)
+    pending: Int64 = np.zeros(0, np.int64)
     for _ in capture.read(sort=False):
-        waiting = np.concatenate([waiting, np.arange(known, len(capture))])
+        pending = np.concatenate([pending, np.arange(known, len(capture))])
         known = len(capture)
-        complete = capture.is_complete(waiting)
+        complete = capture.is_complete(pending)
         complete[: -DEFAULT.pending_requests] = True
-        yield waiting[complete]
-        waiting = waiting[~complete]
-    yield waiting
+        yield pending[complete]
+        pending = pending[~complete]
+    yield pending

@@ -1,4 +1,7 @@
-"""`kdissect ingest`: captures to tables, on Spark. What is going on and what came of it on stderr."""
+"""`kdissect ingest`: convert captures to tables with Spark, once or, with `--follow`, as files appear in a folder.
+
+Progress and results go to stderr.
+"""
 
 import os
 import sys
@@ -8,33 +11,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
-from dissector.cli.cluster import Cluster
-from dissector.cli.errors import UsageError
-from dissector.cli.exit_codes import BAD_INPUT, NEGATIVE, print_error
+from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_message, print_error
+from dissector.cli.options import Cluster
 from dissector.cli.spark import require_spark, spark_session
 from dissector.cli.tables import is_directory
 from dissector.core.text import clean
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from dissector.pipeline.ingest import IngestResult
+    from dissector.pipeline.partition_rows import WriteOptions
+    from dissector.pipeline.ring_follower import MicroBatchReport
 
 UNREAD: Final = ("not-a-capture", "file-changed")
 """Codes of findings about files that are not in the tables."""
 
 
 def ingest(
-    captures: Sequence[str], out: str, on: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
-    follow: bool = False, idle: float | None = None,
+    captures: Sequence[str], out: str, on: Cluster, *, frames: bool, hashed: bool, show_secrets: bool, follow: bool,
+    idle: float | None,
 ) -> int:  # fmt: skip
-    """Read captures, and folders of them, into the tables of a folder; the exit code."""
+    """Convert captures, and folders of them, to tables in the folder `out`; return the exit code."""
     require_spark()
-    if follow and (len(captures) != 1 or not is_directory(captures[0])):
-        raise UsageError("--follow needs one folder that captures are written to")
-    if follow and on.remote is not None:
-        raise UsageError("--follow runs on this machine: use --master, not --remote")
-    if follow and "://" in out:
-        raise UsageError("--follow writes to a folder of this machine: give --out a path")
-    if idle is not None and not follow:
+    if follow:
+        _check_follow(captures, out, on)
+    elif idle is not None:
         raise UsageError("--idle needs --follow")
     from dissector.pipeline.folder import Folder, FolderError
     from dissector.pipeline.ingest import ingest as run
@@ -46,44 +48,95 @@ def ingest(
 
     options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets)
     try:
-        Folder(out)  # before anything is started for it
+        Folder(out)  # raises before Spark is started
         with exclusive(out, print_error), remove_staging_afterwards(out):
             if follow:
-                from dissector.cli.ingest_follow import follow as go_on
-
                 with spark_session(on) as (spark, bar):
                     bar.stop()
-                    return go_on(spark, captures[0], out, options, idle)
+                    return _follow(spark, captures[0], out, options, idle)
             files = _files(captures)
-            ahead = BackgroundScan(files) if is_local(on.remote or on.master) else nullcontext()
-            with ahead as looked_over, spark_session(on) as (spark, bar):
-                outcome = run(spark, files, out, options, report=bar, ahead=looked_over)
+            scan = BackgroundScan(files) if is_local(on.remote or on.master) else nullcontext()
+            with scan as ahead, spark_session(on) as (spark, bar):
+                result = run(spark, files, out, options, report=bar, ahead=ahead)
     except FolderError as error:
         return print_error(str(error))
-    return _tell(outcome, out)
+    return _print_result(result, out)
+
+
+def _check_follow(captures: Sequence[str], out: str, on: Cluster) -> None:
+    """Raise `UsageError` for arguments that `--follow` can't have."""
+    if len(captures) != 1 or not is_directory(captures[0]):
+        raise UsageError("--follow needs one folder that captures are written to")
+    if on.remote is not None:
+        raise UsageError("--follow runs on this machine: use --master, not --remote")
+    if "://" in out:
+        raise UsageError("--follow writes to a folder of this machine: give --out a path")
 
 
 def _files(captures: Sequence[str]) -> list[str]:
-    """Files as they are, and those of folders. Raises `CaptureError` for a folder that can't be read."""
+    """Return the paths of files and of those in folders. Raises `CaptureError` for a folder that can't be read."""
     found: list[str] = []
     for each in captures:
         try:
             found += sorted(file.path for file in os.scandir(each) if file.is_file()) if is_directory(each) else [each]
         except OSError as error:
-            raise CaptureError(f"{each}: {(error.strerror or str(error)).lower()}") from None
+            raise CaptureError(f"{each}: {os_error_message(error)}") from None
     return [str(Path(each).absolute()) for each in found]
 
 
-def _tell(outcome: "IngestResult", out: str) -> int:
-    """What came of it, a line each."""
-    for problem in outcome.problems:
+def _print_result(result: "IngestResult", out: str) -> int:
+    """Print problems, captures that were in the tables before, and counts; return the exit code."""
+    for problem in result.problems:
         print_error(problem.message)
-    for path in outcome.already_ingested:
+    for path in result.already_ingested:
         print(f"{clean(path)}: already in the tables", file=sys.stderr)
-    counts = ", ".join(f"{name} {count:,}" for name, count in outcome.counts.items())
-    if outcome.read:
-        print(f"{outcome.read:,} captures, {outcome.packets:,} packets -> {clean(out)}: {counts}", file=sys.stderr)
-    unread = [problem for problem in outcome.problems if problem.code in UNREAD]
-    if unread:
+    counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
+    if result.read:
+        print(f"{result.read:,} captures, {result.packets:,} packets -> {clean(out)}: {counts}", file=sys.stderr)
+    if any(problem.code in UNREAD for problem in result.problems):
         return BAD_INPUT
-    return 0 if outcome.read or outcome.already_ingested else NEGATIVE
+    return 0 if result.read or result.already_ingested else NEGATIVE
+
+
+def _follow(spark: "SparkSession", folder: str, out: str, options: "WriteOptions", idle: float | None) -> int:
+    """Convert the files of a folder as they are closed, until interrupted; return the exit code.
+
+    After `idle` seconds without a file, whatever is pending is written and the command ends.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    from dissector.pipeline.ring import QUIET_SECONDS
+    from dissector.pipeline.ring_follower import Follower
+
+    files = 0
+
+    def report(batch: "MicroBatchReport") -> None:
+        nonlocal files
+        files += batch.files
+        _print_report(batch)
+
+    follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, report)
+    print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C stops", file=sys.stderr)
+    try:
+        follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))
+    except KeyboardInterrupt:
+        print("stopped: pending requests are kept; start again to continue", file=sys.stderr)
+        return 0
+    except StreamingQueryException as error:
+        cause = str(error).partition("terminated with exception: ")[2] or str(error)
+        first_line, *_ = cause.split("\n")
+        return print_error(f"stopped; start again to continue: {first_line}")
+    return 0 if files else NEGATIVE
+
+
+def _print_report(batch: "MicroBatchReport") -> None:
+    """Print problems, and one line for a micro-batch: its size, speed and delay."""
+    for problem in batch.problems:
+        print_error(problem.message)
+    rate = batch.packets / batch.seconds if batch.seconds else 0.0
+    behind = f"; {batch.behind:.1f} s behind" if batch.files else ""
+    print(
+        f"{batch.files:,} files, {batch.packets:,} packets -> {batch.rows:,} rows in {batch.seconds:.1f} s: "
+        f"{rate:,.0f} packets/s{behind}",
+        file=sys.stderr,
+    )

@@ -1,8 +1,8 @@
-"""`kdissect live`: what clients and brokers say while they say it, on the screen or as rows on stdout.
+"""`kdissect live`: capture live traffic, on the screen or as rows on stdout.
 
-What is captured is never waited for in silence: stderr says what is listened to, and soon whether nothing comes. The
-first Ctrl+C ends the capture, and what is captured by then is still shown; the second one ends at once. Where nobody
-reads the rows any more, as the terminal is gone or the pipe closed, it ends by itself, and what `-w` keeps is whole.
+Stderr names what is captured, and soon shows if there is no traffic. The first Ctrl+C ends the capture, and rows
+captured by then are still shown; the second one ends at once. When the reader of the rows has gone, a terminal or a
+pipe, the capture ends by itself; the file of `-w` is complete.
 """
 
 import signal
@@ -22,33 +22,33 @@ from dissector.capture.live import (
     recording_source,
 )
 from dissector.capture_session import Capture
-from dissector.cli.errors import UsageError
-from dissector.cli.exit_codes import is_output_closed, print_error
+from dissector.cli.errors import UsageError, is_output_closed, print_error
 from dissector.cli.follow import follow
 from dissector.cli.render.printing import RowRenderer
+from dissector.cli.show import print_problems
 from dissector.core.text import clean, counted
 
-if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
 KAFKA_PORT: Final = 9092
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SILENT_SECONDS: Final = 3
-"""After which it is said that nothing comes; and again whenever it has lasted three times as long."""
+"""Seconds without a packet until stderr shows it, and again after three times as long."""
 
 
 def capture_settings(
     interface: str | None, ports: list[int], expression: str, path: str, ring: list[str], *, promiscuous: bool
 ) -> CaptureSettings:
-    """The settings that the options describe. Raises `UsageError`."""
+    """Return the settings of a capture from options. Raises `UsageError`."""
     if expression and ports:
         raise UsageError("-f replaces -p: name the ports in the filter, “tcp port 9092 and host …”")
     if ring and not path:
         raise UsageError("-b needs -w: the name of the ring's files")
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
-    among = RingSettings.parse(ring) if ring else None
-    return CaptureSettings(interface or LOOPBACK, tuple(ports or [KAFKA_PORT]), expression, promiscuous, path, among)
+    files = RingSettings.parse(ring) if ring else None
+    return CaptureSettings(interface or LOOPBACK, tuple(ports or [KAFKA_PORT]), expression, promiscuous, path, files)
 
 
 def live(
@@ -56,25 +56,23 @@ def live(
     printing: RowRenderer | None,
     duration: float | None,
     limit: int | None,
-    row_filter: "Filter | None" = None,
+    row_filter: "Filter | None",
     *,
-    show_secrets: bool = False,
+    show_secrets: bool,
 ) -> int:
-    """Capture, and print as `printing` says or show it on the screen; the exit code: 0 however little was seen, 2 where
-    capturing ended by itself."""
-    begun: list[tuple[Capture, Recording, CaptureSettings]] = []
-    with ExitStack() as opened:
+    """Capture, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without traffic,
+    2 if capturing failed."""
+    captures: list[tuple[Capture, Recording]] = []
+    with ExitStack() as stack:
 
         def begin(settings: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
-            recording = opened.enter_context(Recording(settings))
+            recording = stack.enter_context(Recording(settings))
             if duration is not None:
                 recording.stop_after(duration)
-            ports = frozenset(settings.ports)
-            capture = opened.enter_context(
-                Capture([recording_source(recording)], ports=ports, show_secrets=show_secrets)
-            )
-            begun.append((capture, recording, settings))
-            return begun[-1]
+            source, ports = recording_source(recording), frozenset(settings.ports)
+            capture = stack.enter_context(Capture([source], ports=ports, show_secrets=show_secrets))
+            captures.append((capture, recording))
+            return capture, recording, settings
 
         capture, recording, _ = begin(settings)
         if printing is None:
@@ -83,11 +81,10 @@ def live(
             run_live(capture, recording, settings, begin)
         else:
             _print(capture, recording, settings, printing, limit, row_filter)
-        for capture, recording, _ in begun:
+        for capture, recording in captures:
             recording.stop()
             recording.join()
-            for problem in capture.problems:
-                print_error(problem.message)
+            print_problems(capture)
             print(summary(capture, recording), file=sys.stderr)
     return print_error(recording.failure) if recording.failure else 0
 
@@ -100,56 +97,56 @@ def _print(
     limit: int | None,
     row_filter: "Filter | None",
 ) -> None:
-    silence, backlog = SilenceReporter(capture, recording, settings), BacklogReporter(capture, recording)
+    no_traffic, backlog = NoTrafficReporter(capture, recording, settings), BacklogReporter(capture, recording)
 
     def step() -> None:
         for words in recording.messages():
             print_error(words)
-        silence.look()
-        backlog.look()
+        no_traffic.check()
+        backlog.check()
         if is_output_closed():
             raise BrokenPipeError
 
     print_error(f"capturing on {settings.interface}, {settings.filter_label}, with {recording.engine}; Ctrl+C ends it")
-    with _ended_by_signals(recording):
+    with _end_on_signals(recording):
         follow(capture, printing, sys.stdout.buffer, limit, step, row_filter)
 
 
-class SilenceReporter:
-    """Says what is listened to, when nothing comes."""
+class NoTrafficReporter:
+    """Prints that there is no traffic, and a hint why."""
 
     def __init__(self, capture: Capture, recording: Recording, settings: CaptureSettings) -> None:
         self._capture = capture
         self._recording = recording
-        self._wanted = settings
-        self._patience: float = SILENT_SECONDS
+        self._settings = settings
+        self._next_seconds: float = SILENT_SECONDS
 
-    def look(self) -> None:
-        """Say so, if it is time to."""
-        if self._capture.packets or self._recording.stopping or self._recording.seconds < self._patience:
+    def check(self) -> None:
+        """Print the message if it is due."""
+        if self._capture.packets or self._recording.stopping or self._recording.seconds < self._next_seconds:
             return
-        print_error(no_traffic_message(self._wanted, self._patience))
-        self._patience *= 3
+        print_error(no_traffic_message(self._settings, self._next_seconds))
+        self._next_seconds *= 3
 
 
 class BacklogReporter:
-    """Says how much is still to be read once the capture has ended, if that may take a while."""
+    """Prints how many packets are still unread when the capture has ended."""
 
     def __init__(self, capture: Capture, recording: Recording) -> None:
         self._capture = capture
         self._recording = recording
-        self._said = False
+        self._is_printed = False
 
-    def look(self) -> None:
-        """Say so, once."""
-        left = self._recording.captured - self._capture.packets
-        if self._recording.ended and left > 0 and not self._said:
-            self._said = True
-            print_error(f"{counted(left, 'packet')} still to be read; press Ctrl+C again to skip them")
+    def check(self) -> None:
+        """Print the message, once."""
+        unread = self._recording.captured - self._capture.packets
+        if self._recording.ended and unread > 0 and not self._is_printed:
+            self._is_printed = True
+            print_error(f"{counted(unread, 'packet')} still to be read; press Ctrl+C again to skip them")
 
 
 def summary(capture: Capture, recording: Recording) -> str:
-    """One line on what was captured, what was lost and what was seen."""
+    """Return one line: packets captured, dropped and unread, exchanges, and the duration."""
     captured, dropped = max(recording.captured, capture.packets), recording.dropped
     words = f"{counted(captured, 'packet')} captured, {dropped:,} dropped by the kernel"
     if dropped:
@@ -160,25 +157,25 @@ def summary(capture: Capture, recording: Recording) -> str:
 
 
 def list_interfaces() -> int:
-    """Print the interfaces; the exit code."""
+    """Print the interfaces; return the exit code."""
     for each in interfaces():
-        words = [word for word, said in (("loopback", each.loopback), ("down", not each.up)) if said]
+        words = [word for word, holds in (("loopback", each.loopback), ("down", not each.up)) if holds]
         print(f"{clean(each.name):<16} {', '.join(words)}".rstrip())
     return 0
 
 
 @contextmanager
-def _ended_by_signals(recording: Recording) -> Iterator[None]:
-    """The first signal ends the capture; another one everything."""
+def _end_on_signals(recording: Recording) -> Iterator[None]:
+    """End the capture on the first signal, and the command on the second."""
 
     def end(number: int, frame: FrameType | None) -> None:
         if recording.stopping:
             raise KeyboardInterrupt
         recording.stop()
 
-    before = {number: signal.signal(number, end) for number in _ENDING}
+    handlers = {number: signal.signal(number, end) for number in _END_SIGNALS}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

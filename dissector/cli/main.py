@@ -4,36 +4,46 @@ Each command imports what it needs when it runs, so that `--help` is quick.
 """
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
-from dissector.cli.cluster import Cluster
-from dissector.cli.error_handler import run_command
-from dissector.cli.exit_codes import print_error
+from dissector.cli.command import command
+from dissector.cli.errors import print_error
 from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
-from dissector.cli.options import (
-    Conf,
-    Fields,
-    Files,
-    Master,
-    Ports,
-    Remote,
-    Response,
-    RowFilter,
-    Secrets,
-    Verbose,
-)
+from dissector.cli.options import CaptureOptions, Cluster
 from dissector.cli.schema_commands import schema
 from dissector.export.formats import ExportFormat
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE…", help="Captures, hex dumps, Kafka log segments, or a folder of tables; - is standard input."
+    ),
+]
+Fields = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C", help="Print these row fields and field paths as columns: conn,api,latency,request.acks."
+    ),
+]
+RowFilter = Annotated[
+    str | None, typer.Option("-Y", metavar="FILTER", help='Only matching rows: "api == Fetch && latency > 50ms".')
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")]
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 class _OpensFiles(TyperGroup):
     """`kdissect FILE…` is `kdissect open FILE…`; without arguments, on a terminal, it offers recent captures."""
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
-        if not args and sys.stdin.isatty() and sys.stdout.isatty():
+        if not args and _is_terminal():
             from tui.recents import recent_captures
 
             args = ["recent"] if recent_captures() else args
@@ -57,88 +67,67 @@ app = typer.Typer(
 )
 
 
-@app.command("open", epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'")
+@command(app, "open", epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'")
 def open_files(
     files: Files,
+    *,
     filter: Annotated[
         str | None,
         typer.Option("-Y", metavar="FILTER", help="With tables, show only matching rows; / filters on the screen."),
     ] = None,
-    response: Response = None,
-    port: Ports = None,
-    show_secrets: Secrets = False,
-    master: Master = None,
-    remote: Remote = None,
-    conf: Conf = None,
-    verbose: Verbose = False,
-) -> None:
+    reading: CaptureOptions,
+    on: Cluster,
+) -> int:
     """Open captures or tables in the terminal UI; without a terminal, print their rows."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        show(
-            files, filter=filter, response=response, port=port, show_secrets=show_secrets, master=master,
-            remote=remote, conf=conf, verbose=verbose,
-        )  # fmt: skip
-        return
-    from dissector.cli.response_option import parse_response
+    if not _is_terminal():
+        return show(files, filter=filter, reading=reading, on=on)
     from dissector.cli.tables import are_tables
     from tui.app import run
 
-    def on_screen() -> int:
-        on = Cluster(master, remote, conf or (), verbose)
-        if are_tables(files, on, (response, port, show_secrets)):
-            from dissector.cli.table_captures import show_on_screen
+    if are_tables(files, on, reading):
+        from dissector.cli.table_captures import show_on_screen
 
-            return show_on_screen(files[0], on, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
-        if filter is not None:
-            return print_error("-Y is for tables: to filter a capture on the screen, press /")
-        return run(files, parse_response(response), ports=frozenset(port or ()), show_secrets=show_secrets)
-
-    run_command(on_screen)
+        return show_on_screen(files[0], on, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
+    if filter is not None:
+        return print_error("-Y is for tables: to filter a capture on the screen, press /")
+    return run(files, reading.response_to, ports=reading.ports, show_secrets=reading.show_secrets)
 
 
-@app.command("recent", hidden=True)
-def recent() -> None:
+@command(app, "recent", hidden=True)
+def recent() -> int:
     """Choose a recent capture."""
     from tui.app import run
 
-    run_command(lambda: run([]))
+    return run([])
 
 
-@app.command("show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
+@command(app, "show", epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api")
 def show(
     files: Files,
+    *,
     form: Annotated[
         Format, typer.Option("--format", "-f", help="One line, a tree or a JSON object for each exchange, or CSV.")
-    ] = (Format.TEXT),
+    ] = Format.TEXT,
     fields: Fields = None,
     filter: RowFilter = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")] = None,
-    response: Response = None,
-    port: Ports = None,
-    show_secrets: Secrets = False,
-    master: Master = None,
-    remote: Remote = None,
-    conf: Conf = None,
-    verbose: Verbose = False,
-) -> None:
+    limit: Limit = None,
+    reading: CaptureOptions,
+    on: Cluster,
+) -> int:
     """Print the exchanges of captures or tables."""
-    from dissector.cli.response_option import parse_response
     from dissector.cli.show import show as run
 
-    run_command(
-        lambda: run(
-            files, form, limit, parse_response(response), fields, filter, ports=frozenset(port or ()),
-            show_secrets=show_secrets, on=Cluster(master, remote, conf or (), verbose),
-        )
-    )  # fmt: skip
+    return run(files, form, limit, fields, filter, reading=reading, on=on)
 
 
-@app.command(
+@command(
+    app,
     "stats",
     epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng -Y 'latency > 1s' --by topic -f json",
 )
 def stats(
     files: Files,
+    *,
     by: Annotated[
         str | None,
         typer.Option(
@@ -154,32 +143,24 @@ def stats(
     plot: Annotated[
         bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
     ] = False,
-    response: Response = None,
-    port: Ports = None,
-    master: Master = None,
-    remote: Remote = None,
-    conf: Conf = None,
-    verbose: Verbose = False,
-) -> None:
+    reading: Annotated[CaptureOptions, "response", "port"],
+    on: Cluster,
+) -> int:
     """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field."""
-    from dissector.cli.response_option import parse_response
     from dissector.cli.stats import stats as run
 
-    run_command(
-        lambda: run(
-            files, by, form, filter, parse_response(response), ports=frozenset(port or ()), plot=plot,
-            on=Cluster(master, remote, conf or (), verbose),
-        )
-    )  # fmt: skip
+    return run(files, by, form, filter, plot=plot, reading=reading, on=on)
 
 
-@app.command(
+@command(
+    app,
     "diff",
     epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; diff *.pcapng -f html; "
     "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
 )
 def diff(
     files: Annotated[list[str], typer.Argument(metavar="A B…", help="Two captures, or more for a matrix.")],
+    *,
     form: Annotated[DiffFormat | None, typer.Option("--format", "-f", help="Print a report in this format.")] = None,
     a: Annotated[
         str | None, typer.Option("--a", metavar="FILTER", help="Rows of A to compare, or of the only capture.")
@@ -191,12 +172,9 @@ def diff(
         list[str] | None,
         typer.Option(metavar="A:N=B:M", help="Compare these two connections; may be repeated."),
     ] = None,
-    port: Ports = None,
-    master: Master = None,
-    remote: Remote = None,
-    conf: Conf = None,
-    verbose: Verbose = False,
-) -> None:
+    reading: Annotated[CaptureOptions, "port"],
+    on: Cluster,
+) -> int:
     """Compare two clients side by side, or more in a matrix; exit code 0 for the same, 1 for different.
 
     On a terminal, two sides open in the terminal UI. With tables, a side is TABLES:NAME, a client id or a capture, and
@@ -204,22 +182,17 @@ def diff(
     """
     from dissector.cli.diff import compare as run
 
-    on_screen = form is None and len(files) <= 2 and sys.stdin.isatty() and sys.stdout.isatty()
+    on_screen = form is None and len(files) <= 2 and _is_terminal()
     if on_screen:
         from tui.app import run_diff
-    shown = run_diff if on_screen else form or DiffFormat.TEXT
-    run_command(
-        lambda: run(
-            files, shown, (a, b), match or [], ports=frozenset(port or ()),
-            on=Cluster(master, remote, conf or (), verbose),
-        )
-    )  # fmt: skip
+    return run(files, run_diff if on_screen else form or DiffFormat.TEXT, (a, b), match or [], reading=reading, on=on)
 
 
-@app.command(
-    "live", epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api"
+@command(
+    app, "live", epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api"
 )
 def live(
+    *,
     interface: Annotated[
         str | None, typer.Option("-i", metavar="NAME", help="Interface name, or any; by default loopback.")
     ] = None,
@@ -242,38 +215,38 @@ def live(
     duration: Annotated[
         float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")] = None,
-    show_secrets: Secrets = False,
+    limit: Limit = None,
+    reading: Annotated[CaptureOptions, "show_secrets"],
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
-) -> None:
+) -> int:
     """Capture and dissect live traffic."""
-    from dissector.cli.filter_option import parse_filter
     from dissector.cli.live import capture_settings, list_interfaces
     from dissector.cli.live import live as run
+    from dissector.cli.options import parse_filter
     from dissector.cli.render.printing import RowRenderer
 
-    prints = text or any(option is not None for option in (form, fields, limit, filter))
-    on_screen = not prints and sys.stdin.isatty() and sys.stdout.isatty()
     if listed:
-        run_command(list_interfaces)
-    run_command(
-        lambda: run(
-            capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
-            None if on_screen else RowRenderer.of(form or Format.TEXT, fields),
-            duration,
-            limit,
-            parse_filter(filter),
-            show_secrets=show_secrets,
-        )
+        return list_interfaces()
+    prints = text or any(option is not None for option in (form, fields, limit, filter))
+    on_screen = not prints and _is_terminal()
+    return run(
+        capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
+        None if on_screen else RowRenderer.of(form or Format.TEXT, fields),
+        duration,
+        limit,
+        parse_filter(filter),
+        show_secrets=reading.show_secrets,
     )
 
 
-@app.command(
+@command(
+    app,
     "export",
     epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
 )
 def export(
     files: Files,
+    *,
     out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
     rows: Annotated[
         str | None, typer.Option(metavar="N,N-M", help="Rows by number, as in show; by default all.")
@@ -286,9 +259,8 @@ def export(
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
     ] = False,
-    port: Ports = None,
-    show_secrets: Secrets = False,
-) -> None:
+    reading: Annotated[CaptureOptions, "port", "show_secrets"],
+) -> int:
     """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
     file that replays them, or the command that shows them.
 
@@ -297,23 +269,21 @@ def export(
     """
     from dissector.cli.export import export as run
 
-    ports = frozenset(port or ())
-    run_command(lambda: run(files, out, form, rows, filter, ports, redact=redact, show_secrets=show_secrets))
+    return run(files, out, form, rows, filter, redact=redact, reading=reading)
 
 
-@app.command("ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
+@command(app, "ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
 def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
+    *,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the tables; an existing one is extended.")],
-    master: Master = None,
-    remote: Remote = None,
-    conf: Conf = None,
+    on: Annotated[Cluster, "master", "remote", "conf"],
     frames: Annotated[bool, typer.Option("--frames", help="Also keep the bytes of requests and responses.")] = False,
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
     ] = False,
-    show_secrets: Secrets = False,
-    verbose: Verbose = False,
+    reading: Annotated[CaptureOptions, "show_secrets"],
+    log: Annotated[Cluster, "verbose"],
     follow: Annotated[
         bool,
         typer.Option("--follow", help="Keep reading a folder's files as tcpdump or dumpcap close them, until Ctrl+C."),
@@ -324,32 +294,30 @@ def ingest(
             metavar="SECONDS", help="With --follow, write everything and end when nothing has come for this long."
         ),
     ] = None,
-) -> None:
+) -> int:
     """Convert captures to tables (Parquet) with Spark."""
     from dissector.cli.ingest import ingest as run
 
-    run_command(
-        lambda: run(
-            captures, out, Cluster(master, remote, conf or (), verbose), frames=frames, hashed=hashed,
-            show_secrets=show_secrets, follow=follow, idle=idle,
-        )
+    return run(
+        captures, out, replace(on, verbose=log.verbose), frames=frames, hashed=hashed,
+        show_secrets=reading.show_secrets, follow=follow, idle=idle,
     )  # fmt: skip
 
 
-@app.command("encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
+@command(app, "encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng")
 def encode(
     file: Annotated[
         str, typer.Argument(metavar="[FILE]", help="JSON lines that show printed; - is standard input.")
     ] = "-",
     out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture.")] = None,
-) -> None:
+) -> int:
     """Encode the JSON that show prints: as a hex transcript, or as a capture."""
     from dissector.cli.encode import encode as run
 
-    run_command(lambda: run(file, out))
+    return run(file, out)
 
 
-@app.command("explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches")
+@command(app, "explain", epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches")
 def explain(
     word: Annotated[
         str,
@@ -360,14 +328,14 @@ def explain(
     version: Annotated[
         str | None, typer.Argument(metavar="[VERSION]", help="By default the newest stable version.")
     ] = None,
-) -> None:
+) -> int:
     """Explain a message (fields, bytes, versions, an example), a finding or an error."""
     from dissector.cli.explain import explain as run
 
-    run_command(lambda: run(word, version))
+    return run(word, version)
 
 
-@app.command("probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
+@command(app, "probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
 def probe(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker's PLAINTEXT listener.")],
     form: Annotated[
@@ -376,11 +344,11 @@ def probe(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Timeout of each response.")] = 5.0,
     client_id: Annotated[str, typer.Option("--client-id", help="Client id of the requests.")] = "kdissect",
     topics: Annotated[bool, typer.Option("--topics", help="Also list the topics.")] = False,
-) -> None:
+) -> int:
     """Show the API versions and the cluster of a broker."""
     from dissector.cli.probe import probe as run
 
-    run_command(lambda: run(address, form, timeout, client_id, topics=topics))
+    return run(address, form, timeout, client_id, topics=topics)
 
 
 app.add_typer(schema, name="schema")

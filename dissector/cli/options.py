@@ -1,37 +1,126 @@
-"""Arguments and options that commands share."""
+"""Options that commands share: each is declared here once, and `command.py` makes it one of a command.
 
-from typing import Annotated
+This module doesn't import typer: what commands do can be imported without the command line.
+"""
 
-import typer
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE…", help="Captures, hex dumps, Kafka log segments, or a folder of tables; - is standard input."
-    ),
-]
-Response = Annotated[
-    str | None,
-    typer.Option(metavar="API:VERSION", help="API and version of responses whose request is missing: Metadata:12."),
-]
+from dissector.cli.errors import UsageError
+from dissector.core.text import clean, counted
 
-Ports = Annotated[
-    list[int] | None,
-    typer.Option("--port", min=0, max=65535, help="Treat this server port as Kafka; may be repeated."),
-]
-Fields = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B,C", help="Print these row fields and field paths as columns: conn,api,latency,request.acks."
-    ),
-]
-RowFilter = Annotated[
-    str | None, typer.Option("-Y", metavar="FILTER", help='Only matching rows: "api == Fetch && latency > 50ms".')
-]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master; by default all cores of this machine.")]
-Remote = Annotated[str | None, typer.Option(metavar="URL", help="Spark Connect server: sc://HOST:PORT.")]
-Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="Spark setting; may be repeated.")]
-Verbose = Annotated[bool, typer.Option("-v", help="Show Spark's log.")]
-Secrets = Annotated[
-    bool, typer.Option("--show-secrets", help="Show passwords, tokens and keys instead of masking them.")
-]
+if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
+    from dissector.capture_session import Capture
+    from dissector.filter import Filter
+
+WIDTH: Final = 72
+"""Characters of a bad filter that are shown around the error."""
+
+
+class Option:
+    """A declared option: names and settings, as `typer.Option` takes them."""
+
+    def __init__(self, *names: str, **settings: Any) -> None:
+        self.names = names
+        self.settings = settings
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """How captures are read."""
+
+    response: Annotated[
+        str | None,
+        Option(metavar="API:VERSION", help="API and version of responses whose request is missing: Metadata:12."),
+    ] = None
+    port: Annotated[
+        list[int] | None, Option("--port", min=0, max=65535, help="Treat this server port as Kafka; may be repeated.")
+    ] = None
+    show_secrets: Annotated[
+        bool, Option("--show-secrets", help="Show passwords, tokens and keys instead of masking them.")
+    ] = False
+
+    @property
+    def is_set(self) -> bool:
+        """Whether any option is given."""
+        return self != CaptureOptions()
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """Server ports to treat as Kafka."""
+        return frozenset(self.port or ())
+
+    @property
+    def response_to(self) -> tuple[int, int] | None:
+        """API key and version of responses whose request is missing. Raises `UsageError`."""
+        if self.response is None:
+            return None
+        from dissector.protocol.schema.loader import api_named
+
+        name, _, number = self.response.partition(":")
+        known = api_named(name)
+        if known is None:
+            raise UsageError(f"--response {self.response}: no API is called {name!r}")
+        if not number.isascii() or not number.isdecimal() or not known.versions.contains(int(number)):
+            raise UsageError(f"--response {self.response}: {known.name} has versions {known.versions}")
+        return known.key, int(number)
+
+    def open(self, files: Sequence[str]) -> "Capture":
+        """Open captures. Raises `UsageError`, `CaptureError`."""
+        from dissector.capture_session import Capture
+
+        return Capture(files, response_to=self.response_to, ports=self.ports, show_secrets=self.show_secrets)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where Spark runs: a master, a Spark Connect server, or all cores of this machine. Raises `UsageError`."""
+
+    master: Annotated[str | None, Option(metavar="URL", help="Spark master; by default all cores of this machine.")] = (
+        None
+    )
+    remote: Annotated[str | None, Option(metavar="URL", help="Spark Connect server: sc://HOST:PORT.")] = None
+    conf: Annotated[list[str] | None, Option(metavar="K=V", help="Spark setting; may be repeated.")] = None
+    verbose: Annotated[bool, Option("-v", help="Show Spark's log.")] = False
+
+    def __post_init__(self) -> None:
+        for each in self.conf or ():
+            if not each.partition("=")[0] or "=" not in each:
+                raise UsageError(f"--conf {each}: not NAME=VALUE")
+
+    @property
+    def is_set(self) -> bool:
+        """Whether any option is given."""
+        return self != Cluster()
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Spark's settings by name."""
+        return dict(each.split("=", 1) for each in self.conf or ())
+
+
+NO_OPTIONS: Final = CaptureOptions()
+THIS_MACHINE: Final = Cluster()
+
+
+def parse_filter(text: str | None, option: str = "-Y") -> "Filter | None":
+    """Parse the filter of an option, if it is given. Raises `UsageError` with notes that show where it is wrong."""
+    if text is None:
+        return None
+    from dissector.filter import FilterError, parse
+
+    try:
+        return parse(text)
+    except FilterError as error:
+        usage_error = UsageError(f"{option}: {error}")
+        start = max(0, error.column - WIDTH // 2)
+        before = clean(error.text[start : error.column])
+        usage_error.add_note(f"  {before}{clean(error.text[error.column : start + WIDTH])}")
+        usage_error.add_note(f"  {' ' * len(before)}^")
+        raise usage_error from None
+
+
+def no_match_message(filter: "Filter", rows: int) -> str:
+    """Return the message for a filter that no row matches."""
+    return f"-Y {filter.text}: 0 of {counted(rows, 'row')} match"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
-from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.formats import ProbeFormat
 from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, title, write_out
 from dissector.cli.render.trees import tree_lines

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
 
-from dissector.cli.exit_codes import NEGATIVE, print_error
+from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
 from dissector.protocol.explain.release_diff import MessageDiff, ReleaseSide, diff, kinds, release_side
 from dissector.protocol.explain.releases import known_releases

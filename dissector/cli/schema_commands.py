@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from dissector.cli.error_handler import run_command
+from dissector.cli.command import command
 
 schema = typer.Typer(
     no_args_is_help=True,
@@ -14,41 +14,41 @@ schema = typer.Typer(
 )
 
 
-@schema.command("import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
+@command(schema, "import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
 def schema_import(
     jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="Jars of one release, kafka-clients first.")],
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the release; by default from the jar.")
     ] = None,
-) -> None:
+) -> int:
     """Import a release; its new messages are decoded from then on."""
     from dissector.cli.schema import import_release as run
 
-    run_command(lambda: run(jars, name))
+    return run(jars, name)
 
 
-@schema.command("list", epilog="Example: kdissect schema list")
-def schema_list() -> None:
+@command(schema, "list", epilog="Example: kdissect schema list")
+def schema_list() -> int:
     """List the known releases, shipped and imported."""
     from dissector.cli.schema import list_releases as run
 
-    run_command(run)
+    return run()
 
 
-@schema.command("remove", epilog="Example: kdissect schema remove 4.5.0")
-def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> None:
+@command(schema, "remove", epilog="Example: kdissect schema remove 4.5.0")
+def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> int:
     """Remove an imported release."""
     from dissector.cli.schema import remove_release as run
 
-    run_command(lambda: run(name))
+    return run(name)
 
 
-@schema.command("diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
+@command(schema, "diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
 def schema_diff(
     one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a known release.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Another jar or release.")],
-) -> None:
+) -> int:
     """Compare two releases; exit code 0 for the same, 1 for different."""
     from dissector.cli.schema import diff_releases as run
 
-    run_command(lambda: run(one, other))
+    return run(one, other)

@@ -1,14 +1,13 @@
-"""`kdissect show`: rows, trees or JSON objects on stdout, one an exchange; what is wrong with a file on stderr."""
+"""`kdissect show`: rows, trees or JSON objects on stdout, one for each exchange; problems of files on stderr."""
 
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from dissector.capture_session import Capture
-from dissector.cli.cluster import THIS_MACHINE, Cluster
-from dissector.cli.exit_codes import BAD_INPUT, NEGATIVE, print_error
-from dissector.cli.filter_option import no_match_message, parse_filter
+from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
+from dissector.cli.options import NO_OPTIONS, THIS_MACHINE, CaptureOptions, Cluster, no_match_message, parse_filter
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import read_with_progress
 from dissector.cli.tables import are_tables
@@ -23,47 +22,42 @@ def show(
     files: Sequence[str],
     form: Format,
     limit: int | None,
-    asked: tuple[int, int] | None = None,
     fields: str | None = None,
     filter: str | None = None,
     *,
-    ports: Set[int] = frozenset(),
-    show_secrets: bool = False,
+    reading: CaptureOptions = NO_OPTIONS,
     on: Cluster = THIS_MACHINE,
 ) -> int:
-    """Print; the exit code: 0, or 1 where there is no Kafka in it, or none that fits the filter."""
-    printing, fitting = RowRenderer.of(form, fields), parse_filter(filter)
-    if are_tables(files, on, (asked, ports, show_secrets)):
-        return show_tables(files[0], on, printing, limit, fitting)
-    with infrequent_collection(), Capture(files, response_to=asked, ports=ports, show_secrets=show_secrets) as capture:
+    """Print rows; return the exit code: 0, or 1 if there is no Kafka or no row matches the filter."""
+    printing, row_filter = RowRenderer.of(form, fields), parse_filter(filter)
+    if are_tables(files, on, reading):
+        return show_tables(files[0], on, printing, limit, row_filter)
+    with infrequent_collection(), reading.open(files) as capture:
         try:
             if capture.pipeline.grows:
-                printed = bool(follow(capture, printing, sys.stdout.buffer, limit, row_filter=fitting))
+                printed = bool(follow(capture, printing, sys.stdout.buffer, limit, row_filter=row_filter))
             else:
                 read_with_progress(capture)
-                printed = WholeFile(capture, printing, fitting).print(limit)
+                printed = WholeFile(capture, printing, row_filter).print(limit)
         except WorkerError as error:
-            print_error(str(error))
-            return BAD_INPUT
-        for problem in capture.problems:
-            print_error(problem.message)
-        if not printed:
-            print_error(
-                no_match_message(fitting, len(capture)) if fitting and len(capture) else no_kafka_message(capture)
-            )
-            return NEGATIVE
-    return 0
+            return print_error(str(error))
+        print_problems(capture)
+        if printed:
+            return 0
+        rows = len(capture)
+        print_error(no_match_message(row_filter, rows) if row_filter and rows else no_kafka_message(capture))
+        return NEGATIVE
+
+
+def print_problems(capture: Capture) -> None:
+    """Print what is wrong with a capture's files."""
+    for problem in capture.problems:
+        print_error(problem.message)
 
 
 def no_kafka_message(capture: Capture) -> str:
-    """Why a capture shows no row."""
+    """Return the message for a capture without rows: what it has instead."""
     names = ", ".join(capture.names)
-    connections = counted(len(capture.connections), "TCP connection")
-    seen = f"{counted(capture.packets, 'packet')}, {connections}{protocol_counts(capture)}"
-    return f"{names}: no Kafka in it ({seen})"
-
-
-def protocol_counts(capture: Capture) -> str:
-    """What the connections of a capture speak: ``: TLS 12, unknown 3``."""
-    counts = [f"{name} {count:,}" for name, count in capture.connections.protocols.items()]
-    return f": {', '.join(counts)}" if counts else ""
+    protocols = ", ".join(f"{name} {count:,}" for name, count in capture.connections.protocols.items())
+    connections = counted(len(capture.connections), "TCP connection") + (f": {protocols}" if protocols else "")
+    return f"{names}: no Kafka in it ({counted(capture.packets, 'packet')}, {connections})"

@@ -1,6 +1,6 @@
-"""Spark for the commands that need it: how far it is, and why there is none, in one line.
+"""Spark sessions for commands: progress on the terminal, and errors as one line.
 
-What is on the terminal while Spark works is gone when the first row is printed.
+The progress bar is gone when the first row is printed.
 """
 
 import sys
@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
-from dissector.cli.cluster import Cluster
+from dissector.cli.options import Cluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ MISSING: Final = "tables need Spark's Python side: pip install 'kafka-dissector[
 
 
 class SparkProgress:
-    """How far Spark is, for whoever watches a terminal: a `pipeline.stage_progress.Report`."""
+    """Spark's progress on a terminal, as a `pipeline.stage_progress.Report`."""
 
     def __init__(self, bar: "Progress | None" = None) -> None:
         self._bar = bar
@@ -31,29 +31,28 @@ class SparkProgress:
             self._bar.update(self._task, description=stage, completed=done, total=total or None)
 
     def stop(self) -> None:
-        """Away with it: something else comes to the terminal."""
+        """Remove the bar before anything else is printed."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
 def require_spark() -> None:
-    """Raises `CaptureError` where Spark's Python side is not installed."""
+    """Raise `CaptureError` if Spark's Python side is not installed."""
     if find_spec("pyspark") is None:
         raise CaptureError(MISSING)
 
 
 @contextmanager
 def spark_session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, SparkProgress]]":
-    """A Spark session, and its progress. Raises `CaptureError` where there is none, and for what
-    fails in it: then what it is `about` is named."""
+    """Start a Spark session with a progress bar. Raises `CaptureError` if Spark can't start, and for a job that fails;
+    then the message names what the session is `about`."""
     require_spark()
-    from dissector.pipeline.spark_session import JobError, NoSparkError
-    from dissector.pipeline.spark_session import session as started
+    from dissector.pipeline.spark_session import JobError, NoSparkError, session
 
     try:
-        with _bar(on) as bar, started(on.master, on.remote, on.settings, verbose=on.verbose) as made:
-            yield made, bar
+        with _bar(on) as bar, session(on.master, on.remote, on.settings, verbose=on.verbose) as spark:
+            yield spark, bar
     except NoSparkError as error:
         raise CaptureError(str(error)) from None
     except JobError as error:
@@ -69,7 +68,7 @@ def _bar(on: Cluster) -> Iterator[SparkProgress]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    # Standard error is another one while Spark is there (`pipeline.spark_session`): nobody else is to put it back.
+    # `pipeline.spark_session` replaces stderr while Spark runs: rich must not redirect and restore it.
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as shown:
-        yield SparkProgress(shown)
+    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
+        yield SparkProgress(bar)

@@ -1,10 +1,10 @@
-"""`kdissect stats`: what was counted, as tables, or as JSON objects, one a line.
+"""`kdissect stats`: counts as tables, or as JSON objects, one per line.
 
-In a table numbers come first and names last, so that names can be as long as they are: 80 columns hold the numbers.
+In a table numbers come first, within 80 columns, and names last, so that names are never cut.
 """
 
 import sys
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,16 +17,14 @@ from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
-from dissector.cli.cluster import THIS_MACHINE, Cluster
-from dissector.cli.errors import UsageError
-from dissector.cli.exit_codes import NEGATIVE, print_error
-from dissector.cli.filter_option import no_match_message, parse_filter
+from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import StatsFormat
+from dissector.cli.options import CaptureOptions, Cluster, no_match_message, parse_filter
 from dissector.cli.render.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.render.pages import Line as Styled
-from dissector.cli.render.plots import pictures
+from dissector.cli.render.plots import plots
 from dissector.cli.render.progress import examine_with_progress, read_with_progress, step_with_progress
-from dissector.cli.show import no_kafka_message
+from dissector.cli.show import no_kafka_message, print_problems
 from dissector.cli.tables import are_tables, no_rows_message, open_tables, summary
 from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import infrequent_collection
@@ -34,12 +32,12 @@ from dissector.core.json_text import dumps
 from dissector.core.text import counted, duration, size
 from dissector.exchange.row_fields import ROW_FIELDS, RowField
 
-if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
 _NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10
-"""Lines of a table where all tables are printed."""
+"""Lines of each table when all tables are printed."""
 PERCENTILES: Final = (50, 90, 99)
 _HEAD: Final = ("count", "out", "in", "err", "p50", "p90", "p99", "max")
 _WIDTHS: Final = (8, 6, 6, 5, 8, 8, 8, 8)
@@ -48,13 +46,13 @@ _HEADINGS: Final = {
     "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics (records)",
     "partition": "Partitions (records)", "version": "Versions", "error": "Errors", FIELD_BYTES: "Fields",
 }  # fmt: skip
-"""The tables that are printed without ``--by``, in their order; `partition` alone only with it."""
+"""The tables that are printed without ``--by``, in this order; `partition` only with it."""
 _DECODING: Final = (None, "topic", "partition", FIELD_BYTES)
 """The tables that need decoded messages."""
 
 
 def breakdown(name: str | None) -> str | RowField | None:
-    """The table for ``--by NAME``: one of the usual tables, or any row field. Raises `UsageError`."""
+    """Return the table for ``--by NAME``: one of the usual tables, or any row field. Raises `UsageError`."""
     if name is None or name == FIELD_BYTES:
         return name
     field = ROW_FIELDS.get(name)
@@ -72,31 +70,29 @@ def stats(
     by: str | None,
     form: StatsFormat,
     filter: str | None,
-    asked: tuple[int, int] | None,
     *,
-    ports: Set[int],
-    plot: bool = False,
-    on: Cluster = THIS_MACHINE,
+    plot: bool,
+    reading: CaptureOptions,
+    on: Cluster,
 ) -> int:
-    """Count and print, as tables or as pictures (`plot`); the exit code: 0, or 1 where there is no Kafka in it, or
-    nothing fits the filter."""
-    fitting, table = parse_filter(filter), breakdown(by)
+    """Count and print tables, or plots; return the exit code: 0, or 1 if there is no Kafka or no row matches the
+    filter."""
+    row_filter, table = parse_filter(filter), breakdown(by)
     if plot and (by is not None or form is not StatsFormat.TEXT):
         raise UsageError("--plot does not go with --by or --format")
-    if are_tables(files, on, (asked, ports)):
-        return _of_tables(files[0], on, table, form, fitting, plot=plot)
-    with infrequent_collection(), Capture(files, response_to=asked, ports=ports) as capture:
+    if are_tables(files, on, reading):
+        return _stats_of_tables(files[0], on, table, form, row_filter, plot=plot)
+    with infrequent_collection(), reading.open(files) as capture:
         read_with_progress(capture)
-        for problem in capture.problems:
-            print_error(problem.message)
+        print_problems(capture)
         if not len(capture):
             print_error(no_kafka_message(capture))
             return NEGATIVE
         rows = None
-        if fitting is not None:
-            rows = np.concatenate([_NONE, *(selected.rows for selected in capture.select(fitting))])
+        if row_filter is not None:
+            rows = np.concatenate([_NONE, *(selected.rows for selected in capture.select(row_filter))])
             if not len(rows):
-                print_error(no_match_message(fitting, len(capture)))
+                print_error(no_match_message(row_filter, len(capture)))
                 return NEGATIVE
         if isinstance(table, RowField):
             if table.reads_findings:
@@ -107,40 +103,40 @@ def stats(
         counting = StatisticsPass(capture, rows)
         step_with_progress(counting.steps(), "counting")
         if plot:
-            return print_lines(pictures(_over_time(capture, rows), counting.statistics))
+            return print_lines(plots(_over_time(capture, rows), counting.statistics))
     return _write(counting.statistics, table, form)
 
 
-def _of_tables(
-    folder: str, on: Cluster, by: str | RowField | None, form: StatsFormat, fitting: "Filter | None", *, plot: bool
+def _stats_of_tables(
+    folder: str, on: Cluster, by: str | RowField | None, form: StatsFormat, row_filter: "Filter | None", *, plot: bool
 ) -> int:
     with open_tables(folder, on) as (tables, bar):
         from dissector.pipeline.table_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):
-            by_value, rows = counts_by(tables, fitting, by.name), tables.fitting(fitting).count()
+            by_value, rows = counts_by(tables, row_filter, by.name), tables.fitting(row_filter).count()
         else:
-            counted = statistics(tables, fitting, bodies=by in _DECODING)
-            rows = sum(counted.kinds.values())
+            counts = statistics(tables, row_filter, bodies=by in _DECODING)
+            rows = sum(counts.kinds.values())
         if not rows:
             bar.stop()
-            print_error(no_rows_message(folder, tables, fitting))
+            print_error(no_rows_message(folder, tables, row_filter))
             return NEGATIVE
-        over = over_time(tables, fitting) if plot else None
+        latencies = over_time(tables, row_filter) if plot else None
         captures_read = summary(folder, tables, rows)
     if isinstance(by, RowField):
         code = _write_groups(by, by_value, form)
     else:
-        code = print_lines(pictures(over, counted)) if plot else _write(counted, by, form)
+        code = print_lines(plots(latencies, counts)) if plot else _write(counts, by, form)
     print(captures_read, file=sys.stderr)
     return code
 
 
 def _over_time(capture: Capture, rows: Int64 | None) -> LatencyOverTime | None:
-    """Latencies of these rows, or of all; None where nothing was answered."""
-    index_columns = capture.index_columns(np.arange(len(capture)) if rows is None else rows)
-    answered = index_columns.where(index_columns.has_latency)
-    return LatencyOverTime.of(answered.request_time_ns, answered.latency_ns)
+    """Return latencies over time of these rows, or of all; None without a response."""
+    columns = capture.index_columns(np.arange(len(capture)) if rows is None else rows)
+    complete = columns.where(columns.has_latency)
+    return LatencyOverTime.of(complete.request_time_ns, complete.latency_ns)
 
 
 def _write(statistics: Statistics, by: str | None, form: StatsFormat) -> int:
@@ -163,12 +159,12 @@ def _tables(statistics: Statistics, by: str | None) -> Iterator[Styled]:
         return
     yield [(_summary(statistics), "")]
     for each in _HEADINGS:
-        if each != "partition":  # they are many, and those of one topic are much the same
+        if each != "partition":  # partitions are many, and those of one topic much the same
             yield from _table(statistics, each, FIRST)
 
 
 def _summary(statistics: Statistics) -> str:
-    """One line about all rows."""
+    """Return one line about all rows."""
     total = statistics.total
     rest = "".join(f", {count:,} {kind}" for kind, count in statistics.kinds.items() if kind != "exchange")
     return (
@@ -197,25 +193,26 @@ def _table_of(heading: str, lines: Sequence[StatsGroup]) -> Iterator[Styled]:
         yield [(_numbers(line.counts), ""), (f"  {line.label}", NAME)]
 
 
-def _numbers(tally: ExchangeCounts) -> str:
-    latencies = [tally.latency.percentile(percent) for percent in PERCENTILES] + [tally.latency.most]
+def _numbers(counts: ExchangeCounts) -> str:
+    latencies = [counts.latency.percentile(percent) for percent in PERCENTILES] + [counts.latency.most]
     cells = [
-        f"{tally.exchanges:,}", size(tally.bytes_out), size(tally.bytes_in),
-        f"{tally.errors:,}" if tally.errors else "",
+        f"{counts.exchanges:,}", size(counts.bytes_out), size(counts.bytes_in),
+        f"{counts.errors:,}" if counts.errors else "",
         *("" if ns is None else duration(ns).replace(" ", "") for ns in latencies),
     ]  # fmt: skip
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
 
 
 def _fields(statistics: Statistics, most: int | None) -> Iterator[Styled]:
-    """Fields with the most bytes first."""
+    """Yield the table of fields, those with the most bytes first."""
     fields = _ranked_fields(statistics)
     if not fields:
         return
     total = sum(count for count, _, _ in fields)
-    how = "" if statistics.fields.is_complete else f", estimated from {counted(statistics.fields.traced, 'message')}"
+    traced = statistics.fields.traced
+    estimate = "" if statistics.fields.is_complete else f", estimated from {counted(traced, 'message')}"
     yield []
-    yield [(f"{'bytes':>8}{'share':>8}  Fields{how}", DIM)]
+    yield [(f"{'bytes':>8}{'share':>8}  Fields{estimate}", DIM)]
     for count, kind, path in fields[:most]:
         yield [(f"{size(count):>9}{count / total:>8.1%}", ""), (f"  {kind} {path}", NAME)]
     if most is not None and len(fields) > most:
@@ -223,7 +220,7 @@ def _fields(statistics: Statistics, most: int | None) -> Iterator[Styled]:
 
 
 def _ranked_fields(statistics: Statistics) -> list[tuple[int, str, str]]:
-    """Bytes, the message's API and version, the field's path."""
+    """Return bytes, API with version, and path of each field, those with the most bytes first."""
     found = [
         (count, api_label(ApiVersion(kind.api_key, kind.version)), f"{kind.side}.{path}")
         for kind, sample in statistics.fields.kinds.items()
@@ -246,12 +243,12 @@ def _object(by: str, line: StatsGroup) -> dict[str, Any]:
     return {"by": by} | line.fields | _counts(line.counts)
 
 
-def _counts(tally: ExchangeCounts) -> dict[str, Any]:
-    latency = tally.latency
+def _counts(counts: ExchangeCounts) -> dict[str, Any]:
+    latency = counts.latency
     percentiles = {f"p{percent}": latency.percentile(percent) for percent in PERCENTILES}
     return {
-        "exchanges": tally.exchanges, "bytes_out": tally.bytes_out, "bytes_in": tally.bytes_in,
-        "errors": tally.errors, "unanswered": tally.unanswered,
+        "exchanges": counts.exchanges, "bytes_out": counts.bytes_out, "bytes_in": counts.bytes_in,
+        "errors": counts.errors, "unanswered": counts.unanswered,
         "latency_ns": {"min": latency.least} | percentiles | {"max": latency.most},
     }  # fmt: skip
 

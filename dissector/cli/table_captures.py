@@ -1,5 +1,7 @@
-"""What is found in tables as a capture of its own, for the screen and for what compares captures: conversations of the
-frames that were kept, or encoded from their fields."""
+"""Rows of tables as a temporary capture, for the screen and for comparisons.
+
+Its connections carry the frames that were kept, or frames encoded from the rows' fields.
+"""
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -10,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.analysis.stats.breakdowns import quoted
 from dissector.capture import CaptureError
-from dissector.cli.cluster import Cluster
-from dissector.cli.exit_codes import NEGATIVE, print_error
-from dissector.cli.filter_option import parse_filter
+from dissector.cli.errors import NEGATIVE, print_error
+from dissector.cli.options import Cluster, parse_filter
 from dissector.cli.spark import spark_session
-from dissector.cli.tables import NOT_KEPT, is_folder, no_rows_message, open_tables, tables_of
+from dissector.cli.tables import NO_FRAMES, is_folder, no_rows_message, open_tables, tables_of
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.packet_writer import PacketWriter
 from dissector.exchange.model import Exchange
@@ -23,123 +24,124 @@ if TYPE_CHECKING:
     from dissector.filter import Filter
     from dissector.pipeline.table_reader import Tables
 
-NO_PACKETS: Final = "entries of Kafka's own files alone, which no packets carried: show prints them"
+NO_PACKETS: Final = "only entries of Kafka's own files match, which have no packets: show prints them"
 
 
 class TableCapture(NamedTuple):
-    """A capture of what was found; it is there as long as it is asked for."""
+    """A temporary capture of rows from tables."""
 
     path: str
     ports: Set[int]
-    """Those of Kafka's servers."""
+    """Ports of Kafka's servers."""
     topics: Mapping[str, str]
-    """Names of topic ids, which other rows may have taught."""
+    """Topic names by id, also from rows that are not in the capture."""
     rows: int
 
 
 Screen = Callable[[TableCapture], int]
-"""Shows it; gives the exit code."""
+"""Shows a capture and returns the exit code."""
 
 
 def show_on_screen(folder: str, on: Cluster, text: str | None, screen: Screen) -> int:
-    """Show what fits on a screen; the exit code, 1 where nothing does."""
-    fitting = parse_filter(text)
-    with TemporaryDirectory() as place:
+    """Show the matching rows on the screen; return the exit code, 1 if there are none."""
+    row_filter = parse_filter(text)
+    with TemporaryDirectory() as directory:
         with open_tables(folder, on) as (tables, bar):
-            found = write_capture(tables, fitting, Path(place) / f"{Path(folder).name}.pcapng")
+            found = write_capture(tables, row_filter, Path(directory) / f"{Path(folder).name}.pcapng")
             if not found.rows:
-                is_empty = tables.fitting(fitting).isEmpty()
+                is_empty = tables.fitting(row_filter).isEmpty()
                 bar.stop()
-                print_error(no_rows_message(folder, tables, fitting) if is_empty else f"{folder}: {NO_PACKETS}")
+                print_error(no_rows_message(folder, tables, row_filter) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
             kept = tables.has_frames
         code = screen(found)
     if not kept:
-        print_error(f"{folder}: {NOT_KEPT}")
+        print_error(f"{folder}: {NO_FRAMES}")
     return code
 
 
-def write_capture(tables: "Tables", fitting: "Filter | None", path: Path) -> TableCapture:
-    """Write the rows that fit as pcapng: connections, times and sizes are those of the rows. A row at a time."""
+def write_capture(tables: "Tables", row_filter: "Filter | None", path: Path) -> TableCapture:
+    """Write the matching rows as pcapng, row by row, with the rows' connections, times and sizes."""
     ports: set[int] = set()
     topics: dict[str, str] = {}
     rows = 0
 
     def packets() -> Iterator[Packet]:
         nonlocal rows
-        made = PacketWriter()
-        for row in _said(tables, fitting):
+        writer = PacketWriter()
+        for row in _conversation_rows(tables, row_filter):
             rows += 1
-            said, names = pickle.loads(row.said)
-            server, turns = End.parse(row.server), [Turn(*each) for each in said]
+            messages, topic_names = pickle.loads(row.messages)
+            server, turns = End.parse(row.server), [Turn(*each) for each in messages]
             ports.add(server.port)
-            topics.update(names)
-            made.begin(row.conn, End.parse(row.client), server)
-            yield from made.packets(turns[0].time_ns)
+            topics.update(topic_names)
+            writer.begin(row.conn, End.parse(row.client), server)
+            yield from writer.packets(turns[0].time_ns)
             for turn in turns:
-                made.say(row.conn, turn)
-        yield from made.packets()
+                writer.say(row.conn, turn)
+        yield from writer.packets()
 
     with path.open("wb") as file:
         file.writelines(pcapng(packets(), "what kdissect found in tables"))
     return TableCapture(str(path), ports, topics, rows)
 
 
-def _said(tables: "Tables", fitting: "Filter | None") -> Iterator[Any]:
-    """What was said in the exchanges that fit, in their order, and names of the topic ids in it."""
+def _conversation_rows(tables: "Tables", row_filter: "Filter | None") -> Iterator[Any]:
+    """Yield the connections and messages of matching exchanges in order."""
     import pyarrow as pa
 
     schema = pa.schema(
         [("number", pa.int64()), ("conn", pa.int64()), ("client", pa.string()), ("server", pa.string()),
-         ("said", pa.binary())]
+         ("messages", pa.binary())]
     )  # fmt: skip
-    found: Iterator[Any] = tables.made(fitting, _of_rows, schema).orderBy("number").toLocalIterator()
-    return found
+    rows: Iterator[Any] = tables.made(row_filter, _pickled_messages, schema).orderBy("number").toLocalIterator()
+    return rows
 
 
-def _of_rows(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
-    """What was said in exchanges that have a connection."""
+def _pickled_messages(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+    """Yield the messages, and the names of the topic ids in them, of exchanges that have a connection."""
     for exchange in exchanges:
         row = exchange.fields
         sides = ((exchange.request, True), (exchange.response, False))
-        said = [(message, of_client) for message, of_client in sides if message is not None]
+        messages = [(message, from_client) for message, from_client in sides if message is not None]
         turns = [
-            (message.time_ns, of_client, message.data, message.size - len(message.data)) for message, of_client in said
+            (message.time_ns, from_client, message.data, message.size - len(message.data))
+            for message, from_client in messages
         ]
-        names = {key: name for message, _ in said for key, name in message.context.topic_names.items()}
+        topic_names = {key: name for message, _ in messages for key, name in message.context.topic_names.items()}
         if turns and not exchange.is_stored:
-            yield row.number, row.connection, row.client, row.server, pickle.dumps((turns, names))
+            yield row.number, row.connection, row.client, row.server, pickle.dumps((turns, topic_names))
 
 
 def side_of_tables(word: str) -> tuple[str, str] | None:
-    """Folder and name of ``FOLDER:NAME``; None where it is no such thing."""
+    """Return folder and name of ``FOLDER:NAME``; None if the word is not of that form."""
     folder, _, name = word.rpartition(":")
     return (folder, name) if folder and name and is_folder(folder) else None
 
 
 @contextmanager
-def open_sides(asked: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[TableCapture]]:
-    """Captures of sides: of each folder what is one capture's, or one client id's. Raises `CaptureError` for a name
-    that nothing has."""
-    with TemporaryDirectory() as place:
-        with spark_session(on, asked[0][0]) as (spark, bar):
+def open_sides(named: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[TableCapture]]:
+    """Open sides of a comparison, each given as a folder and the name of a capture or a client id in it. Raises
+    `CaptureError` for an unknown name."""
+    with TemporaryDirectory() as directory:
+        with spark_session(on, named[0][0]) as (spark, bar):
             from dissector.pipeline.stage_progress import stage
 
             found = []
-            for number, (folder, name) in enumerate(asked):
+            for number, (folder, name) in enumerate(named):
                 with stage(spark, f"reading {name}", bar):
-                    found.append(_side(tables_of(spark, folder), folder, name, Path(place) / f"{number}.pcapng"))
+                    found.append(_side(tables_of(spark, folder), folder, name, Path(directory) / f"{number}.pcapng"))
         yield found
 
 
 def _side(tables: "Tables", folder: str, name: str, path: Path) -> TableCapture:
-    """What one capture has, or else one client."""
+    """Write the rows of one capture, or else of one client id."""
     captures = tables.called(name)
     if len(captures) > 1:
         raise CaptureError(f"{folder}: {len(captures)} captures are called {name}: say the path of one, or its digest")
     if captures:
         found = write_capture(captures[0], None, path)
-        why = f"nothing that was said is in the tables as {name}'s: captures that overlap in time are one, the first"
+        why = f"no message in the tables is {name}'s: captures that overlap in time count as one, the first"
     else:
         found = write_capture(tables, parse_filter(f"client_id == {quoted(name)}"), path)
         why = f"no capture and no client id is called {name}"

@@ -1,4 +1,4 @@
-"""Folders of tables in place of captures: recognized, opened with Spark, their rows printed."""
+"""Folders of tables in place of captures: recognize them, open them with Spark, print their rows."""
 
 import os
 import sys
@@ -7,11 +7,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
-from dissector.cli.cluster import THIS_MACHINE, Cluster
-from dissector.cli.errors import UsageError
-from dissector.cli.exit_codes import NEGATIVE, print_error
-from dissector.cli.filter_option import no_match_message
+from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import Format
+from dissector.cli.options import NO_OPTIONS, THIS_MACHINE, CaptureOptions, Cluster, no_match_message
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.spark import SparkProgress, spark_session
 from dissector.core.text import clean, counted
@@ -23,45 +21,44 @@ if TYPE_CHECKING:
     from dissector.filter import Filter
     from dissector.pipeline.table_reader import Tables
 
-NOT_KEPT: Final = "frames were not kept (use ingest --frames): these were encoded from their fields"
-
-
+NO_FRAMES: Final = "frames were not kept (use ingest --frames): these were encoded from their fields"
 _IS_URL: Final = "://"
 
 
 def is_folder(word: str) -> bool:
-    """Whether a word names a folder of tables."""
+    """Return whether a word names a folder of tables: a URL, or a directory with `captures` in it."""
     return _IS_URL in word or is_directory(f"{word}/captures")
 
 
 def is_directory(word: str) -> bool:
-    """Whether it is a directory; of what can't be looked at whoever opens it says why."""
-    return os.path.isdir(word)  # noqa: PTH112  # which raises for names too long, and where nobody may look
+    """Return whether a word names a directory; False if that can't be checked, as opening it shows why."""
+    return os.path.isdir(word)  # noqa: PTH112  # Path.is_dir raises for long names and missing permission
 
 
-def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, options: Sequence[object] = ()) -> bool:
-    """Whether the argument is a folder of tables: it has `captures` in it, or is a URL. Raises
-    `CaptureError` for several, for another folder, for `options` that are set (these say how captures are to be read),
-    and for a cluster where there are no tables."""
+def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, reading: CaptureOptions = NO_OPTIONS) -> bool:
+    """Return whether the argument is a folder of tables.
+
+    Raises `CaptureError` for another folder, and `UsageError` for tables beside anything else, for options about
+    captures with tables, and for a cluster without tables.
+    """
     folders = [each for each in files if is_folder(each)]
     if not folders:
         bare = next((each for each in files if is_directory(each)), None)
         if bare is not None:
             raise CaptureError(f"{bare}: a directory without tables")
-        if on.is_chosen:
+        if on.is_set:
             raise UsageError(f"{files[0]}: --master, --remote, --conf and -v are for tables and ingest only")
         return False
     if len(files) > 1:
         raise UsageError(f"{folders[0]}: name one folder of tables and nothing else")
-    if any(options):
+    if reading.is_set:
         raise UsageError(f"{folders[0]}: --response, --port and --show-secrets are for captures and ingest only")
     return True
 
 
 @contextmanager
 def open_tables(folder: str, on: Cluster) -> "Iterator[tuple[Tables, SparkProgress]]":
-    """The tables of a folder, and the progress of Spark. Raises what `spark_session` does, and
-    `CaptureError` where there are no tables."""
+    """Open the tables of a folder, with Spark's progress. Raises `CaptureError`, also if there are no tables."""
     with spark_session(on, folder) as (spark, bar):
         from dissector.pipeline.stage_progress import stage
 
@@ -70,7 +67,7 @@ def open_tables(folder: str, on: Cluster) -> "Iterator[tuple[Tables, SparkProgre
 
 
 def tables_of(spark: "SparkSession", folder: str) -> "Tables":
-    """The tables of a folder. Raises `CaptureError` where there are none."""
+    """Return the tables of a folder. Raises `CaptureError` if there are none."""
     from dissector.pipeline.table_reader import Tables
 
     tables = Tables(spark, folder)
@@ -79,56 +76,56 @@ def tables_of(spark: "SparkSession", folder: str) -> "Tables":
     return tables
 
 
-def show(folder: str, on: Cluster, printing: RowRenderer, limit: int | None, fitting: "Filter | None") -> int:
-    """Print the rows that fit, in their order; the exit code: 0, or 1 for none."""
+def show(folder: str, on: Cluster, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:
+    """Print the matching rows in order; return the exit code: 0, or 1 if there are none."""
     with open_tables(folder, on) as (tables, bar):
         head, printed = printing.head, 0
         out = sys.stdout.buffer
-        if printing.form is Format.CSV:  # names stand above no rows, too
+        if printing.form is Format.CSV:  # column names are printed even without rows
             out.write(head)
             head = b""
-        for line in lines(tables, printing, fitting, limit):
+        for line in lines(tables, printing, row_filter, limit):
             bar.stop()
             out.write(head + line)
             head, printed = b"", printed + 1
         out.flush()
         bar.stop()
         if not printed:
-            print_error(no_rows_message(folder, tables, fitting))
+            print_error(no_rows_message(folder, tables, row_filter))
             return NEGATIVE
         if printing.form is Format.TREE and not tables.has_frames:
-            print_error(f"{folder}: {NOT_KEPT}")
+            print_error(f"{folder}: {NO_FRAMES}")
         captures_read = summary(folder, tables, printed)
     print(captures_read, file=sys.stderr)
     return 0
 
 
 def lines(
-    tables: "Tables", printing: RowRenderer, fitting: "Filter | None", limit: int | None = None
+    tables: "Tables", printing: RowRenderer, row_filter: "Filter | None", limit: int | None = None
 ) -> Iterator[bytes]:
-    """What is printed for the rows that fit, in their order."""
+    """Render the matching rows in order, on Spark's workers."""
     import pyarrow as pa
 
     start_ns = tables.start_ns
 
-    def made(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+    def rendered(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
         for exchange in exchanges:
             yield exchange.fields.number, b"".join(printing.exchanges([exchange], start_ns))
 
     schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
-    found = tables.made(fitting, made, schema, most=limit)
-    for row in (found if limit is not None else found.orderBy("number")).toLocalIterator():
+    rows = tables.made(row_filter, rendered, schema, most=limit)
+    for row in (rows if limit is not None else rows.orderBy("number")).toLocalIterator():
         yield bytes(row.line)
 
 
 def summary(folder: str, tables: "Tables", rows: int) -> str:
-    """What was asked, and where it says what is wrong with it: one line."""
+    """Return one line on what was read, and where the problems of captures are described."""
     captures, wrong = tables.count()
     problems = f"; {counted(wrong, 'problem')} of them: the table of captures has the words" if wrong else ""
     return f"{clean(folder)}: {counted(rows, 'row')} of {counted(captures, 'capture')}{problems}"
 
 
-def no_rows_message(folder: str, tables: "Tables", fitting: "Filter | None") -> str:
-    """Why there is nothing to print."""
+def no_rows_message(folder: str, tables: "Tables", row_filter: "Filter | None") -> str:
+    """Return the message for tables of which no row is printed."""
     count = tables.table("exchanges").count()
-    return no_match_message(fitting, count) if fitting and count else f"{folder}: no rows in the tables"
+    return no_match_message(row_filter, count) if row_filter and count else f"{folder}: no rows in the tables"

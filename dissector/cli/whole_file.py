@@ -1,5 +1,5 @@
-"""Rows of a file that is read, on stdout: the first ones as soon as the findings of several rows are known of them, so
-that somebody who looks sees them at once; the others, once all are known, by all cores.
+"""Print the rows of files that are read completely: the first ones as soon as their cross-message findings are known,
+so that a user sees them at once; the rest by all cores, when all findings are known.
 
 Invariant: the output is that of one process which examines the whole file first.
 """
@@ -17,40 +17,40 @@ from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.workers import print_rows
 from dissector.core.arrays import Int64
 
-if TYPE_CHECKING:  # who has no filter does not pay for importing what parses one
+if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
-TOGETHER: Final = 1 << 10
-"""Rows that are asked whether they fit before those that do are printed."""
+ROWS_PER_BATCH: Final = 1 << 10
+"""Rows that are filtered before those that match are printed."""
 EARLY: Final = 1 << 12
-"""Rows that are looked at in step with the examination: more are left to several processes, which are quicker."""
+"""Rows that are printed during the examination: for the rest several processes are quicker."""
 
 
 class WholeFile:
-    """One file, printed once; of its rows those that fit a filter, if there is one."""
+    """Prints the rows of a capture, or those that match a filter, once."""
 
-    def __init__(self, capture: Capture, printing: RowRenderer, fitting: "Filter | None") -> None:
+    def __init__(self, capture: Capture, printing: RowRenderer, row_filter: "Filter | None") -> None:
         self._capture = capture
         self._printing = printing
-        self._fitting = fitting
-        self._examines = printing.shows_findings or (fitting is not None and fitting.asks_findings)
-        self._is_cheap = printing.is_cheap and (fitting is None or fitting.is_of_index)
-        """Whether the index has all of it: then several processes are not worth their while."""
+        self._filter = row_filter
+        self._examines = printing.shows_findings or (row_filter is not None and row_filter.asks_findings)
+        self._is_cheap = printing.is_cheap and (row_filter is None or row_filter.is_of_index)
+        """Whether the index has all values: then several processes don't pay."""
         self._head = printing.head
-        """What is still to come above the rows."""
+        """Output above the rows that is not written yet."""
         self._printed = 0
         self._stop = len(capture)
-        """Rows from this one on are not printed, whatever they are."""
+        """Rows from this one on are not printed."""
 
     def print(self, limit: int | None) -> bool:
-        """Print, at most so many rows; whether there was one. Raises `WorkerError`, `BrokenPipeError`."""
-        if self._printing.form is Format.CSV:  # names stand above no rows, too
+        """Print at most `limit` rows; return whether there was one. Raises `WorkerError`, `BrokenPipeError`."""
+        if self._printing.form is Format.CSV:  # column names are printed even without rows
             sys.stdout.buffer.write(self._head)
             self._head = b""
         if not self._is_cheap:
             self._capture.index.learn_conversations()
-        if limit is not None and self._fitting is not None:
-            self._print_first(self._fitting, limit)
+        if limit is not None and self._filter is not None:
+            self._print_first(self._filter, limit)
         else:
             self._stop = min(self._stop, limit or self._stop)
             self._print_rest(self._print_early())
@@ -58,8 +58,9 @@ class WholeFile:
         return self._printed > 0
 
     def _examined(self) -> Iterator[range]:
-        """The rows, stretch by stretch, each when all that is shown of it is known: findings are found at the row that
-        is examined, and only their messages may change later."""
+        """Yield ranges of rows when all that is printed of them is known.
+
+        A finding is found when its row is examined; only its message may change later."""
         if self._examines and self._printing.names_findings_only:
             start = 0
             for step in self._capture.examine():
@@ -73,25 +74,26 @@ class WholeFile:
         yield range(self._stop)
 
     def _print_early(self) -> int:
-        """Print the first rows while others are examined; where the rest begins."""
-        looked = stop = 0
+        """Print the first rows while others are examined; return the first row of the rest."""
+        tested = stop = 0
         for rows in self._examined() if self._printing.names_findings_only and self._examines else ():
             some = self._candidates(rows)
-            self._write(self._fit(some))
-            looked, stop = looked + len(some), rows.stop
-            if looked >= EARLY:
+            self._write(self._matching(some))
+            tested, stop = tested + len(some), rows.stop
+            if tested >= EARLY:
                 break
         return stop
 
     def _print_rest(self, start: int) -> None:
-        """Narrow by the index; then whoever prints a row looks first whether it fits."""
+        """Narrow rows by the index, then filter and print them in all processes."""
         if self._examines and start < self._stop:
             examine_with_progress(self._capture)
         rows = self._candidates(range(start, self._stop))
 
         def render(first: int, stop: int) -> Iterator[bytes]:
-            for at in range(first, stop, TOGETHER):
-                yield from self._printing.lines(self._capture, self._fit(rows[at : min(at + TOGETHER, stop)]))
+            for at in range(first, stop, ROWS_PER_BATCH):
+                batch = rows[at : min(at + ROWS_PER_BATCH, stop)]
+                yield from self._printing.lines(self._capture, self._matching(batch))
 
         def sizes(first: int, stop: int) -> Int64:
             some = np.asarray(rows[first:stop])
@@ -101,34 +103,32 @@ class WholeFile:
         sys.stdout.buffer.flush()
         self._printed += print_rows(render, len(rows), sizes, 1 if self._is_cheap else None, self._head)
 
-    def _print_first(self, fitting: "Filter", limit: int) -> None:
-        """The first so many that fit: nothing behind them is looked at."""
+    def _print_first(self, row_filter: "Filter", limit: int) -> None:
+        """Print the first `limit` rows that match, and read no further."""
         for rows in self._examined():
-            for found in self._capture.select(fitting, rows.start, rows.stop):
+            for found in self._capture.select(row_filter, rows.start, rows.stop):
                 self._write(found.rows[: limit - self._printed])
                 if self._printed == limit:
                     return
 
     def _candidates(self, rows: range) -> range | Int64:
-        """Those of these rows that may fit, by the index alone."""
-        if self._fitting is None:
+        """Return those of these rows that may match, by the index alone."""
+        if self._filter is None:
             return rows
         from dissector.filter.selection import candidates
 
-        found = candidates(self._fitting, self._capture, rows)
-        if not self._fitting.reads_row_summaries:
+        found = candidates(self._filter, self._capture, rows)
+        if not self._filter.reads_row_summaries:
             return found
-        for _ in self._capture.examine_messages(
-            found
-        ):  # here, where many at once are quick: what one process knows no other does
+        for _ in self._capture.examine_messages(found):  # before the fork: workers don't share what they find
             pass
-        return candidates(self._fitting, self._capture, rows)
+        return candidates(self._filter, self._capture, rows)
 
-    def _fit(self, rows: range | Int64) -> range | Int64:
-        return rows if isinstance(rows, range) or self._fitting is None else self._capture.matching(self._fitting, rows)
+    def _matching(self, rows: range | Int64) -> range | Int64:
+        return rows if isinstance(rows, range) or self._filter is None else self._capture.matching(self._filter, rows)
 
     def _write(self, rows: range | Int64) -> None:
-        """Write rows, for who waits for them."""
+        """Write rows at once."""
         for piece in self._printing.lines(self._capture, rows):
             sys.stdout.buffer.write(self._head + piece)
             self._head = b""

@@ -1,12 +1,12 @@
-"""Rows printed by all cores: workers, forked once the index is complete, share it and print in turn.
+"""Print rows with all cores: workers, forked when the index is complete, share it and write in turn.
 
-A worker renders a chunk of rows, waits until it is its turn, writes, and passes the turn on: bytes go straight to where
-they belong. Chunks are dealt out in order, so all of them cost about the same.
+A worker renders a chunk of rows, waits for its turn, writes to stdout, and passes the turn on. Chunks cost about the
+same, and are assigned to workers round-robin.
 
 Invariants:
-  * the output is that of one process, whatever their number;
+  * the output is that of one process, whatever the number of workers;
   * a worker holds the output of one chunk;
-  * none goes on when another one has failed: its turn never comes, and rows are not left out silently.
+  * when a worker fails, the turn of the others never comes: no row is skipped silently.
 """
 
 import gc
@@ -23,34 +23,38 @@ import numpy as np
 from dissector.core.arrays import Int64
 
 Render = Callable[[int, int], Iterator[bytes]]
-"""What stdout gets for the rows from one number to before another."""
+"""Renders the rows from one number to before another."""
 Sizes = Callable[[int, int], Int64]
-"""How many bytes of the capture these rows have, `(n,)`."""
+"""Returns the bytes of the capture in the rows from one number to before another, `(n,)`."""
 
 ROW_COST: Final = 2048
-"""What a row costs beside its bytes, counted in bytes."""
-STRETCH: Final = 1 << 16
-"""Rows whose sizes are looked at together."""
+"""Cost of a row beside that of its bytes, in bytes."""
+ROWS_PER_BATCH: Final = 1 << 16
+"""Rows whose sizes are read together."""
 CHUNK: Final = 256 << 10
-PAYS: Final = 64
-"""Chunks below which one process is done before others could help."""
-MOST: Final = 16
-_TOLD: Final = 1
-"""Exit codes of workers: what went wrong is on stderr; nobody reads; the one before did not finish."""
+"""Cost of the rows of a chunk."""
+MIN_CHUNKS: Final = 64
+"""Chunks below which one process is faster."""
+MAX_WORKERS: Final = 16
+_FAILED: Final = 1
+"""Exit code of a worker with an error, which is on stderr."""
 _PIPE_CLOSED: Final = 3
+"""Exit code of a worker when nobody reads the output."""
 _NO_TURN: Final = 4
+"""Exit code of a worker when the one before it did not finish."""
 _NOTHING: Final = 5
-"""The last worker's, where none had anything to write."""
+"""Exit code of the last worker when none had output."""
 _NONE_YET, _SOME = b"!", b"+"
+"""Tokens: no worker has written yet; some worker has."""
 
 
 class WorkerError(RuntimeError):
-    """A worker ended before its work did."""
+    """A worker ended before its work was done."""
 
 
 def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = None, head: bytes = b"") -> bool:
-    """Write the first `count` rows to stdout, `head` before the first that there is; whether there was one. Raises
-    `WorkerError`, or `BrokenPipeError` when nobody reads any more."""
+    """Write the first `count` rows to stdout, with `head` before the first output; return whether there was any.
+    Raises `WorkerError`, or `BrokenPipeError` if nobody reads."""
     if workers != 1:
         chunks = _chunks(count, sizes)
         workers = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
@@ -64,10 +68,10 @@ def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = N
 
 
 def _chunks(count: int, sizes: Sizes) -> list[int]:
-    """Where chunks begin, and the end of the last."""
+    """Return the first row of each chunk, and the end of the last one."""
     begins, before = [0], 0
-    for start in range(0, count, STRETCH):
-        after = before + np.cumsum(sizes(start, min(start + STRETCH, count)) + ROW_COST)
+    for start in range(0, count, ROWS_PER_BATCH):
+        after = before + np.cumsum(sizes(start, min(start + ROWS_PER_BATCH, count)) + ROW_COST)
         edges = start + np.flatnonzero(np.diff(after // CHUNK, prepend=before // CHUNK))
         begins += edges[edges > 0].tolist()
         before = int(after[-1])
@@ -75,18 +79,18 @@ def _chunks(count: int, sizes: Sizes) -> list[int]:
 
 
 def _workers(chunks: int) -> int:
-    """How many processes are worth their while. Forking is for Linux, and for a process of one thread."""
-    if chunks < PAYS or sys.platform != "linux" or threading.active_count() > 1:
+    """Return how many processes pay. Only Linux is known to fork safely, and only a process of one thread."""
+    if chunks < MIN_CHUNKS or sys.platform != "linux" or threading.active_count() > 1:
         return 1
     try:
         sys.stdout.fileno()
-    except (AttributeError, io.UnsupportedOperation):  # somebody collects the output in this process
+    except (AttributeError, io.UnsupportedOperation):  # the output is collected in this process
         return 1
-    return min(len(os.sched_getaffinity(0)), MOST)
+    return min(len(os.sched_getaffinity(0)), MAX_WORKERS)
 
 
 class _Ring:
-    """Workers around a ring of pipes; who has the token writes. The token says whether anybody has written yet."""
+    """Workers on a ring of pipes: the one with the token writes. The token shows whether any worker has written."""
 
     def __init__(self, render: Render, chunks: list[int], count: int, head: bytes) -> None:
         self._render = render
@@ -97,12 +101,12 @@ class _Ring:
         self._pipes = [os.pipe() for _ in range(count)]
 
     def run(self) -> bool:
-        """Fork, wait for all; whether they have written."""
+        """Fork, wait for all workers; return whether they have written anything."""
         sys.stdout.flush()
         sys.stderr.flush()
-        gc.freeze()  # what the workers share is not written to by their collectors
+        gc.freeze()  # else the collectors of workers write to pages that all share
         running: set[int] = set()
-        ends: list[int] = []
+        exit_codes: list[int] = []
         try:
             for number in range(self._count):
                 running.add(self._fork(number))
@@ -112,14 +116,14 @@ class _Ring:
                 pid, status = os.wait()
                 if pid in running:
                     running.remove(pid)
-                    ends.append(os.waitstatus_to_exitcode(status))
+                    exit_codes.append(os.waitstatus_to_exitcode(status))
         finally:
             gc.unfreeze()
             for pid in running:
                 os.kill(pid, signal.SIGTERM)
             for pid in running:
                 os.waitpid(pid, 0)
-        return self._judge(ends)
+        return self._outcome(exit_codes)
 
     def _fork(self, number: int) -> int:
         try:
@@ -130,23 +134,24 @@ class _Ring:
             self._work(number)
         return pid
 
-    def _judge(self, ends: list[int]) -> bool:
-        if _PIPE_CLOSED in ends:
+    def _outcome(self, exit_codes: list[int]) -> bool:
+        """Return whether anything was written. Raises `WorkerError`, `BrokenPipeError`."""
+        if _PIPE_CLOSED in exit_codes:
             raise BrokenPipeError
-        for end in ends:
-            if end < 0:
-                raise WorkerError(f"a worker was killed by signal {-end}: the output is not complete")
-        if not {0, _NOTHING}.issuperset(ends):
+        for code in exit_codes:
+            if code < 0:
+                raise WorkerError(f"a worker was killed by signal {-code}: the output is not complete")
+        if not {0, _NOTHING}.issuperset(exit_codes):
             raise WorkerError("a worker failed: the output is not complete")
-        return _NOTHING not in ends
+        return _NOTHING not in exit_codes
 
     def _close_pipes(self, keep: tuple[int, ...]) -> None:
         for end in (end for pipe in self._pipes for end in pipe if end not in keep):
             os.close(end)
 
     def _work(self, number: int) -> NoReturn:
-        """The life of a worker; it ends here, and runs nothing that its parent has to do at its own end."""
-        code = _TOLD
+        """Run a worker and exit, without the exit handlers of the parent process."""
+        code = _FAILED
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             turn, following = self._pipes[number][0], self._pipes[(number + 1) % self._count][1]
@@ -154,7 +159,7 @@ class _Ring:
             code = self._print(number, turn, following)
         except BrokenPipeError:
             code = _PIPE_CLOSED
-        except Exception:  # a bug of ours: Python prints it, and the parent ends with one plain line
+        except Exception:  # a bug: Python prints it, and the parent prints one plain line
             sys.excepthook(*sys.exc_info())
         finally:
             os._exit(code)
@@ -173,13 +178,13 @@ class _Ring:
                 return 0 if token == _SOME else _NOTHING
             try:
                 os.write(following, token)
-            except BrokenPipeError:  # whose turn it is has failed, and says so itself
+            except BrokenPipeError:  # the next worker has failed, and reports it itself
                 return _NO_TURN
         return 0
 
 
 def _write(out: bytes) -> None:
-    """All of it, whatever a pipe takes at a time."""
-    left = memoryview(out)
-    while left:
-        left = left[os.write(sys.stdout.fileno(), left) :]
+    """Write all bytes, however few a pipe takes at a time."""
+    rest = memoryview(out)
+    while rest:
+        rest = rest[os.write(sys.stdout.fileno(), rest) :]

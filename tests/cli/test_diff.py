@@ -66,7 +66,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
         ((JAVA, OTHER, "--match", "5=5"), b"--match 5=5: write the connections as A:3=B:5"),
         ((JAVA, AGAIN, OTHER, "--a", "api == Fetch"), b"need two sides"),
         ((JAVA, OTHER, "--b", "api = Fetch"), b"--b: column"),
-        ((JAVA, OTHER, "--b", "api == DeleteTopics"), b"no request of Kafka's in it"),
+        ((JAVA, OTHER, "--b", "api == DeleteTopics"), b"no Kafka request in it"),
         ((JAVA, "nowhere.pcapng"), b"nowhere.pcapng"),
     ],
 )

@@ -40,7 +40,7 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
     for words, code, said in (
         ((str(copy), "-w", str(copy)), 2, b"is read from"),
         (("-", "-w", out), 2, b"reads a capture twice"),
-        ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is no row number"),
+        ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is neither a row number"),
         ((JAVA, "--rows", "100000", "-w", out), 1, b"no row 100000"),
         ((JAVA, "-w", str(tmp_path / "no" / "folder.txt")), 2, b"no such file"),
         ((JAVA, "-w", str(tmp_path / "no.name")), 2, b"say with --format what to write"),

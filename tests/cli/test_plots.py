@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from dissector.analysis.stats import Statistics
 from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime
-from dissector.cli.render.plots import LEVELS, SHADES, pictures
+from dissector.cli.render.plots import LEVELS, SHADES, plots
 
 NANOSECONDS = st.integers(0, 1 << 50)
 
 
 def drawn(over: LatencyOverTime | None, statistics: Statistics) -> list[str]:
-    return ["".join(text for text, _ in line) for line in pictures(over, statistics)]
+    return ["".join(text for text, _ in line) for line in plots(over, statistics)]
 
 
 @given(st.lists(st.tuples(NANOSECONDS, NANOSECONDS), min_size=1, max_size=50))

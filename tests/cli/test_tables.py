@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dissector.cli.cluster import THIS_MACHINE, Cluster
 from dissector.cli.errors import UsageError
+from dissector.cli.options import THIS_MACHINE, Cluster
 from dissector.cli.tables import are_tables
 from tests.cli.test_commands import JAVA, kdissect
 
@@ -99,7 +99,7 @@ def test_without_java_one_line_says_how_to_get_it(
 
 
 def test_settings_are_names_and_values() -> None:
-    assert Cluster(conf=("a=b=c", "d=")).settings == {"a": "b=c", "d": ""}
-    assert not THIS_MACHINE.is_chosen
+    assert Cluster(conf=["a=b=c", "d="]).settings == {"a": "b=c", "d": ""}
+    assert not THIS_MACHINE.is_set
     with pytest.raises(UsageError, match="not NAME=VALUE"):
         Cluster(conf=["a"])

@@ -22,9 +22,9 @@ def test_show_collects_infrequently_while_it_reads(
             seen.append(gc.get_threshold()[0])
             return super().read(**how)
 
-    monkeypatch.setattr("dissector.cli.show.Capture", Watched)
-    assert show([str(PCAPS / "java.pcapng")], Format.TEXT, None, None, "api_key") == 0
+    monkeypatch.setattr("dissector.capture_session.Capture", Watched)
+    assert show([str(PCAPS / "java.pcapng")], Format.TEXT, None, "api_key") == 0
     assert seen == [COLLECTION_THRESHOLD]
     assert gc.get_threshold() == usual
-    assert show([str(PCAPS / "java.pcapng")], Format.TEXT, 1, None, None) == 0
+    assert show([str(PCAPS / "java.pcapng")], Format.TEXT, 1, None) == 0
     assert gc.get_threshold() == usual

@@ -1,4 +1,4 @@
-"""`kdissect stats --plot`: latency over time, its heat map, bytes by topic; each a few lines of a terminal."""
+"""`kdissect stats --plot`: latency over time, its heat map and bytes by topic, each in a few lines of text."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -13,49 +13,50 @@ LEVELS: Final = "▁▂▃▄▅▆▇█"
 SHADES: Final = "░▒▓█"
 PERCENTILES: Final = (50, 90, 99)
 TOPICS: Final = 15
-"""Those with the most bytes."""
+"""Topics that are plotted: those with the most bytes."""
 BAR: Final = 40
+"""Characters of the longest bar."""
 _MARGIN: Final = 13
 
 
-def pictures(over: LatencyOverTime | None, statistics: Statistics) -> Iterator[Line]:
-    """All of them; without what there is nothing to show of."""
-    if over is not None:
-        yield from _latency(over)
-        yield from _heat(over)
+def plots(over_time: LatencyOverTime | None, statistics: Statistics) -> Iterator[Line]:
+    """Draw all plots that have data."""
+    if over_time is not None:
+        yield from _latency(over_time)
+        yield from _heat(over_time)
     yield from _topics(statistics)
 
 
-def _latency(over: LatencyOverTime) -> Iterator[Line]:
-    """A row for each percentile, higher where it took longer: the scale is logarithmic, and the same for all."""
-    rows = [[slot.percentile(percent) for slot in over.slots] for percent in PERCENTILES]
+def _latency(over_time: LatencyOverTime) -> Iterator[Line]:
+    """Draw a row for each percentile; the scale is logarithmic, and the same for all rows."""
+    rows = [[slot.percentile(percent) for slot in over_time.slots] for percent in PERCENTILES]
     known = [value for row in rows for value in row if value is not None]
     low, high = max(1, min(known)), max(1, *known)
     yield from _title(f"Latency over time, {_words(low)} {LEVELS[0]} to {_words(high)} {LEVELS[-1]}")
     for percent, row in zip(PERCENTILES, rows, strict=True):
         cells = (" " if value is None else LEVELS[_level(value, low, high)] for value in row)
         yield [(f"p{percent}".rjust(_MARGIN), DIM), (f" {''.join(cells)}", NAME)]
-    yield _axis(over)
+    yield _axis(over_time)
 
 
 def _level(value: int, low: int, high: int) -> int:
-    """The place of a value between two others, from 0."""
+    """Return the level of a value between two others, from 0."""
     if high == low:
         return 0
     share = math.log(max(value, low) / low) / math.log(high / low)
     return min(len(LEVELS) - 1, int(share * len(LEVELS)))
 
 
-def _heat(over: LatencyOverTime) -> Iterator[Line]:
-    """A row for each power of two of a latency, darker where there are more."""
-    counts = [slot.powers() for slot in over.slots]
+def _heat(over_time: LatencyOverTime) -> Iterator[Line]:
+    """Draw a row for each power of two of a latency, darker for more exchanges."""
+    counts = [slot.powers() for slot in over_time.slots]
     powers = {power for slot in counts for power in slot}
     most = max(count for slot in counts for count in slot.values())
     yield from _title(f"Exchanges by latency and time, {SHADES[0]} 1 to {SHADES[-1]} {most:,}")
     for power in range(max(powers), min(powers) - 1, -1):
         cells = (_shade(slot.get(power, 0), most) for slot in counts)
         yield [(f"< {_words(1 << power)}".rjust(_MARGIN), DIM), (f" {''.join(cells)}", TYPE)]
-    yield _axis(over)
+    yield _axis(over_time)
 
 
 def _shade(count: int, most: int) -> str:
@@ -65,14 +66,14 @@ def _shade(count: int, most: int) -> str:
     return SHADES[min(len(SHADES) - 1, int(share * len(SHADES)))]
 
 
-def _axis(over: LatencyOverTime) -> Line:
-    """What the columns are."""
-    words = f"{_words(over.end_ns - over.begin_ns)}, {_words(over.slot_ns)} a column"
+def _axis(over_time: LatencyOverTime) -> Line:
+    """Label the columns."""
+    words = f"{_words(over_time.end_ns - over_time.begin_ns)}, {_words(over_time.slot_ns)} a column"
     return [(" " * _MARGIN + f" └ {words}", DIM)]
 
 
 def _topics(statistics: Statistics) -> Iterator[Line]:
-    """Bytes of records, out and in."""
+    """Draw a bar for the bytes of records of each topic, produced and fetched."""
     found = sorted(
         ((counts.bytes_out, counts.bytes_in, topic) for topic, counts in statistics.topics.counts.items()),
         key=lambda each: (-each[0] - each[1], each[2]),
@@ -82,11 +83,12 @@ def _topics(statistics: Statistics) -> Iterator[Line]:
         return
     most = shown[0][0] + shown[0][1]
     yield from _title("Bytes of records by topic, produced █ and fetched ░")
-    for out, back, topic in shown:
-        whole = bar((out + back) / most, BAR)
-        produced = round(len(whole.rstrip()) * out / (out + back))
+    for produced_bytes, fetched_bytes, topic in shown:
+        total = produced_bytes + fetched_bytes
+        whole = bar(total / most, BAR)
+        produced = round(len(whole.rstrip()) * produced_bytes / total)
         drawn = whole[:produced] + "".join("░" if cell == "█" else cell for cell in whole[produced:])
-        yield [(size(out + back).rjust(_MARGIN), ""), (f" {drawn} ", NAME), (topic, "")]
+        yield [(size(total).rjust(_MARGIN), ""), (f" {drawn} ", NAME), (topic, "")]
 
 
 def _title(words: str) -> Iterator[Line]:

@@ -1,0 +1,79 @@
+"""Functions as commands: parameters become options, the result the exit code, an error one line on stderr."""
+
+import inspect
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from functools import wraps
+from inspect import Parameter
+from typing import Any, NoReturn, TypeVar, get_args
+
+import typer
+
+from dissector.cli.errors import UsageError, is_closed_pipe, print_error, silence_output
+
+Function = TypeVar("Function", bound=Callable[..., int])
+
+
+def command(app: typer.Typer, name: str, **settings: Any) -> Callable[[Function], Function]:
+    """Add a function to `app` as the command `name`; it returns the exit code.
+
+    A parameter whose type is a dataclass of `options.py` stands for all options that are the dataclass's fields,
+    `Annotated[CaptureOptions, "port"]` for those that it names.
+    """
+
+    def add(function: Function) -> Function:
+        app.command(name, **settings)(_expanded(function))
+        return function
+
+    return add
+
+
+def _expanded(function: Callable[..., int]) -> Callable[..., NoReturn]:
+    """Return `function` with the signature that typer reads: a parameter for each option."""
+    bundles: dict[str, tuple[Any, list[str]]] = {}
+    parameters: list[Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
+        bundle, *chosen = get_args(parameter.annotation) or (parameter.annotation,)
+        if not is_dataclass(bundle):
+            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+            continue
+        options = [each for each in fields(bundle) if not chosen or each.name in chosen]
+        bundles[parameter.name] = bundle, [each.name for each in options]
+        for each in options:
+            value_type, declared = get_args(each.type)
+            default = typer.Option(each.default, *declared.names, **declared.settings)
+            parameters.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=value_type))
+
+    @wraps(function)
+    def run(**values: Any) -> NoReturn:
+        def call() -> int:
+            for name, (bundle, names) in bundles.items():
+                values[name] = bundle(**{each: values.pop(each) for each in names})
+            return function(**values)
+
+        run_command(call)
+
+    vars(run)["__signature__"] = inspect.Signature(parameters)
+    return run
+
+
+def run_command(run: Callable[[], int]) -> NoReturn:
+    """Run a command and exit: 0 done, 1 a negative answer, 2 bad usage or bad input."""
+    from dissector.capture import CaptureError
+    from dissector.protocol.schema.model import SchemaError
+
+    try:
+        code = run()
+        sys.stdout.flush()
+    except OSError as error:
+        if not is_closed_pipe(error):
+            raise
+        silence_output()
+        code = 0
+    except (UsageError, CaptureError, SchemaError) as error:
+        code = print_error(str(error), *getattr(error, "__notes__", ()))
+    except KeyboardInterrupt:
+        code = 128 + signal.SIGINT
+    raise typer.Exit(code)
