@@ -10,7 +10,7 @@ requests. Kafka is recognized by content, on any port:
     of ids that rise in small steps.
 
 Other connections are not framed, only counted by name (`other_protocols`). On a port that the user gives, the server is
-Kafka whatever its content, unless that is TLS.
+Kafka whatever its content, unless that is TLS. A hex transcript says who is the client, and is Kafka whatever it has.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from dissector.conversation.turns import MADE_UP_SERVER
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.columns import Column
 from dissector.core.limits import Limits
@@ -86,6 +87,7 @@ class KafkaDetector:
     ) -> None:
         self._connections = connections
         self._ports_of = lru_cache(maxsize=1024)(connections.ports)
+        self._is_transcript = lru_cache(maxsize=1024)(self._is_of_transcript)
         self._ports = ports
         self._outstanding = outstanding
         self._requests = RequestHeuristics(limits.frame_size)
@@ -98,6 +100,10 @@ class KafkaDetector:
         """Classify a direction by its first bytes."""
         connection, side = divmod(direction, 2)
         self._grow(connection + 1)
+        if self._is_transcript(connection):
+            self.client_side.values[connection] = self._connections.syn_side(connection)
+            self.other_protocol.values[connection] = OtherProtocol.UNDETERMINED
+            return Classification.FRAMES
         if self.client_side.values[connection] != NO_CLIENT:
             return self._classify_known(connection, side, head, from_start=from_start)
         if (
@@ -211,6 +217,11 @@ class KafkaDetector:
             self.kafka_side(connection) is not None
             and self.other_protocol.values[connection] == OtherProtocol.UNDETERMINED
         )
+
+    def _is_of_transcript(self, connection: int) -> bool:
+        """Whether a connection is a transcript's, whose server has an address that is reserved for documentation."""
+        opener = self._connections.syn_side(connection)
+        return opener >= 0 and self._connections.endpoints(connection)[1 - opener] == MADE_UP_SERVER
 
     def _server_on_given_port(self, connection: int) -> int | None:
         """The side on a port that the user gave, None where neither or both are."""

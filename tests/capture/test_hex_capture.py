@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector import encode_request
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
+from dissector.protocol.schema.loader import apis
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.traffic import request, response
@@ -48,6 +50,24 @@ def test_connections_of_a_text_stay_apart_and_in_its_order(tmp_path: Path) -> No
         rows = [exchange.row for exchange in capture.exchanges()]
     assert [(row.connection, row.response_size) for row in rows] == [(1, 16), (2, 16), (1, None), (3, 16)]
     assert len({row.client for row in rows}) == 3
+
+
+def test_every_first_message_of_a_transcript_is_kafka(tmp_path: Path) -> None:
+    """Nothing has to be recognized: any API in any version, without a client id and with empty values."""
+    firsts = [(api, version) for api in apis() for version in range(api.versions.low, api.versions.high + 1)]
+    frames = [encode_request(api.key, version, {}, client_id="") for api, version in firsts]
+    path = tmp_path / "first"
+    path.write_text("\n".join(f"{number}> {frame.hex()}" for number, frame in enumerate(frames, 1)))
+    with Capture([str(path)]) as capture:
+        rows = [exchange.row for exchange in capture.exchanges()]
+    assert [(row.api, row.version) for row in rows] == [(api.name, version) for api, version in firsts]
+
+
+def test_a_transcript_of_something_else_is_framed_and_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "http"
+    path.write_text(f"> {b'GET / HTTP/1.1'.hex()}")
+    with Capture([str(path)]) as capture:
+        assert [exchange.row.kind for exchange in capture.exchanges()] == ["unparsed"]
 
 
 def test_two_texts_are_two_connections(tmp_path: Path) -> None:
