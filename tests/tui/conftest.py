@@ -6,6 +6,8 @@ from typing import Final
 
 import pytest
 
+from tests.tui import textual_for_tests
+
 QUICK: Final = ("test_main_screen", "test_history")
 """Files whose screens are drawn in `make check`."""
 
@@ -17,6 +19,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         here = isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent
         if here and inspect.iscoroutinefunction(item.function) and item.path.stem not in QUICK:
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    textual_for_tests.collect_less()
 
 
 @pytest.fixture(autouse=True)

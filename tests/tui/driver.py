@@ -1,8 +1,16 @@
 """Drives any screen: presses keys, waits, reads what is drawn."""
 
+import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from textual.pilot import Pilot
+
+from tests.tui import textual_for_tests
+
+textual_for_tests.install()
+PATIENCE: Final = 60.0
+"""Seconds after which a condition is taken for one that never comes."""
 
 
 class Driven:
@@ -23,11 +31,11 @@ class Driven:
 
     async def until(self, true: Callable[[], object]) -> None:
         """Wait for a condition, not for everything that runs; the bound is for a hang."""
-        for _ in range(600):
-            await self.pilot.pause(0.05)
-            if true():
-                return
-        raise AssertionError(self.lines())
+        loop = asyncio.get_running_loop()
+        end = loop.time() + PATIENCE
+        while not true():
+            assert loop.time() < end, self.lines()
+            await self.pilot.pause(0.01)
 
     def lines(self) -> str:
         """Return everything that is drawn, as text."""

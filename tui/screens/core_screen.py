@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
@@ -35,6 +35,7 @@ from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.exchange_list import ExchangeList
 from tui.widgets.field_tree import FieldTree
 from tui.widgets.filter_bar import FilterBar
+from tui.widgets.key_footer import KeyFooter
 
 ROOMY = 40
 """Height from which on the field has two lines."""
@@ -97,7 +98,7 @@ class CoreScreen(Screen[None]):
             yield FieldTree(id="fields")
             yield BytesPane(self.model, id="bytes")
         yield Static(id="inspector", markup=False)
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     @property
     def _list(self) -> ExchangeList:

@@ -13,7 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, ManualMatches
@@ -31,6 +31,7 @@ from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.cause_list import CauseList
 from tui.widgets.cell_list import CellList
 from tui.widgets.difference_list import DifferenceList
+from tui.widgets.key_footer import KeyFooter
 from tui.widgets.pair_list import PairList
 
 NAMES: Final = ("A", "B")
@@ -94,7 +95,7 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
             for name, side in zip(("a", "b"), self.ends, strict=True):
                 yield BytesPane(ExchangeModel(side.capture), id=f"bytes-{name}")
         yield Static(id="inspector", markup=False)
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     @property
     def comparison(self) -> DiffResult | None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.stats import StatisticsPass
@@ -20,6 +20,7 @@ from dissector.core.text import counted
 from tui.overview_model import PAGES, OverviewSnapshot, PageTab, overview_lines, overview_snapshot, tabs
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.ui_thread import call_on_ui
+from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList
 
 SECONDS_BETWEEN: Final = 0.4
@@ -49,7 +50,7 @@ class OverviewScreen(SnapshotScreen[str | None]):
         yield Static(id="title", markup=False)
         yield Static(id="pages", markup=False)
         yield LineList(id="lines")
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self.query_one(LineList).focus()

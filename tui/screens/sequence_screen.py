@@ -9,7 +9,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.sequence_diagram import SequenceDiagram, render_mermaid, render_svg, sequence_diagram
@@ -19,6 +19,7 @@ from dissector.core.text import clean, counted
 from tui.screens.menu import Choice, Menu
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.ui_thread import call_on_ui
+from tui.widgets.key_footer import KeyFooter
 from tui.widgets.sequence_view import SequenceView
 
 MOST_EXPORTED: Final = 500
@@ -49,7 +50,7 @@ class SequenceScreen(SnapshotScreen[int | None]):
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
         yield SequenceView(id="sequence")
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     @property
     def _view(self) -> SequenceView:

@@ -6,13 +6,14 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.timelines import Timeline, TimelinePass
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.timeline_lines import timeline_lines
 from tui.ui_thread import call_on_ui
+from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList
 
 
@@ -32,7 +33,7 @@ class TimelinesScreen(SnapshotScreen[int | None]):
         yield Static(id="title", markup=False)
         yield Static(id="empty", markup=False)
         yield LineList(id="lines")
-        yield Footer(show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         self.query_one(LineList).focus()

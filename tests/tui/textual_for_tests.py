@@ -1,0 +1,104 @@
+"""Textual as our tests run it: with the same results, in a third of the CPU.
+
+* Its pilot waits until the process is idle by the clock, and sends a message to each widget at each wait. Here it
+  waits until the event loop has nothing to run and the screen nothing to draw: however fast the machine is.
+* It parses its style sheets for each application. Here all share what is parsed.
+* A test process has a million objects, which every full garbage collection visits: see `collect_less`.
+"""
+
+import asyncio
+import gc
+from typing import Any
+
+import textual.app
+import textual.pilot
+from textual._context import active_app
+from textual.app import App, ScreenStackError
+from textual.cache import LRUCache
+from textual.css.stylesheet import Stylesheet
+from textual.pilot import Pilot
+
+from tui.typeahead import TypeAhead
+
+_parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
+"""Parsed style sheets by the variables that they were parsed with."""
+
+
+async def idle(app: App[Any]) -> None:
+    """Wait until all that was sent is handled and drawn. What a thread or a timer will do later is not waited for."""
+    ready = asyncio.get_running_loop()._ready
+    quiet = 0
+    while quiet < 2:
+        await asyncio.sleep(0)
+        if ready:
+            quiet = 0
+        elif isinstance(app, TypeAhead) and app.is_running and not app.is_at_rest:
+            await asyncio.sleep(0.001)  # it waits for a widget that waits for something
+        elif _draws(app):
+            quiet = 0
+        else:
+            quiet += 1
+
+
+def _draws(app: App[Any]) -> bool:
+    """Draw what waits for the next frame; return whether there was something."""
+    if app._resize_timer is not None:
+        app._check_resize()
+        return True
+    try:
+        screen = app.screen
+    except ScreenStackError:  # it ended
+        return False
+    waiting = (
+        screen._layout_required, screen._scroll_required, screen._repaint_required, screen._recompose_required,
+        screen._dirty_widgets, screen._callbacks,
+    )  # fmt: skip
+    if not any(waiting) or not screen.is_current or app._batch_count:
+        return False
+    screen._on_timer_update()
+    return True
+
+
+async def _wait_for_idle(*_: float) -> None:
+    await idle(active_app.get())
+
+
+async def _wait_for_screen(pilot: Pilot[Any], timeout: float = 0) -> bool:
+    await idle(pilot.app)
+    return True
+
+
+def _share_parsed(sheet: Stylesheet, variables: dict[str, str]) -> None:
+    """Keep what a style sheet parses with these variables where all that have them find it."""
+    sheet._parse_cache = _parsed.setdefault(frozenset(variables.items()), LRUCache(1024))
+
+
+def _set_variables(sheet: Stylesheet, variables: dict[str, str]) -> None:
+    sheet._parse_cache = LRUCache(1)  # the shared one is not to be cleared
+    _original_set_variables(sheet, variables)
+    _share_parsed(sheet, variables)
+
+
+def _init(sheet: Stylesheet, *, variables: dict[str, str] | None = None) -> None:
+    _original_init(sheet, variables=variables)
+    _share_parsed(sheet, sheet._variables)
+
+
+_original_init = Stylesheet.__init__
+_original_set_variables = Stylesheet.set_variables
+
+
+def install() -> None:
+    """Let all applications of this process run like this."""
+    textual.app.wait_for_idle = textual.pilot.wait_for_idle = _wait_for_idle
+    Pilot._wait_for_screen = _wait_for_screen
+    Stylesheet.__init__ = _init
+    Stylesheet.set_variables = _set_variables
+
+
+def collect_less() -> None:
+    """Keep what is imported and collected by now out of garbage collections, and let a hundred times more objects be
+    made between two: it was a third of the CPU of a test."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
