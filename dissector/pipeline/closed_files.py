@@ -22,7 +22,7 @@ class ClosedFilesSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        return "place BIGINT, path STRING, size BIGINT, changed_ns BIGINT, inode BIGINT"
+        return "position BIGINT, path STRING, size BIGINT, changed_ns BIGINT, inode BIGINT"
 
     def streamReader(self, schema: StructType) -> "ClosedFilesReader":  # noqa: N802  # Spark's name
         return ClosedFilesReader(self.options["folder"], self.options["log"], float(self.options["quiet"]))
@@ -50,5 +50,5 @@ class ClosedFilesReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         start, end = cast(tuple[int, int], partition.value)
-        for place, entry in enumerate(islice(logged_files(self._log), start, end), start):
-            yield (place, *entry)
+        for position, entry in enumerate(islice(logged_files(self._log), start, end), start):
+            yield (position, *entry)

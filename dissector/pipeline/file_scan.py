@@ -65,23 +65,23 @@ class FileScan:
     ranges: list[PacketRange] = field(default_factory=list)
     problems: list[Finding] = field(default_factory=list)
     damage: list[DamagedRange] = field(default_factory=list)
-    not_decompressed: DamagedRange | None = None
+    undecoded: DamagedRange | None = None
     """The part of a compressed file, by its compressed bytes, that could not be decompressed."""
-    unread: str = ""
+    unread_reason: str = ""
     """Why the file could not be read; empty if it could."""
 
     @property
     def form(self) -> str:
         """The value of the column `form` in `captures`."""
-        if self.unread:
+        if self.unread_reason:
             return "unread"
         return "log" if self.is_stored else "capture" if self.has_times else "hex"
 
     @property
-    def stands_alone(self) -> bool:
+    def is_read_alone(self) -> bool:
         """Whether it gives rows that do not depend on other files."""
-        has_damage = bool(self.damage) or self.not_decompressed is not None
-        return self.is_stored or has_damage or bool(self.unread and self.digest)
+        has_damage = bool(self.damage) or self.undecoded is not None
+        return self.is_stored or has_damage or bool(self.unread_reason and self.digest)
 
 
 def digest_of(path: str, on_progress: OnProgress = lambda: None) -> tuple[str, int]:
@@ -99,75 +99,75 @@ def scan_file(
     path: str, size_of_range: int = RANGE_BYTES, most: int | None = None, on_progress: OnProgress = lambda: None
 ) -> FileScan:
     """Scan a file, at the `most` so many packets at a time. `problems` has what is wrong with it."""
-    made, stored = FileScan(path), KafkaFiles(show_secrets=False)
+    scan, stored = FileScan(path), KafkaFiles(show_secrets=False)
     try:
         mode = Path(path).stat().st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):  # a pipe cannot be read a second time
             raise CaptureError(f"{path}: not a regular file")
-        made.digest, made.size = digest_of(path, on_progress)
+        scan.digest, scan.size = digest_of(path, on_progress)
         store = Store()
         reader = open_capture(path, store, stored.take)
         assert isinstance(reader, Reader)
     except OSError as error:
-        _mark_unread(made, f"{path}: {(error.strerror or str(error)).lower()}")
+        _mark_unread(scan, f"{path}: {(error.strerror or str(error)).lower()}")
     except NoRoomError as error:
-        made.digest = ""  # a later run may have room for it
-        _mark_unread(made, str(error))
+        scan.digest = ""  # a later run may have room for it
+        _mark_unread(scan, str(error))
     except CaptureError as error:
-        _mark_unread(made, str(error))
+        _mark_unread(scan, str(error))
     else:
         with closing(reader):
-            _scan_packets(made, reader, size_of_range, most, on_progress)
+            _scan_packets(scan, reader, size_of_range, most, on_progress)
             if stored.count:
-                _scan_entries(made, stored)
+                _scan_entries(scan, stored)
             store.release()
-    for problem in made.problems:
+    for problem in scan.problems:
         if problem.code == "not-read-on":  # no room on the disk: tables have a whole capture or nothing of it
-            made = FileScan(path)
-            _mark_unread(made, problem.message)
-    return made
+            scan = FileScan(path)
+            _mark_unread(scan, problem.message)
+    return scan
 
 
 def _scan_packets(
-    made: FileScan, reader: Reader, size_of_range: int, most: int | None, on_progress: OnProgress
+    scan: FileScan, reader: Reader, size_of_range: int, most: int | None, on_progress: OnProgress
 ) -> None:
-    made.has_times = reader.has_times
+    scan.has_times = reader.has_times
     links: set[int] = set()
     begun, first, mark = 0, 0, reader.mark() if reader.can_be_resumed else b""
     for batch in reader.batches(most):
         on_progress()
         if not len(batch):
             continue
-        if not made.packets:
-            made.first_ns = made.earliest_ns = made.latest_ns = int(batch.time_ns[0])
-        made.earliest_ns = min(made.earliest_ns, int(batch.time_ns.min()))
-        made.latest_ns = max(made.latest_ns, int(batch.time_ns.max()))
-        made.packets += len(batch)
-        made.block_bytes += int(batch.captured.sum()) + COLUMN_BYTES * len(batch)
+        if not scan.packets:
+            scan.first_ns = scan.earliest_ns = scan.latest_ns = int(batch.time_ns[0])
+        scan.earliest_ns = min(scan.earliest_ns, int(batch.time_ns.min()))
+        scan.latest_ns = max(scan.latest_ns, int(batch.time_ns.max()))
+        scan.packets += len(batch)
+        scan.block_bytes += int(batch.captured.sum()) + COLUMN_BYTES * len(batch)
         links.update(np.unique(batch.link_type).tolist())
         if reader.can_be_resumed and reader.done - begun >= size_of_range:
-            made.ranges.append(PacketRange(first, made.packets - first, mark))
-            begun, first, mark = reader.done, made.packets, reader.mark()
-    if made.packets > first:
-        made.ranges.append(PacketRange(first, made.packets - first, mark))
-    made.link_types = sorted(links)
-    made.problems += reader.problems
-    made.damage, made.not_decompressed = reader.damaged, reader.undecoded
+            scan.ranges.append(PacketRange(first, scan.packets - first, mark))
+            begun, first, mark = reader.done, scan.packets, reader.mark()
+    if scan.packets > first:
+        scan.ranges.append(PacketRange(first, scan.packets - first, mark))
+    scan.link_types = sorted(links)
+    scan.problems += reader.problems
+    scan.damage, scan.undecoded = reader.damaged, reader.undecoded
 
 
-def _scan_entries(made: FileScan, stored: KafkaFiles) -> None:
+def _scan_entries(scan: FileScan, stored: KafkaFiles) -> None:
     """Scan one of Kafka's own files."""
     for _ in stored.read():
         pass
-    made.is_stored = True
-    made.packets = len(stored)
-    if made.packets:
-        ends = [stored.exchange(number).row.time_ns for number in (0, made.packets - 1)]
-        made.first_ns, (made.earliest_ns, made.latest_ns) = ends[0], sorted(ends)
-    made.problems += stored.problems
-    made.damage = stored.damage
+    scan.is_stored = True
+    scan.packets = len(stored)
+    if scan.packets:
+        ends = [stored.exchange(number).row.time_ns for number in (0, scan.packets - 1)]
+        scan.first_ns, (scan.earliest_ns, scan.latest_ns) = ends[0], sorted(ends)
+    scan.problems += stored.problems
+    scan.damage = stored.damage
 
 
-def _mark_unread(made: FileScan, reason: str) -> None:
-    made.unread = reason
-    made.problems = [Finding("not-a-capture", Severity.ERROR, reason)]
+def _mark_unread(scan: FileScan, reason: str) -> None:
+    scan.unread_reason = reason
+    scan.problems = [Finding("not-a-capture", Severity.ERROR, reason)]

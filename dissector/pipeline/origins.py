@@ -48,9 +48,9 @@ class Origins:
         return origin, packet - origin.first + 1
 
 
-def origins(plans: Sequence[FileScan], found: Sequence[InputSplit]) -> list[Origin]:
+def origins(scans: Sequence[FileScan], found: Sequence[InputSplit]) -> list[Origin]:
     """Return where the packets of each file begin in the capture of all files."""
-    by_path = {each.path: each for each in plans}
+    by_path = {each.path: each for each in scans}
     first: dict[str, Origin] = {}
     for segment in found:
         begins = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)

@@ -1,7 +1,7 @@
-"""Updates of rows that are in the tables already: a follower finds out more about them later.
+"""Updates rows that are in the tables already, as a follower learns more about them later.
 
 A new finding about an exchange changes its info column and adds a row of `findings`; a finding's message may change. A
-file with such a row is rewritten as a whole, under the same name, and staged: one rename replaces the old file.
+file with such a row is rewritten under the same name and staged: one rename replaces the old file.
 """
 
 from collections.abc import Iterable
@@ -23,12 +23,12 @@ from dissector.pipeline.table_schemas import BY_NAME, FOUND, PARTITIONS, ddl
 WHERE: Final = (*(each.name for each in PARTITIONS), "packet", "start")
 _PARTITION_TYPES: Final = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
 _WHERE_TYPES: Final = f"{_PARTITION_TYPES}, packet BIGINT, start BIGINT"
-"""`WHERE`, in Spark's words."""
+"""`WHERE` with types, as Spark's DDL."""
 RowKey = tuple[Any, ...]
 
 
 def key_of_row(cells: Cells) -> RowKey:
-    """Return what identifies an exchange, for rows of it and of its findings."""
+    """Return the key of an exchange, for rows of it and of its findings."""
     return tuple(cells[name] for name in WHERE)
 
 
@@ -38,38 +38,38 @@ def only_found(exchanges: DataFrame, found: list[Cells]) -> DataFrame:
     return exchanges.join(f.broadcast(keys), list(WHERE), "left_semi")
 
 
-def rewrite_findings(tables: Path, stage: Path, changes: Iterable[Cells]) -> None:
+def rewrite_findings(tables: Path, stage: Path, updates: Iterable[Cells]) -> None:
     """Stage the files of `findings` with these updates (`table_schemas.UPDATES`)."""
     by_partition: dict[str, dict[RowKey, str]] = {}
-    for each in changes:
-        of = by_partition.setdefault(_partition_folder(each), {})
-        of[(*(each[name] for name in FINDING_KEY), each["before"])] = each["message"]
-    for partition, words in by_partition.items():
+    for update in updates:
+        messages = by_partition.setdefault(_partition_folder(update), {})
+        messages[(*(update[name] for name in FINDING_KEY), update["before"])] = update["message"]
+    for partition, messages in by_partition.items():
         for file in sorted((tables / "findings" / partition).glob("*.parquet")):
-            _rewrite(file, stage / "findings" / partition / file.name, words)
+            _rewrite(file, stage / "findings" / partition / file.name, messages)
 
 
-def _rewrite(file: Path, to: Path, words: dict[RowKey, str]) -> None:
+def _rewrite(file: Path, to: Path, new_messages: dict[RowKey, str]) -> None:
     with pq.ParquetFile(file) as read:
-        if not any(_updated_messages(batch, words) is not None for batch in read.iter_batches()):
+        if not any(_updated_messages(batch, new_messages) is not None for batch in read.iter_batches()):
             return
         to.parent.mkdir(parents=True, exist_ok=True)
         with pq.ParquetWriter(to, read.schema_arrow) as writer:
             for batch in read.iter_batches():
-                messages = _updated_messages(batch, words)
+                messages = _updated_messages(batch, new_messages)
                 at = batch.schema.get_field_index("message")
                 writer.write_batch(
                     batch if messages is None else batch.set_column(at, batch.schema.field(at), messages)
                 )
 
 
-def _updated_messages(batch: pa.RecordBatch, words: dict[RowKey, str]) -> pa.Array | None:
+def _updated_messages(batch: pa.RecordBatch, new_messages: dict[RowKey, str]) -> pa.Array | None:
     """Return the messages of a batch with its updates; None if there are none."""
-    packets = pa.array({key[0] for key in words}, pa.int64())
+    packets = pa.array({key[0] for key in new_messages}, pa.int64())
     if not pc.any(pc.is_in(batch.column("packet"), packets)).as_py():
         return None
     keys = zip(*(batch.column(name).to_pylist() for name in (*FINDING_KEY, "message")), strict=True)
-    messages = [words.get(key, key[-1]) for key in keys]
+    messages = [new_messages.get(key, key[-1]) for key in keys]
     return pa.array(messages, batch.schema.field("message").type)
 
 
@@ -82,12 +82,12 @@ class ExchangeUpdates:
         self._found = found
         partitions = sorted({_partition_folder(each) for each in found})
         folders = [str(self._top / each) for each in partitions if any((self._top / each).glob("*.parquet"))]
-        self.places: set[RowKey] = set()
+        self.keys: set[RowKey] = set()
         self._files: list[Path] = []
         if folders:
-            there = self._read(folders).select(*WHERE, "_metadata.file_name")
-            rows = only_found(there, found).distinct().collect()
-            self.places = {tuple(row)[:-1] for row in rows}
+            written = self._read(folders).select(*WHERE, "_metadata.file_name")
+            rows = only_found(written, found).distinct().collect()
+            self.keys = {tuple(row)[:-1] for row in rows}
             self._files = sorted({self._top / _partition_folder(row.asDict()) / row.file_name for row in rows})
 
     def _read(self, paths: list[str]) -> DataFrame:
@@ -96,7 +96,7 @@ class ExchangeUpdates:
 
     def rewrite(self, stage: Path) -> None:
         """Stage their files with the new findings, and rows of `findings`."""
-        found = [each for each in self._found if key_of_row(each) in self.places]
+        found = [each for each in self._found if key_of_row(each) in self.keys]
         if not found:
             return
         cells = [tuple(each[column.name] for column in (*PARTITIONS, *FOUND.columns)) for each in found]
@@ -105,11 +105,11 @@ class ExchangeUpdates:
         rows.write.mode("append").partitionBy("day", "capture").parquet(str(stage / "findings"))
         for file in self._files:
             marked = cross_connection.with_found(self._read([str(file)]), findings).drop("day", "capture")
-            marked.coalesce(1).write.mode("overwrite").parquet(str(stage / "amended"))
-            [made] = (stage / "amended").glob("*.parquet")
+            marked.coalesce(1).write.mode("overwrite").parquet(str(stage / "updated"))
+            [rewritten] = (stage / "updated").glob("*.parquet")
             to = stage / file.relative_to(self._top.parent)
             to.parent.mkdir(parents=True, exist_ok=True)
-            made.rename(to)
+            rewritten.rename(to)
 
 
 def _partition_folder(cells: Cells) -> str:

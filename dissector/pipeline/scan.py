@@ -75,8 +75,8 @@ def _scan_in_tasks(spark: SparkSession, paths: Sequence[str]) -> list[FileScan]:
     tasks = len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * cores(spark))
     numbered = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
     files = frame(spark, numbered, "task INT, number INT, path BINARY")
-    planned = files.repartitionById(tasks, f.col("task")).mapInArrow(_scan_batch, "number INT, plan BINARY")
-    return [pickle.loads(row.plan) for row in sorted(planned.collect(), key=lambda row: row.number)]
+    planned = files.repartitionById(tasks, f.col("task")).mapInArrow(_scan_batch, "number INT, scan BINARY")
+    return [pickle.loads(row.scan) for row in sorted(planned.collect(), key=lambda row: row.number)]
 
 
 def _scan_batch(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,7 +84,7 @@ def _scan_batch(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, path in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
             made = pickle.dumps(scan_file(os.fsdecode(path)))
             yield pa.RecordBatch.from_pydict(
-                {"number": pa.array([number], pa.int32()), "plan": pa.array([made], pa.binary())}
+                {"number": pa.array([number], pa.int32()), "scan": pa.array([made], pa.binary())}
             )
 
 

@@ -57,17 +57,17 @@ class RoutedBlock(NamedTuple):
     block: Block
 
 
-def splits(plans: Sequence[FileScan]) -> list[InputSplit]:
+def splits(scans: Sequence[FileScan]) -> list[InputSplit]:
     """Return all input splits, in the order of their packets' numbers."""
-    read = (plan for plan in plans if plan.ranges)
-    by_time = sorted(read, key=lambda plan: (plan.first_ns, plan.latest_ns, plan.digest))
-    timed = [plan for plan in by_time if plan.has_times]
-    untimed = [plan for plan in by_time if not plan.has_times]
+    read = (scan for scan in scans if scan.ranges)
+    by_time = sorted(read, key=lambda scan: (scan.first_ns, scan.latest_ns, scan.digest))
+    timed = [scan for scan in by_time if scan.has_times]
+    untimed = [scan for scan in by_time if not scan.has_times]
     found: list[InputSplit] = []
     first = 0
-    for together in [*_overlapping(timed), *([plan] for plan in untimed)]:
-        paths, sizes = tuple(plan.path for plan in together), tuple(plan.size for plan in together)
-        packets = sum(plan.packets for plan in together)
+    for together in [*_overlapping(timed), *([scan] for scan in untimed)]:
+        paths, sizes = tuple(scan.path for scan in together), tuple(scan.size for scan in together)
+        packets = sum(scan.packets for scan in together)
         if len(together) > 1:
             found.append(InputSplit(paths, None, first, packets, sizes))
         else:
@@ -76,16 +76,16 @@ def splits(plans: Sequence[FileScan]) -> list[InputSplit]:
     return found
 
 
-def _overlapping(plans: list[FileScan]) -> Iterator[list[FileScan]]:
-    """Yield groups of files that must be merged, in the order of time. `plans` are sorted by their first packets."""
+def _overlapping(scans: list[FileScan]) -> Iterator[list[FileScan]]:
+    """Yield groups of files that must be merged, in the order of time. `scans` are sorted by their first packets."""
     together: list[FileScan] = []
     until = 0
-    for plan in plans:
-        if together and plan.first_ns >= until:
+    for scan in scans:
+        if together and scan.first_ns >= until:
             yield together
             together = []
-        until = max(until, plan.latest_ns) if together else plan.latest_ns
-        together.append(plan)
+        until = max(until, scan.latest_ns) if together else scan.latest_ns
+        together.append(scan)
     if together:
         yield together
 

@@ -22,38 +22,38 @@ KEPT_BYTES: Final = 64 << 10
 """Maximum bytes that are kept of an unreadable part."""
 
 
-def of_file(plan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
-    """Yield table and row of everything in such a file."""
-    origin = Origin(0, plan.digest, plan.earliest_ns)
-    where = {"day": origin.day, "capture": origin.capture, "path": plan.path}
+def rows_of_file(scan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
+    """Yield the table and the row of everything in a file that is read alone."""
+    origin = Origin(0, scan.digest, scan.earliest_ns)
+    where = {"day": origin.day, "capture": origin.capture, "path": scan.path}
     try:
-        if plan.is_stored:
-            yield from rows_of_kafka_file(plan.path, origin, options)
-        for cells in _unread(plan):
+        if scan.is_stored:
+            yield from rows_of_kafka_file(scan.path, origin, options)
+        for cells in _unread(scan):
             yield "quarantine", where | cells
     except (OSError, CaptureError):
-        tally = CaptureTally(file_problems=[changed_file(plan.path)])
+        tally = CaptureTally(file_problems=[changed_file(scan.path)])
         yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally([tally], CaptureTally()))}
 
 
-def _unread(plan: FileScan) -> Iterator[Cells]:
+def _unread(scan: FileScan) -> Iterator[Cells]:
     """Yield the parts of a file that could not be read."""
-    if plan.unread:
-        data = _beginning(plan, 0, plan.size)
-        yield {"at": None, "packet": None, "size": plan.size, "reason": plan.unread, "data": data}
+    if scan.unread_reason:
+        data = _beginning(scan, 0, scan.size)
+        yield {"at": None, "packet": None, "size": scan.size, "reason": scan.unread_reason, "data": data}
         return
-    if plan.not_decompressed is not None:
-        yield _cells(plan.not_decompressed, _beginning(plan, plan.not_decompressed.at, plan.not_decompressed.size))
-    if not plan.damage:
+    if scan.undecoded is not None:
+        yield _cells(scan.undecoded, _beginning(scan, scan.undecoded.at, scan.undecoded.size))
+    if not scan.damage:
         return
     store = Store()
-    reader = open_capture(plan.path, store, lambda name, data: True)
+    reader = open_capture(scan.path, store, lambda name, data: True)
     assert isinstance(reader, Reader)
     try:
         if not reader.can_be_resumed:  # a compressed file must be read completely before its bytes can be read
             for _ in reader.batches():
                 pass
-        for place in plan.damage:
+        for place in scan.damage:
             yield _cells(place, reader.bytes_at(place.at, min(place.size, KEPT_BYTES)))
     finally:
         store.release()
@@ -64,8 +64,8 @@ def _cells(place: DamagedRange, data: bytes) -> Cells:
     return {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason, "data": data}
 
 
-def _beginning(plan: FileScan, at: int, size: int) -> bytes:
+def _beginning(scan: FileScan, at: int, size: int) -> bytes:
     """Return the first bytes of a part of the file as it is on the disk."""
-    with Path(plan.path).open("rb") as file:
+    with Path(scan.path).open("rb") as file:
         file.seek(at)
         return file.read(min(size, KEPT_BYTES))

@@ -17,7 +17,7 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.partition_rows import WriteOptions, rows
 from dissector.pipeline.splits import InputSplit, route, splits
-from dissector.pipeline.whole_files import of_file
+from dissector.pipeline.whole_files import rows_of_file
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
 from tests.pipeline.test_whole_files import LOGS
@@ -70,9 +70,9 @@ def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_pat
     path = tmp_path / "00000000000000000000.log" if stored else java
     path.write_bytes(LOGS[0].read_bytes() if stored else java.read_bytes()[:3000] + bytes(2000))
     made = scan_file(str(path))
-    assert made.stands_alone
+    assert made.is_read_alone
     path.unlink()
-    [(_, cells)] = of_file(made, WriteOptions())
+    [(_, cells)] = rows_of_file(made, WriteOptions())
     assert isinstance(cells, dict)
     [tally] = pickle.loads(cells["tally"]).shuffled
     assert [finding.path for finding in tally.file_problems] == [str(path)]
@@ -81,7 +81,7 @@ def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_pat
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     found = scan_file(str(tmp_path / "pipe"))
-    assert found.unread == f"{tmp_path}/pipe: not a regular file"
+    assert found.unread_reason == f"{tmp_path}/pipe: not a regular file"
     assert not found.digest
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_this_user_may_not_read_is_told(java: Path) -> None:
         try:
             if os.geteuid() == 0:
                 os.setuid(65_534)
-            told = scan_file(str(java)).unread
+            told = scan_file(str(java)).unread_reason
         finally:
             os._exit(told != f"{java}: permission denied")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -140,7 +140,7 @@ def test_of_a_compressed_file_without_room_nothing_is_taken(
     path.write_bytes(gzip.compress(java.read_bytes()))
     monkeypatch.setattr(compression, "_OUTPUT_BYTES", kept)
     found = scan_file(str(path))
-    assert (found.digest, splits([found]), found.stands_alone) == ("", [], False)
+    assert (found.digest, splits([found]), found.is_read_alone) == ("", [], False)
     assert [problem.code for problem in found.problems] == ["not-a-capture"]
     assert "no space left on device" in found.problems[0].message
 

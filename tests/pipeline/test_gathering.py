@@ -8,7 +8,8 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline import ingest
+from dissector.pipeline import ingest_run
+from dissector.pipeline.ingest import ingest
 from dissector.pipeline.partition_rows import WriteOptions
 from tests.traffic import Packet, conversation, ethernet, exchanges, pcap
 
@@ -32,7 +33,7 @@ def files_of_exchanges(spark: SparkSession, counts: list[int], folder: Path) -> 
     where = folder / "captures"
     where.mkdir()
     paths = [capture(where / f"{number}.pcap", count) for number, count in enumerate(counts)]
-    done = ingest.ingest(spark, paths, str(folder / "tables"), WriteOptions(), parts=5)
+    done = ingest(spark, paths, str(folder / "tables"), WriteOptions(), parts=5)
     assert done.counts["exchanges"] == sum(counts)
     captures = spark.read.parquet(str(folder / "tables" / "captures")).collect()
     packets = {row.digest[:16]: row.packets for row in captures}
@@ -46,7 +47,7 @@ def files_of_exchanges(spark: SparkSession, counts: list[int], folder: Path) -> 
 def test_captures_with_few_rows_have_a_file_each(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "ROWS_PER_TASK", 20)
+    monkeypatch.setattr(ingest_run, "ROWS_PER_TASK", 20)
     [files] = files_of_exchanges(spark, [12] * 6, tmp_path).values()
     assert files == 1
 
@@ -54,6 +55,6 @@ def test_captures_with_few_rows_have_a_file_each(
 def test_one_with_far_more_rows_than_others_is_not_left_to_one_task(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "ROWS_PER_TASK", 100)
+    monkeypatch.setattr(ingest_run, "ROWS_PER_TASK", 100)
     files = files_of_exchanges(spark, [300, *[12] * 5], tmp_path)
     assert files[max(files)] == 2

@@ -165,7 +165,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as broken:
-        broken.setattr(ring_follower.MicroBatch, "_captures", killed)
+        broken.setattr(ring_follower.MicroBatchRun, "_captures", killed)
         with pytest.raises(Exception, match="killed"):
             followed(spark, ring, tables)
     assert not list(tables.glob("exchanges/**/*.parquet"))

@@ -28,7 +28,7 @@ from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, r
 from dissector.pipeline.splits import route, splits
 from dissector.pipeline.staging import StagedFile
 from dissector.pipeline.table_rows import Cells, RowGroup, TableRow
-from dissector.pipeline.whole_files import of_file
+from dissector.pipeline.whole_files import rows_of_file
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
 from dissector.transport.partitions import Partition
@@ -64,7 +64,7 @@ def tables(
     _find(made, origins(plans, found))
     for each in plans:
         made["plans"].append({"plan": each})
-        for table, cells in one_by_one(of_file(each, options)) if each.stands_alone else ():
+        for table, cells in one_by_one(rows_of_file(each, options)) if each.is_read_alone else ():
             made[table].append(cells)
     return made
 
