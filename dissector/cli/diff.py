@@ -36,8 +36,8 @@ def compare(
     filters: tuple[str | None, str | None],
     matches: Sequence[str],
     *,
-    reading: CaptureOptions,
-    on: Cluster,
+    options: CaptureOptions,
+    cluster: Cluster,
 ) -> int:
     """Compare and print, or show on the screen; return the exit code: 0 for the same, 1 for different, 2 if there is
     nothing to compare.
@@ -46,13 +46,13 @@ def compare(
     connections = tuple(map(_parse_match, matches))
     tables = [side_of_tables(each) for each in files]
     if any(tables) or any(map(is_folder, files)):
-        has_options = any(filters) or bool(matches) or reading.is_set
-        return _compare_tables(files, tables, form, on, has_options=has_options)
-    are_tables(files, on)
+        has_options = any(filters) or bool(matches) or options.is_set
+        return _compare_tables(files, tables, form, cluster, has_options=has_options)
+    are_tables(files, cluster)
     _check_usage(len(files), filters, matches)
     row_filters = [parse_filter(text, option) for text, option in zip(filters, ("--a", "--b"), strict=True)]
     with infrequent_collection(), ExitStack() as stack:
-        captures = [stack.enter_context(reading.open([file])) for file in files]
+        captures = [stack.enter_context(options.open([file])) for file in files]
         sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), row_filters, strict=True)]
         if not isinstance(form, DiffFormat):
             return form(sides[0], sides[1], connections)
@@ -88,7 +88,7 @@ def _check_usage(files: int, filters: tuple[str | None, str | None], matches: Se
 
 
 def _compare_tables(
-    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screen, on: Cluster, *,
+    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screen, cluster: Cluster, *,
     has_options: bool,
 ) -> int:  # fmt: skip
     """Print the matrix of sides in tables, however large they are."""
@@ -96,7 +96,7 @@ def _compare_tables(
     if len(sides) < len(files) or len(files) < 2 or has_options:
         raise UsageError("with tables, name two or more sides as TABLES:NAME, a client id or a capture, and no options")
     print(MATRIX_ONLY, file=sys.stderr)
-    with infrequent_collection(), open_sides(sides, on) as found, ExitStack() as stack:
+    with infrequent_collection(), open_sides(sides, cluster) as found, ExitStack() as stack:
         captures = [stack.enter_context(Capture([each.path], ports=each.ports, topics=each.topics)) for each in found]
         for capture in captures:
             read_with_progress(capture)

@@ -1,16 +1,15 @@
-"""`kdissect explain`: a message on a page: its layout, its bytes drawn, its history, a worked example; or a finding."""
+"""`kdissect explain`: a page on a message (fields, diagram, history, example), or on a finding."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from textwrap import wrap
 
 from dissector.cli.errors import print_error
 from dissector.cli.explain_reference import REFERENCES
-from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title
+from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title, wrapped
 from dissector.cli.render.trees import shown
 from dissector.core.text import counted
 from dissector.findings import CODES, Explanation
-from dissector.findings import explain as finding
+from dissector.findings import explain as explain_finding
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.changes import VersionChanges, history
 from dissector.protocol.explain.diagram import diagram
@@ -23,54 +22,58 @@ from dissector.protocol.schema.model import MessageSchema
 from dissector.protocol.tree import Node
 
 MOST_NEAR = 4
-WIDTH = 96
-HEX_A_LINE = 8
+"""Similar names in an error."""
+BYTES_PER_LINE = 8
 """Bytes of a field in one line of the example."""
 
 
 def explain(word: str, version: str | None) -> int:
-    """Print the page; the exit code."""
+    """Print the page; return the exit code."""
     if word.lower() in REFERENCES:
         if version is not None:
             return print_error(f"{word.lower()} have no versions of their own; leave {version} out")
         return print_lines(REFERENCES[word.lower()]())
-    found = finding(word.lower())
-    if found is not None:
-        return print_lines(_finding(found))
+    explanation = explain_finding(word.lower())
+    if explanation is not None:
+        return print_lines(_finding(explanation))
     try:
-        subject = find_target(word)
-        number = subject.version(version)
+        target = find_target(word)
+        number = target.version(version)
     except UnknownTargetError as error:
         near = get_close_matches(word.lower(), CODES, n=MOST_NEAR)
         return print_error(f"unknown name {word!r}; did you mean {', '.join(near)}" if near else str(error))
-    return print_lines(_page(subject, number))
+    return print_lines(_page(target, number))
 
 
-def _finding(found: Explanation) -> Iterator[Line]:
-    yield [(found.title, TITLE)]
-    yield [(f"  {found.code}, {found.severity}", DIM)]
-    for head, words in (("What it means", found.what), ("Why it happens", found.why), ("What to do", found.what_to_do)):
-        yield from title(head)
-        yield from ([("  " + line, "")] for line in wrap(words, WIDTH))
+def _finding(explanation: Explanation) -> Iterator[Line]:
+    yield [(explanation.title, TITLE)]
+    yield [(f"  {explanation.code}, {explanation.severity}", DIM)]
+    for heading, words in (
+        ("What it means", explanation.what),
+        ("Why it happens", explanation.why),
+        ("What to do", explanation.what_to_do),
+    ):
+        yield from title(heading)
+        yield from wrapped(words, 2)
 
 
-def _page(subject: ExplainTarget, version: int) -> Iterator[Line]:
-    yield from _head(subject, version)
-    for message in subject.messages:
+def _page(target: ExplainTarget, version: int) -> Iterator[Line]:
+    yield from _head(target, version)
+    for message in target.messages:
         yield from _layout(message, version)
-    for message in subject.messages:
+    for message in target.messages:
         yield from title(f"{message.name} v{version}, the bytes")
         yield from ([(line, "")] for line in diagram(plan(message.name, version)))
-    for message in subject.messages:
+    for message in target.messages:
         yield from _history(message, version)
-    for message in subject.messages:
+    for message in target.messages:
         yield from _example(message, version)
 
 
-def _head(subject: ExplainTarget, version: int) -> Iterator[Line]:
-    message = subject.messages[0]
-    key = f", API key {subject.api.key}" if subject.api else f" ({message.type})"
-    yield [(f"{subject.name} v{version}{key}", TITLE)]
+def _head(target: ExplainTarget, version: int) -> Iterator[Line]:
+    message = target.messages[0]
+    key = f", API key {target.api.key}" if target.api else f" ({message.type})"
+    yield [(f"{target.name} v{version}{key}", TITLE)]
     marks = ["flexible" if message.flexible_versions.contains(version) else "not flexible"]
     marks += ["deprecated"] if message.deprecated_versions.contains(version) else []
     marks += ["unstable: it may still change"] if message.unstable_versions.contains(version) else []
@@ -79,10 +82,10 @@ def _head(subject: ExplainTarget, version: int) -> Iterator[Line]:
     yield [
         (f"  all versions   {message.valid_versions}; flexible {message.flexible_versions}; known: Kafka {known}", "")
     ]
-    if subject.api:
-        asked = request_header_version(subject.api.key, version)
-        answered = response_header_version(subject.api.key, version)
-        yield [(f"  headers        RequestHeader v{asked}, ResponseHeader v{answered}", "")]
+    if target.api:
+        request = request_header_version(target.api.key, version)
+        response = response_header_version(target.api.key, version)
+        yield [(f"  headers        RequestHeader v{request}, ResponseHeader v{response}", "")]
     if message.listeners:
         yield [(f"  answered by    {', '.join(message.listeners)}", "")]
     if message.aliases:
@@ -122,28 +125,28 @@ def _changes(step: VersionChanges, message: MessageSchema) -> list[str]:
 
 
 def _example(message: MessageSchema, version: int) -> Iterator[Line]:
-    made = example(message, version)
-    yield from title(f"{message.name} v{version}, an example of {counted(len(made.data), 'byte')}")
+    worked = example(message, version)
+    yield from title(f"{message.name} v{version}, an example of {counted(len(worked.data), 'byte')}")
     yield [("  offset  bytes                    field", DIM)]
-    for child in made.tree.children:
-        yield from _explained(child, made, 0)
+    for child in worked.tree.children:
+        yield from _example_lines(child, worked, 0)
     if message.flexible_versions.contains(version):
         yield [("  Compact lengths and counts are one more than what they count; 0 is null.", DIM)]
     if message.type not in ("request", "response", "header"):
         yield [("  What holds such bytes may put their version, an INT16, before them.", DIM)]
 
 
-def _explained(node: Node, made: Example, depth: int) -> Iterator[Line]:
-    """A node's line, its bytes eight a line, and what is below it."""
+def _example_lines(node: Node, worked: Example, depth: int) -> Iterator[Line]:
+    """Yield the lines of a node, with eight bytes in each, and of the nodes below it."""
     name = "  " * depth + node.name
     if node.children:
         yield [(" " * 35, ""), (name, NAME), (f"  {node.note}", DIM)]
         for child in node.children:
-            yield from _explained(child, made, depth + 1)
+            yield from _example_lines(child, worked, depth + 1)
         return
-    raw = made.data[node.start : node.end]
+    raw = worked.data[node.start : node.end]
     note = f"  {node.note}" if node.note else ""
-    for at in range(0, max(1, len(raw)), HEX_A_LINE):
-        part = raw[at : at + HEX_A_LINE].hex(" ")
+    for at in range(0, max(1, len(raw)), BYTES_PER_LINE):
+        part = raw[at : at + BYTES_PER_LINE].hex(" ")
         line: Line = [(f"  {node.start + at:>6}", DIM), (f"  {part:<25}", TYPE)]
         yield [*line, (name, NAME), (f": {shown(node)}", ""), (note, DIM)] if at == 0 else line

@@ -1,12 +1,11 @@
-"""`kdissect explain primitives`, `records`, `headers`, `errors`, `findings`: the pages that belong to no message."""
+"""Pages of `kdissect explain` that are not on a message: primitives, records, headers, errors, findings."""
 
-from collections.abc import Callable, Iterator
-from textwrap import wrap
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from dissector.cli.render.pages import DIM, NAME, TITLE, TYPE, Line, table, title
+from dissector.cli.render.pages import DIM, NAME, TEXT_WIDTH, TITLE, TYPE, Line, table, title, wrapped
 from dissector.findings import CODES
-from dissector.findings import explain as finding
+from dissector.findings import explain as explain_finding
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.diagram import RULER, diagram, draw
 from dissector.protocol.explain.reference import (
@@ -75,17 +74,17 @@ def _errors() -> Iterator[Line]:
             (each.name, NAME),
             ("  may be tried again" if each.retriable else "", DIM),
         ]
-        yield from ([(f"        {line}", "")] for line in wrap(each.advice, 88))
+        yield from wrapped(each.advice, 8, TEXT_WIDTH - 8)
 
 
-def _drawn(lines: Iterator[str] | list[str]) -> Iterator[Line]:
+def _drawn(lines: Iterable[str]) -> Iterator[Line]:
     return ([(line, "")] for line in lines)
 
 
 def _findings() -> Iterator[Line]:
     yield [("Findings", TITLE)]
-    found = [each for code in CODES if (each := finding(code)) is not None]
-    rows = [(each.code, each.severity.value, each.title) for each in found]
+    explanations = [each for code in CODES if (each := explain_finding(code)) is not None]
+    rows = [(each.code, each.severity.value, each.title) for each in explanations]
     yield from table(("code", "severity", "what it says"), rows, (NAME, TYPE, ""))
 
 

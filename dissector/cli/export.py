@@ -29,7 +29,7 @@ def export(
     filter: str | None,
     *,
     redact: bool,
-    reading: CaptureOptions,
+    options: CaptureOptions,
 ) -> int:
     """Write the rows of `numbers` (see `ranges_of`; None for all) that match the filter; return the exit code: 0, or 1
     if there are none."""
@@ -40,7 +40,7 @@ def export(
     check_request(files, request)
     if any(_is_same_file(name, out) for name in files):
         raise CaptureError(f"{out}: is read from: choose another name to write to")
-    with reading.open(files) as capture:
+    with options.open(files) as capture:
         read_with_progress(capture)
         if form.entry.needs_findings or (row_filter is not None and row_filter.asks_findings):
             examine_with_progress(capture)

@@ -1,10 +1,10 @@
-"""The formats that commands print and write in."""
+"""The output formats of commands."""
 
 from enum import StrEnum
 
 
 class Format(StrEnum):
-    """How an exchange is printed."""
+    """Output formats of exchanges."""
 
     TEXT = "text"
     TREE = "tree"
@@ -13,7 +13,7 @@ class Format(StrEnum):
 
 
 class ProbeFormat(StrEnum):
-    """How a probe is printed: as a report, or its exchanges as `show` prints them."""
+    """Output formats of a probe: a report, or its exchanges as `show` prints them."""
 
     TEXT = "text"
     TREE = "tree"
@@ -21,14 +21,14 @@ class ProbeFormat(StrEnum):
 
 
 class StatsFormat(StrEnum):
-    """How statistics are printed."""
+    """Output formats of statistics."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class DiffFormat(StrEnum):
-    """How a comparison is printed."""
+    """Output formats of a comparison."""
 
     TEXT = "text"
     JSON = "json"

@@ -29,13 +29,13 @@ UNREAD: Final = ("not-a-capture", "file-changed")
 
 
 def ingest(
-    captures: Sequence[str], out: str, on: Cluster, *, frames: bool, hashed: bool, show_secrets: bool, follow: bool,
-    idle: float | None,
+    captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
+    follow: bool, idle: float | None,
 ) -> int:  # fmt: skip
     """Convert captures, and folders of them, to tables in the folder `out`; return the exit code."""
     require_spark()
     if follow:
-        _check_follow(captures, out, on)
+        _check_follow(captures, out, cluster)
     elif idle is not None:
         raise UsageError("--idle needs --follow")
     from dissector.pipeline.folder import Folder, FolderError
@@ -51,23 +51,23 @@ def ingest(
         Folder(out)  # raises before Spark is started
         with exclusive(out, print_error), remove_staging_afterwards(out):
             if follow:
-                with spark_session(on) as (spark, bar):
+                with spark_session(cluster) as (spark, bar):
                     bar.stop()
                     return _follow(spark, captures[0], out, options, idle)
             files = _files(captures)
-            scan = BackgroundScan(files) if is_local(on.remote or on.master) else nullcontext()
-            with scan as ahead, spark_session(on) as (spark, bar):
+            scan = BackgroundScan(files) if is_local(cluster.remote or cluster.master) else nullcontext()
+            with scan as ahead, spark_session(cluster) as (spark, bar):
                 result = run(spark, files, out, options, report=bar, ahead=ahead)
     except FolderError as error:
         return print_error(str(error))
     return _print_result(result, out)
 
 
-def _check_follow(captures: Sequence[str], out: str, on: Cluster) -> None:
+def _check_follow(captures: Sequence[str], out: str, cluster: Cluster) -> None:
     """Raise `UsageError` for arguments that `--follow` can't have."""
     if len(captures) != 1 or not is_directory(captures[0]):
         raise UsageError("--follow needs one folder that captures are written to")
-    if on.remote is not None:
+    if cluster.remote is not None:
         raise UsageError("--follow runs on this machine: use --master, not --remote")
     if "://" in out:
         raise UsageError("--follow writes to a folder of this machine: give --out a path")

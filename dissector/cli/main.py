@@ -75,22 +75,22 @@ def open_files(
         str | None,
         typer.Option("-Y", metavar="FILTER", help="With tables, show only matching rows; / filters on the screen."),
     ] = None,
-    reading: CaptureOptions,
-    on: Cluster,
+    options: CaptureOptions,
+    cluster: Cluster,
 ) -> int:
     """Open captures or tables in the terminal UI; without a terminal, print their rows."""
     if not _is_terminal():
-        return show(files, filter=filter, reading=reading, on=on)
+        return show(files, filter=filter, options=options, cluster=cluster)
     from dissector.cli.tables import are_tables
     from tui.app import run
 
-    if are_tables(files, on, reading):
+    if are_tables(files, cluster, options):
         from dissector.cli.table_captures import show_on_screen
 
-        return show_on_screen(files[0], on, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
+        return show_on_screen(files[0], cluster, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
     if filter is not None:
         return print_error("-Y is for tables: to filter a capture on the screen, press /")
-    return run(files, reading.response_to, ports=reading.ports, show_secrets=reading.show_secrets)
+    return run(files, options.response_to, ports=options.ports, show_secrets=options.show_secrets)
 
 
 @command(app, "recent", hidden=True)
@@ -111,13 +111,13 @@ def show(
     fields: Fields = None,
     filter: RowFilter = None,
     limit: Limit = None,
-    reading: CaptureOptions,
-    on: Cluster,
+    options: CaptureOptions,
+    cluster: Cluster,
 ) -> int:
     """Print the exchanges of captures or tables."""
     from dissector.cli.show import show as run
 
-    return run(files, form, limit, fields, filter, reading=reading, on=on)
+    return run(files, form, limit, fields, filter, options=options, cluster=cluster)
 
 
 @command(
@@ -143,13 +143,13 @@ def stats(
     plot: Annotated[
         bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
     ] = False,
-    reading: Annotated[CaptureOptions, "response", "port"],
-    on: Cluster,
+    options: Annotated[CaptureOptions, "response", "port"],
+    cluster: Cluster,
 ) -> int:
     """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field."""
     from dissector.cli.stats import stats as run
 
-    return run(files, by, form, filter, plot=plot, reading=reading, on=on)
+    return run(files, by, form, filter, plot=plot, options=options, cluster=cluster)
 
 
 @command(
@@ -172,8 +172,8 @@ def diff(
         list[str] | None,
         typer.Option(metavar="A:N=B:M", help="Compare these two connections; may be repeated."),
     ] = None,
-    reading: Annotated[CaptureOptions, "port"],
-    on: Cluster,
+    options: Annotated[CaptureOptions, "port"],
+    cluster: Cluster,
 ) -> int:
     """Compare two clients side by side, or more in a matrix; exit code 0 for the same, 1 for different.
 
@@ -185,7 +185,8 @@ def diff(
     on_screen = form is None and len(files) <= 2 and _is_terminal()
     if on_screen:
         from tui.app import run_diff
-    return run(files, run_diff if on_screen else form or DiffFormat.TEXT, (a, b), match or [], reading=reading, on=on)
+    shown = run_diff if on_screen else form or DiffFormat.TEXT
+    return run(files, shown, (a, b), match or [], options=options, cluster=cluster)
 
 
 @command(
@@ -216,7 +217,7 @@ def live(
         float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
     limit: Limit = None,
-    reading: Annotated[CaptureOptions, "show_secrets"],
+    options: Annotated[CaptureOptions, "show_secrets"],
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> int:
     """Capture and dissect live traffic."""
@@ -235,7 +236,7 @@ def live(
         duration,
         limit,
         parse_filter(filter),
-        show_secrets=reading.show_secrets,
+        show_secrets=options.show_secrets,
     )
 
 
@@ -259,7 +260,7 @@ def export(
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
     ] = False,
-    reading: Annotated[CaptureOptions, "port", "show_secrets"],
+    options: Annotated[CaptureOptions, "port", "show_secrets"],
 ) -> int:
     """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
     file that replays them, or the command that shows them.
@@ -269,7 +270,7 @@ def export(
     """
     from dissector.cli.export import export as run
 
-    return run(files, out, form, rows, filter, redact=redact, reading=reading)
+    return run(files, out, form, rows, filter, redact=redact, options=options)
 
 
 @command(app, "ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
@@ -277,12 +278,12 @@ def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
     *,
     out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the tables; an existing one is extended.")],
-    on: Annotated[Cluster, "master", "remote", "conf"],
+    cluster: Annotated[Cluster, "master", "remote", "conf"],
     frames: Annotated[bool, typer.Option("--frames", help="Also keep the bytes of requests and responses.")] = False,
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
     ] = False,
-    reading: Annotated[CaptureOptions, "show_secrets"],
+    options: Annotated[CaptureOptions, "show_secrets"],
     log: Annotated[Cluster, "verbose"],
     follow: Annotated[
         bool,
@@ -299,8 +300,8 @@ def ingest(
     from dissector.cli.ingest import ingest as run
 
     return run(
-        captures, out, replace(on, verbose=log.verbose), frames=frames, hashed=hashed,
-        show_secrets=reading.show_secrets, follow=follow, idle=idle,
+        captures, out, replace(cluster, verbose=log.verbose), frames=frames, hashed=hashed,
+        show_secrets=options.show_secrets, follow=follow, idle=idle,
     )  # fmt: skip
 
 

@@ -1,11 +1,10 @@
-"""`kdissect schema`: releases of Kafka beside those that are shipped, imported, listed, removed, compared."""
+"""`kdissect schema`: import, list, remove and compare releases of Kafka."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import wrap
 
 from dissector.cli.errors import NEGATIVE, print_error
-from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table
+from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines, table, wrapped
 from dissector.protocol.explain.release_diff import MessageDiff, ReleaseSide, diff, kinds, release_side
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import folder, labels
@@ -15,29 +14,29 @@ from dissector.protocol.schema.loader import entries, message
 
 
 def import_release(jars: Sequence[str], name: str | None) -> int:
-    """Import and say what it brought; the exit code."""
-    return print_lines(_taken(import_user_release([Path(jar) for jar in jars], name)))
+    """Import a release and print its new messages; return the exit code."""
+    return print_lines(_imported(import_user_release([Path(jar) for jar in jars], name)))
 
 
-def _taken(taken: ImportedNames) -> Iterator[Line]:
-    yield [(f"{taken.label}: {taken.count} messages, kept in {taken.folder}", TITLE)]
-    if taken.new:
-        yield from _listed("new", taken.new)
+def _imported(names: ImportedNames) -> Iterator[Line]:
+    yield [(f"{names.label}: {names.count} messages, kept in {names.folder}", TITLE)]
+    if names.new:
+        yield from _listed("new", names.new)
     else:
         yield [("  nothing in it is new", "")]
-    if taken.left_out:
-        yield from _listed("left out", taken.left_out)
-    if taken.otherwise:
-        yield from _listed("named or laid out otherwise in the tables, which stay as they are", taken.otherwise)
+    if names.left_out:
+        yield from _listed("left out", names.left_out)
+    if names.otherwise:
+        yield from _listed("named or laid out otherwise in the tables, which stay as they are", names.otherwise)
 
 
 def _listed(words: str, names: Sequence[str]) -> Iterator[Line]:
     yield [(f"  {words}:", NOTE)]
-    yield from ([(f"    {line}", "")] for line in wrap("; ".join(names), 96, break_on_hyphens=False))
+    yield from wrapped("; ".join(names), 4)
 
 
 def list_releases() -> int:
-    """Print the releases; the exit code."""
+    """Print the known releases; return the exit code."""
     imported = labels()
     found = [message(entry.name).releases for entry in entries()]
     rows = [
@@ -48,15 +47,15 @@ def list_releases() -> int:
 
 
 def remove_release(name: str) -> int:
-    """Remove; the exit code."""
+    """Remove an imported release; return the exit code."""
     if not remove(name):
-        there = f"imported are {', '.join(labels())}" if labels() else f"none is, in {folder()}"
-        return print_error(f"{name}: is not an imported release; {there}")
+        known = f"imported are {', '.join(labels())}" if labels() else f"none is, in {folder()}"
+        return print_error(f"{name}: is not an imported release; {known}")
     return print_lines([[(f"{name}: removed", "")]])
 
 
 def diff_releases(one: str, other: str) -> int:
-    """Print what differs; the exit code: 1 where anything does."""
+    """Print the differences; return the exit code: 0 for the same, 1 for different."""
     first, second = release_side(one), release_side(other)
     found = list(diff(first, second))
     print_lines(_difference(first, second, found))
@@ -66,9 +65,9 @@ def diff_releases(one: str, other: str) -> int:
 def _difference(one: ReleaseSide, other: ReleaseSide, found: list[MessageDiff]) -> Iterator[Line]:
     counts = f"{len(one.versions)} and {len(other.versions)} messages, {len(found)} differ"
     yield [(f"{one.label} and {other.label}", TITLE), (f"  {counts}", DIM)]
-    for mine, theirs in ((one, other), (other, one)):
-        if alone := sorted(kinds(mine) - kinds(theirs)):
-            yield [(f"  not compared, for only {mine.label} has any: messages of type {', '.join(alone)}", DIM)]
+    for side, opposite in ((one, other), (other, one)):
+        if only := sorted(kinds(side) - kinds(opposite)):
+            yield [(f"  not compared, as only {side.label} has any: messages of type {', '.join(only)}", DIM)]
     for each in found:
         if not each.was:
             yield [("  added    ", NOTE), (each.name, NAME), (f"  v{each.now}", "")]
@@ -83,8 +82,8 @@ def _difference(one: ReleaseSide, other: ReleaseSide, found: list[MessageDiff]) 
 def _steps(each: MessageDiff) -> Iterator[Line]:
     changed = dict(each.steps)
     for version in each.new_versions:
-        words = [str(change) for change in changed.get(version, ())] or ["the same layout as the version before"]
-        yield from ([(f"      v{version} is new: ", DIM), (line, "")] for line in words)
-    for version, found in each.steps:
+        changes = [str(change) for change in changed.get(version, ())] or ["the same layout as the version before"]
+        yield from ([(f"      v{version} is new: ", DIM), (change, "")] for change in changes)
+    for version, step in each.steps:
         if each.was.contains(version):
-            yield from ([(f"      v{version}: ", DIM), (str(change), "")] for change in found)
+            yield from ([(f"      v{version}: ", DIM), (str(change), "")] for change in step)

@@ -25,14 +25,14 @@ def show(
     fields: str | None = None,
     filter: str | None = None,
     *,
-    reading: CaptureOptions = NO_OPTIONS,
-    on: Cluster = THIS_MACHINE,
+    options: CaptureOptions = NO_OPTIONS,
+    cluster: Cluster = THIS_MACHINE,
 ) -> int:
     """Print rows; return the exit code: 0, or 1 if there is no Kafka or no row matches the filter."""
     printing, row_filter = RowRenderer.of(form, fields), parse_filter(filter)
-    if are_tables(files, on, reading):
-        return show_tables(files[0], on, printing, limit, row_filter)
-    with infrequent_collection(), reading.open(files) as capture:
+    if are_tables(files, cluster, options):
+        return show_tables(files[0], cluster, printing, limit, row_filter)
+    with infrequent_collection(), options.open(files) as capture:
         try:
             if capture.pipeline.grows:
                 printed = bool(follow(capture, printing, sys.stdout.buffer, limit, row_filter=row_filter))

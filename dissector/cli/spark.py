@@ -44,14 +44,17 @@ def require_spark() -> None:
 
 
 @contextmanager
-def spark_session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, SparkProgress]]":
+def spark_session(cluster: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, SparkProgress]]":
     """Start a Spark session with a progress bar. Raises `CaptureError` if Spark can't start, and for a job that fails;
     then the message names what the session is `about`."""
     require_spark()
     from dissector.pipeline.spark_session import JobError, NoSparkError, session
 
     try:
-        with _bar(on) as bar, session(on.master, on.remote, on.settings, verbose=on.verbose) as spark:
+        with (
+            _bar(cluster) as bar,
+            session(cluster.master, cluster.remote, cluster.settings, verbose=cluster.verbose) as spark,
+        ):
             yield spark, bar
     except NoSparkError as error:
         raise CaptureError(str(error)) from None
@@ -60,8 +63,8 @@ def spark_session(on: Cluster, about: str = "") -> "Iterator[tuple[SparkSession,
 
 
 @contextmanager
-def _bar(on: Cluster) -> Iterator[SparkProgress]:
-    if on.verbose or not sys.stderr.isatty():
+def _bar(cluster: Cluster) -> Iterator[SparkProgress]:
+    if cluster.verbose or not sys.stderr.isatty():
         yield SparkProgress()
         return
     from rich.console import Console

@@ -72,17 +72,17 @@ def stats(
     filter: str | None,
     *,
     plot: bool,
-    reading: CaptureOptions,
-    on: Cluster,
+    options: CaptureOptions,
+    cluster: Cluster,
 ) -> int:
     """Count and print tables, or plots; return the exit code: 0, or 1 if there is no Kafka or no row matches the
     filter."""
     row_filter, table = parse_filter(filter), breakdown(by)
     if plot and (by is not None or form is not StatsFormat.TEXT):
         raise UsageError("--plot does not go with --by or --format")
-    if are_tables(files, on, reading):
-        return _stats_of_tables(files[0], on, table, form, row_filter, plot=plot)
-    with infrequent_collection(), reading.open(files) as capture:
+    if are_tables(files, cluster, options):
+        return _stats_of_tables(files[0], cluster, table, form, row_filter, plot=plot)
+    with infrequent_collection(), options.open(files) as capture:
         read_with_progress(capture)
         print_problems(capture)
         if not len(capture):
@@ -108,9 +108,15 @@ def stats(
 
 
 def _stats_of_tables(
-    folder: str, on: Cluster, by: str | RowField | None, form: StatsFormat, row_filter: "Filter | None", *, plot: bool
+    folder: str,
+    cluster: Cluster,
+    by: str | RowField | None,
+    form: StatsFormat,
+    row_filter: "Filter | None",
+    *,
+    plot: bool,
 ) -> int:
-    with open_tables(folder, on) as (tables, bar):
+    with open_tables(folder, cluster) as (tables, bar):
         from dissector.pipeline.table_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):

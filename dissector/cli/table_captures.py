@@ -42,11 +42,11 @@ Screen = Callable[[TableCapture], int]
 """Shows a capture and returns the exit code."""
 
 
-def show_on_screen(folder: str, on: Cluster, text: str | None, screen: Screen) -> int:
+def show_on_screen(folder: str, cluster: Cluster, text: str | None, screen: Screen) -> int:
     """Show the matching rows on the screen; return the exit code, 1 if there are none."""
     row_filter = parse_filter(text)
     with TemporaryDirectory() as directory:
-        with open_tables(folder, on) as (tables, bar):
+        with open_tables(folder, cluster) as (tables, bar):
             found = write_capture(tables, row_filter, Path(directory) / f"{Path(folder).name}.pcapng")
             if not found.rows:
                 is_empty = tables.fitting(row_filter).isEmpty()
@@ -120,11 +120,11 @@ def side_of_tables(word: str) -> tuple[str, str] | None:
 
 
 @contextmanager
-def open_sides(named: Sequence[tuple[str, str]], on: Cluster) -> Iterator[list[TableCapture]]:
+def open_sides(named: Sequence[tuple[str, str]], cluster: Cluster) -> Iterator[list[TableCapture]]:
     """Open sides of a comparison, each given as a folder and the name of a capture or a client id in it. Raises
     `CaptureError` for an unknown name."""
     with TemporaryDirectory() as directory:
-        with spark_session(on, named[0][0]) as (spark, bar):
+        with spark_session(cluster, named[0][0]) as (spark, bar):
             from dissector.pipeline.stage_progress import stage
 
             found = []

@@ -35,7 +35,7 @@ def is_directory(word: str) -> bool:
     return os.path.isdir(word)  # noqa: PTH112  # Path.is_dir raises for long names and missing permission
 
 
-def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, reading: CaptureOptions = NO_OPTIONS) -> bool:
+def are_tables(files: Sequence[str], cluster: Cluster = THIS_MACHINE, options: CaptureOptions = NO_OPTIONS) -> bool:
     """Return whether the argument is a folder of tables.
 
     Raises `CaptureError` for another folder, and `UsageError` for tables beside anything else, for options about
@@ -46,20 +46,20 @@ def are_tables(files: Sequence[str], on: Cluster = THIS_MACHINE, reading: Captur
         bare = next((each for each in files if is_directory(each)), None)
         if bare is not None:
             raise CaptureError(f"{bare}: a directory without tables")
-        if on.is_set:
+        if cluster.is_set:
             raise UsageError(f"{files[0]}: --master, --remote, --conf and -v are for tables and ingest only")
         return False
     if len(files) > 1:
         raise UsageError(f"{folders[0]}: name one folder of tables and nothing else")
-    if reading.is_set:
+    if options.is_set:
         raise UsageError(f"{folders[0]}: --response, --port and --show-secrets are for captures and ingest only")
     return True
 
 
 @contextmanager
-def open_tables(folder: str, on: Cluster) -> "Iterator[tuple[Tables, SparkProgress]]":
+def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, SparkProgress]]":
     """Open the tables of a folder, with Spark's progress. Raises `CaptureError`, also if there are no tables."""
-    with spark_session(on, folder) as (spark, bar):
+    with spark_session(cluster, folder) as (spark, bar):
         from dissector.pipeline.stage_progress import stage
 
         with stage(spark, "reading tables", bar):
@@ -76,9 +76,9 @@ def tables_of(spark: "SparkSession", folder: str) -> "Tables":
     return tables
 
 
-def show(folder: str, on: Cluster, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:
+def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:
     """Print the matching rows in order; return the exit code: 0, or 1 if there are none."""
-    with open_tables(folder, on) as (tables, bar):
+    with open_tables(folder, cluster) as (tables, bar):
         head, printed = printing.head, 0
         out = sys.stdout.buffer
         if printing.form is Format.CSV:  # column names are printed even without rows

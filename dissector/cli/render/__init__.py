@@ -1,1 +1,1 @@
-"""What commands print: rows, trees, fields, pages, plots, and the progress of the work."""
+"""Output of commands: rows, trees, fields, pages, plots, and progress bars."""

@@ -1,8 +1,9 @@
-"""`show --fields a,b,c`: a column a field, for other programs to read.
+"""`show --fields a,b,c`: a column for each field, for other programs.
 
-A name is a path in the object that `show --format json` prints: ``api_key``, ``latency_ns``, ``request.size``,
-``response.body.topics.name`` (any of them, joined by commas). ``request.topics.name`` means the body too. `info` is
-the words of the list, `findings` are the codes. What the index has is printed without decoding a frame.
+A name is a row field, or a path in the object that `show --format json` prints: ``api_key``, ``latency_ns``,
+``request.size``, ``response.body.topics.name`` (all values, joined by commas). ``request.topics.name`` is short for
+``request.body.topics.name``. `info` is the info column, `findings` are codes. Values that the index has are printed
+without decoding a frame.
 """
 
 import csv
@@ -25,19 +26,19 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, row_fields
 from dissector.exchange.to_json import exchange_object
 
-TOGETHER: Final = 1 << 14
-"""Rows that are printed at once where the index has them."""
+ROWS_PER_BATCH: Final = 1 << 14
+"""Rows that are rendered together from columns of the index."""
 PARTS: Final = ("time_ns", "size", "header", "body", "rest", "fetch_session")
-"""What a side of the JSON object has."""
+"""Keys of a side of the JSON object."""
 TABLE: Final = (
     "number", "time_ns", "connection", "kind", "api", "api_version", "correlation_id", "request.size", "response.size",
     "latency_ns", "client_id", "info",
 )  # fmt: skip
-"""The columns of the list, with values for programs."""
+"""The columns of ``--format csv``: those of the text format, with values for programs."""
 
 
 def parse(words: str) -> tuple[str, ...]:
-    """The names of ``a,b,c``. Raises `UsageError` for an unknown one."""
+    """Return the names of ``a,b,c``. Raises `UsageError` for an unknown name."""
     names = tuple(word.strip() for word in words.split(","))
     for name in names:
         if name not in ROW_FIELDS and not _is_path(name):
@@ -49,32 +50,32 @@ def parse(words: str) -> tuple[str, ...]:
 
 
 def index_lines(capture: Capture, names: Sequence[str], rows: range | Int64, *, as_csv: bool) -> Iterator[bytes]:
-    """The fields of rows that the index has, many rows at once: parted by tabs, or as CSV."""
+    """Render fields that the index has, many rows at once: separated by tabs, or as CSV."""
     form = _as_csv if as_csv else _as_tabs
-    for first in range(0, len(rows), TOGETHER):
-        yield form(capture.columns(names, rows[first : first + TOGETHER]))
+    for first in range(0, len(rows), ROWS_PER_BATCH):
+        yield form(capture.columns(names, rows[first : first + ROWS_PER_BATCH]))
 
 
 def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], *, as_csv: bool) -> Iterator[bytes]:
-    """The fields of exchanges, a line each."""
+    """Render the fields of exchanges, one line for each."""
     form = _as_csv if as_csv else _as_tabs
     return (form([[value] for value in _values(exchange, names)]) for exchange in exchanges)
 
 
 def are_indexed(names: Sequence[str]) -> bool:
-    """Whether no frame need be decoded for them."""
+    """Return whether the index has all fields, so that no frame is decoded."""
     return all(name in ROW_FIELDS and ROW_FIELDS[name].is_indexed for name in names)
 
 
 def header_line(names: Sequence[str]) -> bytes:
-    """The names as the first line of CSV."""
+    """Return the names as the first line of CSV."""
     return _as_csv([[name] for name in names])
 
 
 def _as_tabs(columns: Sequence[Sequence[object]]) -> bytes:
-    """All rows by one format: half the time of a row at a time."""
+    """Format all rows at once, in half the time of row by row."""
     cells = [*map(_cells, columns)]
-    line = "\t".join("%d" if column is given else "%s" for column, given in zip(cells, columns, strict=True)) + "\n"
+    line = "\t".join("%d" if cell is column else "%s" for cell, column in zip(cells, columns, strict=True)) + "\n"
     return (line * len(columns[0]) % tuple(chain.from_iterable(zip(*cells, strict=True)))).encode()
 
 
@@ -85,12 +86,12 @@ def _as_csv(columns: Sequence[Sequence[object]]) -> bytes:
 
 
 def _cells(column: Sequence[object]) -> Sequence[object]:
-    """A column's values, each as one cell has it: the column itself where all are numbers."""
+    """Return the cells of a column: the column itself if all values are numbers."""
     return column if set(map(type, column)) == {int} else [*map(_text, column)]
 
 
 def _text(value: object) -> str:
-    """A value in one cell, harmless to a terminal."""
+    """Return a value as a cell that is safe for a terminal."""
     if isinstance(value, int):
         return str(value)
     return "" if value is None else _clean(str(value))
@@ -100,16 +101,16 @@ _clean = lru_cache(maxsize=1024)(clean)
 
 
 def _values(exchange: Exchange, names: Sequence[str]) -> Iterator[object]:
-    """The fields of an exchange; the JSON object is made once, where a path leads into what bytes hold."""
-    opened: dict[str, Any] | None = None
+    """Yield the fields of an exchange. The JSON object is made once, for paths that lead into embedded formats."""
+    json_object: dict[str, Any] | None = None
     for name in names:
         if name in ROW_FIELDS:
             yield ROW_FIELDS[name].from_exchange(exchange)
         elif _leads_into_bytes(name):
-            opened = exchange_object(exchange) if opened is None else opened
-            yield _joined(opened.get(_side(name)), _path(name))
+            json_object = exchange_object(exchange) if json_object is None else json_object
+            yield _joined(json_object.get(_side(name)), _path(name))
         else:
-            yield _joined(_plain(exchange, name), _path(name))
+            yield _joined(_message_object(exchange, name), _path(name))
 
 
 def _side(name: str) -> str:
@@ -117,18 +118,18 @@ def _side(name: str) -> str:
 
 
 def _path(name: str) -> list[str]:
-    """The path inside of a side."""
+    """Return the path within a side."""
     _, *path = name.split(".")
     return path if path[0] in PARTS else ["body", *path]
 
 
 def _leads_into_bytes(name: str) -> bool:
-    """Whether a path is found in the whole JSON object alone."""
+    """Return whether only the JSON object has the path."""
     first, *rest = _path(name)
     return first == "fetch_session" or leads_into_bytes(rest)
 
 
-def _plain(exchange: Exchange, name: str) -> object:
+def _message_object(exchange: Exchange, name: str) -> object:
     message = exchange.request if _side(name) == "request" else exchange.response
     if message is None or (exchange.fields.kind != "exchange" and not exchange.is_stored):
         return None
@@ -136,7 +137,7 @@ def _plain(exchange: Exchange, name: str) -> object:
 
 
 def _joined(value: object, path: Sequence[str]) -> str | None:
-    """What stands at a path, all of it."""
+    """Return all values at a path, joined by commas; None if there are none."""
     words = [_word(each) for each in found(value, path) if each is not None]
     return ",".join(words) if words else None
 
@@ -152,7 +153,7 @@ def _word(value: object) -> str:
 
 
 def _is_path(name: str) -> bool:
-    """Whether a path may lead somewhere: in some message as far as fields go, anywhere in what bytes hold."""
+    """Return whether a path exists in some message; in embedded formats any path may."""
     side, *path = name.split(".")
     if side not in SIDES or not path:
         return False
@@ -169,7 +170,7 @@ def _header_names(side: str) -> set[str]:
 
 
 def _near_paths(name: str) -> Iterator[str]:
-    """All paths of the side that a name is about."""
+    """Yield all paths of a name's side."""
     side = _side(name)
     if side not in SIDES or "." not in name:
         return

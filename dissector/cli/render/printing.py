@@ -18,14 +18,14 @@ from dissector.exchange.to_json import json_line
 
 @dataclass(frozen=True)
 class RowRenderer:
-    """An output format, and the names of its columns; none if whole exchanges are printed."""
+    """Renders rows in a format: the fields of `names` as columns, or whole exchanges without names."""
 
     form: Format
     names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, form: Format, fields: str | None) -> Self:
-        """The renderer for the options. Raises `UsageError` for options that do not go together."""
+        """Return the renderer for the options. Raises `UsageError` for an invalid combination."""
         if fields is not None:
             if form not in (Format.TEXT, Format.CSV):
                 raise UsageError("--fields needs --format text or csv")
@@ -34,35 +34,35 @@ class RowRenderer:
 
     @property
     def head(self) -> bytes:
-        """What is printed before all rows."""
+        """Output above the rows."""
         if self.form is Format.CSV:
             return header_line(self.names)
         return head_line().encode() + b"\n" if self.form is Format.TEXT and not self.names else b""
 
     @property
     def is_cheap(self) -> bool:
-        """Whether the index has all values."""
+        """Whether the index has all values, so that no frame is decoded."""
         return bool(self.names) and are_indexed(self.names)
 
     @property
     def shows_findings(self) -> bool:
-        """Whether cross-message findings show in it."""
+        """Whether the output depends on cross-message findings."""
         return not self.names or any(name in ROW_FIELDS and ROW_FIELDS[name].reads_findings for name in self.names)
 
     @property
     def names_findings_only(self) -> bool:
-        """Whether findings are shown by their codes. These are known once a row was examined; their words may still
-        change (how often, for how long) until the last row was."""
+        """Whether findings are printed as codes. Codes are known when a row is examined; messages may still change
+        (how often, for how long) until the last row is examined."""
         return self.form in (Format.TEXT, Format.CSV)
 
     def lines(self, capture: Capture, rows: range | Int64) -> Iterator[bytes]:
-        """What is printed for rows of a capture, from 0 and ascending."""
+        """Render rows of a capture: numbers from 0, ascending."""
         if self.is_cheap:
             return index_lines(capture, self.names, rows, as_csv=self.form is Format.CSV)
         return self.exchanges(capture.at(rows), capture.start_ns)
 
     def exchanges(self, exchanges: Iterable[Exchange], start_ns: int) -> Iterator[bytes]:
-        """What is printed for each exchange of a capture that began at `start_ns`."""
+        """Render exchanges of a capture that began at `start_ns`."""
         if self.names:
             return exchange_lines(self.names, exchanges, as_csv=self.form is Format.CSV)
         render = RENDERERS[self.form]
@@ -91,4 +91,4 @@ RENDERERS: Final[dict[Format, Callable[[Exchange, int], bytes]]] = {
     Format.JSON: _json,
     Format.CSV: _csv,
 }
-"""How a whole exchange is printed, by format."""
+"""Renderers of whole exchanges, by format."""

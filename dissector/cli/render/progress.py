@@ -1,4 +1,4 @@
-"""A progress bar on stderr while a capture is read or counted, for whoever watches a terminal and has to wait."""
+"""Progress bars on stderr, on a terminal, while a capture is read or analyzed."""
 
 import sys
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from typing import Final, Protocol
 from dissector.capture_session import Capture
 from dissector.core.text import counted
 
-WORTH_A_BAR: Final = 1 << 25
-"""Bytes below which reading is over before a bar could be read."""
+MIN_BYTES: Final = 1 << 25
+"""Bytes of a capture below which reading is too quick for a bar."""
 
 
 class ProgressStep(Protocol):
-    """How far something is: so much of so much."""
+    """A step of work: `done` of `total`, in any unit."""
 
     @property
     def done(self) -> int: ...
@@ -22,8 +22,8 @@ class ProgressStep(Protocol):
 
 
 def read_with_progress(capture: Capture) -> None:
-    """Read it all."""
-    if not _is_worth_a_bar(capture):
+    """Read a capture to its end."""
+    if not _shows_bar(capture):
         for _ in capture.read():
             pass
         return
@@ -37,24 +37,24 @@ def read_with_progress(capture: Capture) -> None:
 
 
 def examine_with_progress(capture: Capture) -> None:
-    """Examine what was read, from where that stopped."""
-    if _is_worth_a_bar(capture):
+    """Examine the rest of the rows that were read."""
+    if _shows_bar(capture):
         step_with_progress(capture.examine(), "analyzing")
         return
     for _ in capture.examine():
         pass
 
 
-def _is_worth_a_bar(capture: Capture) -> bool:
-    return capture.pipeline.total >= WORTH_A_BAR and sys.stderr.isatty()
+def _shows_bar(capture: Capture) -> bool:
+    return capture.pipeline.total >= MIN_BYTES and sys.stderr.isatty()
 
 
-def step_with_progress(steps: Iterable[ProgressStep], words: str) -> None:
-    """Take all steps; those that are many with a bar."""
+def step_with_progress(steps: Iterable[ProgressStep], description: str) -> None:
+    """Take all steps, with a bar on a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(words)
+        task = bar.add_task(description)
         for step in steps:
             bar.update(task, completed=step.done, total=step.total)

@@ -1,4 +1,4 @@
-"""`show --format text`: one line an exchange, in columns, for reading and for grep."""
+"""`show --format text`: one line for each exchange, in columns, for reading and for grep."""
 
 from typing import Final
 
@@ -10,12 +10,12 @@ _HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency
 
 
 def head_line() -> str:
-    """The columns' names."""
+    """Return the line of column names."""
     return _LAYOUT.format(*_HEAD)
 
 
 def row_line(row: ExchangeRow, start_ns: int) -> str:
-    """One row as a line; texts cleaned."""
+    """Format a row as a line that is safe for a terminal."""
     client = "" if row.client_id is None else f"{row.client_id}: "
     return _LAYOUT.format(
         row.number,

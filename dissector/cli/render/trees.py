@@ -1,4 +1,4 @@
-"""`show --format tree`: every field with its bytes' place, type and value, indented, as Wireshark's details have it."""
+"""`show --format tree`: every field with name, value, offset, size and type, indented, as in Wireshark's details."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,11 +10,11 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.tree import Node
 
 LONGEST: Final = 96
-"""Characters of a value; the rest is counted."""
+"""Characters of a value that are printed; longer ones are cut, with their length."""
 
 
 def tree_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
-    """The lines for an exchange: its row, its findings, and the trees of its messages."""
+    """Yield the lines of an exchange: its row, its findings, and the trees of its messages."""
     yield row_line(exchange.row, start_ns).strip()
     for finding in exchange.findings:
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
@@ -46,7 +46,7 @@ def _node(node: Node, depth: int, source: int) -> Iterator[str]:
 
 
 def shown(node: Node) -> str:
-    """A leaf's value in one line."""
+    """Return the value of a leaf in one line."""
     value = node.value
     if value is None:
         return "" if node.children else "null"
