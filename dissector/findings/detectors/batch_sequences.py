@@ -95,6 +95,6 @@ class BatchExtractor(Extractor):
                 first, topic = batch.base_sequence, self.context.topic(batch.topic)
                 end = (first + batch.records_count) % SEQUENCE_NUMBERS
                 batch_seen = SequencedBatch(
-                    (topic, batch.partition), first, end, exchange.request_ns, batch.place, place, hole
+                    (topic, batch.partition), first, end, exchange.request_ns, batch.positions, place, hole
                 )
                 self.observe((batch.producer_id, batch.producer_epoch), exchange.row, place, batch_seen)

@@ -1,1 +1,1 @@
-"""What detectors of cross-message findings are made of, and the pass over a capture that runs them."""
+"""The framework of cross-message findings: base classes of detectors, and the pass over a capture that runs them."""

@@ -1,7 +1,7 @@
-"""From observations to findings: at once, or collected, sent, and aggregated together with those of other partitions.
+"""Aggregates observations into findings: at once, or collected and aggregated with those of other partitions.
 
-Invariant: the findings are the same. Whoever reads a capture in partitions collects the observations of each, sorts all
-of them by extractor and scope, then by packet, start and nth, and `aggregate` finds what reading the whole finds.
+Invariant: the findings are the same. If a capture is read in partitions, the observations of all are sorted by
+extractor and scope, then by packet, start and nth; `aggregate` then gives the findings of the complete capture.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,15 +32,15 @@ _BY_NAME: Final = {extractor.__name__: extractor for extractor in EXTRACTORS}
 
 
 class Observation(NamedTuple):
-    """An observation that is kept."""
+    """An observation that is kept for later aggregation."""
 
     extractor: str
     scope: Scope
     packet: int
-    """With `start`, the position of its row: see `RowPosition`."""
+    """With `start`, the position of its row (`RowPosition`)."""
     start: int
     nth: int
-    """Observations of the partition before it: there may be several of one row."""
+    """Number of observations of the partition before it, as one row may give more than one."""
     value: Any
 
 
@@ -75,7 +75,7 @@ class ObservationLog:
         self._count += 1
 
     def take(self) -> list[Observation]:
-        """Return those since the last call."""
+        """Return the observations since the last call."""
         observations, self._observations = self._observations, []
         return observations
 
@@ -83,10 +83,10 @@ class ObservationLog:
 def aggregate(observations: Iterable[Observation]) -> Iterator[tuple[Observation, Finding]]:
     """Yield the findings of sorted observations of any number of partitions, each with the observation of the row that
     it is about. Memory holds the findings of one scope."""
-    for (extractor, scope), some in groupby(observations, key=lambda each: (each.extractor, each.scope)):
+    for (extractor, scope), of_scope in groupby(observations, key=lambda each: (each.extractor, each.scope)):
         reported = _ReportedFindings()
         aggregators = _aggregators(_BY_NAME[extractor], reported, scope)
-        for observation in some:
+        for observation in of_scope:
             reported.current = observation
             for aggregator in aggregators:
                 aggregator.add(0, observation.value)
@@ -94,8 +94,8 @@ def aggregate(observations: Iterable[Observation]) -> Iterator[tuple[Observation
 
 
 class IncrementalAggregation:
-    """Aggregates observations that come in micro-batches; between two of these it can be pickled. Its memory is bounded
-    as that of `ImmediateAggregation`."""
+    """Aggregates observations of one micro-batch after the other; it can be pickled in between. Its memory is bounded
+    as in `ImmediateAggregation`."""
 
     def __init__(self) -> None:
         self._reported = _ReportedFindings()
@@ -103,10 +103,12 @@ class IncrementalAggregation:
         self._aggregation = ImmediateAggregation(self._reported)
 
     def aggregate(self, observations: Iterable[Observation]) -> list[tuple[Observation, Finding]]:
-        """Return the findings of the next micro-batch, sorted and returned as in `aggregate`."""
-        for each in observations:
-            self._reported.current = each
-            self._aggregation.add(_BY_NAME[each.extractor], each.scope, 0, (each.packet, each.start), each.value)
+        """Return the findings of the next micro-batch; observations and findings are as in `aggregate`."""
+        for observation in observations:
+            self._reported.current = observation
+            position = observation.packet, observation.start
+            extractor = _BY_NAME[observation.extractor]
+            self._aggregation.add(extractor, observation.scope, 0, position, observation.value)
         new, self._reported.findings = self._reported.findings, []
         for observation, finding in new:
             finding.track((observation.packet, observation.start), self._revisions)

@@ -1,6 +1,6 @@
-"""Reads bodies once for all detectors: every response, as any may have an error; requests when a detector needs one.
+"""Reads bodies once for all detectors: every response, as any may have an error; requests when a detector needs them.
 
-Of a Produce response without error or throttling not even the body is read: it is empty for detectors.
+Bodies of Produce responses without errors or throttling are not even read: detectors get an empty body.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,13 +21,13 @@ from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import PREFIX, MessageLayout, Values, read, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
-SMALL: Final = 1_024
-KEPT: Final = 512
-"""Small responses that are kept, read: heartbeats, empty fetches and the versions of a broker have the same
-bytes behind their ids, again and again."""
+MAX_CACHED_SIZE: Final = 1_024
+"""Bytes of a response up to which its body is cached."""
+CACHED_RESPONSES: Final = 512
+"""Many heartbeats, empty fetches and advertised versions have the same bytes after the correlation id."""
 ID_END: Final = PREFIX + 4
 ResponseBody = tuple[Values, list[int]]
-"""A response's body, and its errors."""
+"""A response's body and error codes."""
 NO_RESPONSE: Final[ResponseBody] = ({}, [])
 Examine = Callable[[DecodedExchange], None]
 
@@ -42,7 +42,7 @@ class BodyReader:
         self._on_error: list[Examine] = [each.examine_exchange for each in examiners if each.any_error]
         self._by_api: dict[int, list[Examine]] = {}
         self._clean = CleanResponses(store, ApiKey.PRODUCE)
-        self._small = lru_cache(maxsize=KEPT)(_response_body)
+        self._cached_response_body = lru_cache(maxsize=CACHED_RESPONSES)(_response_body)
 
     def examine(self, rows: ExaminedRows) -> None:
         """Hand the next rows, exchanges with a request, to the examiners of their API."""
@@ -68,36 +68,36 @@ class BodyReader:
                     examine(exchange)
 
     def _of_api(self, key: int) -> list[Examine]:
-        """The examiners of an API."""
+        """Return the examiners of an API."""
         found = self._by_api.get(key)
         if found is None:
             found = self._by_api[key] = [each.examine_exchange for each in self._examiners if key in each.apis]
         return found
 
     def _read(self, frame: int, address: int, size: int) -> tuple[bytes, int]:
-        """A frame's bytes, and how many come before the first gap. Most are in one piece."""
+        """Return a frame's bytes, and how many precede the first gap. Most frames are contiguous."""
         return (bytes(self._store.read(address, size)), size) if address >= 0 else self._frames.read(frame)
 
     def _read_response(self, key: int, version: int, frame: int, address: int, size: int) -> ResponseBody:
-        data, whole = self._read(frame, address, size)
+        data, contiguous = self._read(frame, address, size)
         if key == ApiKey.PRODUCE:
-            read_body = _response_body(key, version, data, whole)
-            if whole == len(data) and not read_body[1] and not read_body[0].get("throttle_time_ms"):
+            read_body = _response_body(key, version, data, contiguous)
+            if contiguous == len(data) and not read_body[1] and not read_body[0].get("throttle_time_ms"):
                 self._clean.learn(version, data)
             return read_body
-        if whole == len(data) <= SMALL:
-            return self._small(key, version, bytes(ID_END) + data[ID_END:], whole)
-        return _response_body(key, version, data, whole)
+        if contiguous == len(data) <= MAX_CACHED_SIZE:
+            return self._cached_response_body(key, version, bytes(ID_END) + data[ID_END:], contiguous)
+        return _response_body(key, version, data, contiguous)
 
 
-def _response_body(key: int, version: int, data: bytes, whole: int) -> ResponseBody:
+def _response_body(key: int, version: int, data: bytes, contiguous: int) -> ResponseBody:
     layout = response_layout(key, version, data)
-    body = read(data, layout, whole).body
+    body = read(data, layout, contiguous).body
     return body, _errors(layout, body)
 
 
 def _errors(layout: MessageLayout, body: Values) -> list[int]:
-    """Error codes that are not 0, each as often as it occurs."""
+    """Return the error codes that are not 0, each as often as it occurs."""
     found: list[int] = []
     for struct in structs_with(layout, body, ERROR_CODES):
         for name in ERROR_CODES:

@@ -1,6 +1,6 @@
-"""Produce responses without error or throttling, recognized without decoding.
+"""Recognizes Produce responses without errors or throttling, without decoding them.
 
-Invariant: whatever is recognized reads as such: a property test.
+Invariant: every recognized response has no error when it is decoded: a property test.
 """
 
 from typing import Final
@@ -14,29 +14,29 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.message import response_layout, trace
 
-LONGEST: Final = 256
-"""Bytes of a response for which there are templates."""
+MAX_SIZE: Final = 256
+"""Maximum bytes of a response for which there are templates."""
 MAY_DIFFER: Final = frozenset(("index", "base_offset", "log_append_time_ms", "log_start_offset"))
 
 
 class CleanResponses:
-    """Templates of such responses: they are most of a busy capture."""
+    """Templates of such responses, which are most frames of a busy capture."""
 
     def __init__(self, store: Store, key: int) -> None:
         self._store = store
         self._key = key
-        self._templates = FrameTemplates[bool](LONGEST)
+        self._templates = FrameTemplates[bool](MAX_SIZE)
 
     def find(self, rows: ExaminedRows) -> Bool:
-        """Which rows have such a response, as far as templates show."""
+        """Return which rows have such a response, as far as templates show."""
         found = np.zeros(len(rows.row), np.bool_)
-        some = np.flatnonzero((rows.api_key == self._key) & (rows.response != NO_FRAME))
+        candidates = np.flatnonzero((rows.api_key == self._key) & (rows.response != NO_FRAME))
         columns = (rows.api_key, rows.version, rows.response_address, rows.response_size)
-        found[some] = self._templates.find_all(self._store, *(column[some] for column in columns)) > 0
+        found[candidates] = self._templates.find_all(self._store, *(column[candidates] for column in columns)) > 0
         return found
 
     def learn(self, version: int, data: bytes) -> None:
-        """A response was read and is clean."""
+        """Learn a template from a decoded response that is clean."""
         self._templates.learn(self._key, version, data, True, lambda: self._masks(version, data))
 
     def _masks(self, version: int, data: bytes) -> FrameMasks:

@@ -1,4 +1,4 @@
-"""What detectors may ask about the capture."""
+"""The interface through which detectors query the capture."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -8,37 +8,37 @@ from dissector.protocol.message import Values
 
 
 class FindingContext(Protocol):
-    """A capture, as detectors see it beside its rows."""
+    """Information about a capture, besides its rows, that detectors may query."""
 
     def client(self, connection: int) -> str:
-        """The client of a connection: client id and address, without the port, which changes with each connection."""
+        """Return the client of a connection: its address without the port, which changes with each connection."""
 
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
-        """The versions that the broker of a connection advertised, there or on others, by API key."""
+        """Return the versions that the broker of a connection advertised, there or on others, by API key."""
 
     def is_offered(self, connection: int, key: int, version: int) -> bool:
-        """Whether the broker accepts that version of an API, as far as it advertised any."""
+        """Return whether the broker accepts a version of an API; True if it did not advertise any."""
 
     def closed(self, connection: int) -> tuple[int, bool]:
-        """When a connection was closed, `NEVER` if it was not; and whether the client closed it first."""
+        """Return when a connection was closed, or `NEVER`, and whether the client closed it first."""
 
     def first_packet(self, connection: int) -> int:
-        """The number of its first packet, which identifies the connection in the capture."""
+        """Return the number of its first packet, which identifies the connection in the capture."""
 
     def captured(self, frame: int) -> int:
-        """How many bytes of a frame the capture has."""
+        """Return how many bytes of a frame the capture has."""
 
     @property
     def has_retransmissions(self) -> bool:
-        """Whether TCP sent any bytes again or delivered them late."""
+        """Whether TCP retransmitted any bytes or delivered them out of order."""
 
     def delays(self, frames: Int64) -> tuple[Int64, Int64]:
-        """How long after its beginning the last byte of each frame was sent again, and how long a byte of it waited for
-        others, in nanoseconds; 0 for neither, and where there is no frame."""
+        """Return two delays of each frame in nanoseconds, 0 if there is none: from its beginning until its last byte
+        was retransmitted; and how long a byte of it waited for earlier ones."""
 
     @property
     def first_pending_packet(self) -> int:
-        """The packet of the first row to which something may be added; `NEVER` if there is none."""
+        """The packet of the first row that may still change; `NEVER` if there is none."""
 
     def topic(self, named: Values) -> str:
-        """The name of the topic that a structure names, or its id if the name is not known."""
+        """Return the name of the topic that a structure names, or its id if the name is unknown."""

@@ -1,4 +1,4 @@
-"""An exchange as detectors see it that need more than the index."""
+"""An exchange for detectors that need more than the index."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from dissector.findings.framework.produce_batches import ProduceBatch, produce_b
 from dissector.protocol.message import Values, read, request_layout
 
 RowPosition = tuple[int, int]
-"""The packet with which a row begins, and the stream offset of its first byte: the order of the rows of a capture."""
+"""The packet with a row's first byte, and the stream offset of that byte: they order the rows of a capture."""
 
 
 class DecodedExchange:
@@ -31,7 +31,7 @@ class DecodedExchange:
         self.response_ns = response_ns
         """0 if there is no response."""
         self._frame = frame
-        """The request's bytes, and how many come before the first gap."""
+        """Returns the request's bytes, and how many precede the first gap."""
         self._request: Values | None = None
         self._batches: list[ProduceBatch] | None = None
         self.response = response
@@ -41,22 +41,22 @@ class DecodedExchange:
 
     @property
     def position(self) -> RowPosition:
-        """Where it stands in the capture."""
+        """Its position in the capture."""
         return self.packet, self.start
 
     @property
     def request(self) -> Values:
         """The request's body. Empty if it could not be read."""
         if self._request is None:
-            data, whole = self._frame()
-            self._request = read(data, request_layout(self.api_key, self.version, data), whole).body
+            data, contiguous = self._frame()
+            self._request = read(data, request_layout(self.api_key, self.version, data), contiguous).body
         return self._request
 
     @property
     def batches(self) -> list[ProduceBatch]:
         """The batches of a Produce request."""
         if self._batches is None:
-            data, whole = self._frame()
-            single = single_batch(data, self.version) if whole == len(data) else None
+            data, contiguous = self._frame()
+            single = single_batch(data, self.version) if contiguous == len(data) else None
             self._batches = produce_batches(self.request) if single is None else [single]
         return self._batches

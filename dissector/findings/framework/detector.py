@@ -1,7 +1,7 @@
-"""Detectors: each has one class of findings.
+"""Base classes of detectors: each detector finds one kind of finding.
 
-A `ConnectionDetector` finds what the rows of one connection show. An `Aggregator` finds what several connections show
-together: of the observations of one scope (a client, a group, a producer), which an `Extractor` made.
+A `ConnectionDetector` examines the rows of each connection by itself. An `Aggregator` finds what only rows of many
+connections show: it gets the observations of one scope (a client, a group, a producer) from an `Extractor`.
 
 A detector's state is bounded (`BoundedStates`). It reports a cause once, at the row where the cause is recognized, and
 may update that finding later: how often, for how long.
@@ -27,11 +27,11 @@ Observed = TypeVar("Observed")
 
 
 class FindingDetector(ABC):
-    """One class of findings, and how to report them."""
+    """Finds one kind of finding, and reports it."""
 
     explanation: ClassVar[Explanation]
     quiet_ns: ClassVar[int] = NEVER
-    """After so long without a recurrence, the next one is a finding of its own."""
+    """After so long without a recurrence, the next one is a new finding."""
 
     def __init__(self, sink: FindingSink) -> None:
         self._sink = sink
@@ -42,7 +42,7 @@ class FindingDetector(ABC):
         return self._sink.report(self.explanation, row, message, path, severity)
 
     def report_repeated(self, key: Hashable, row: int, time_ns: int, message: str, path: str, what: str) -> None:
-        """Report what is one finding for each `key`; its message gets how many `what` there were within what time."""
+        """Report one finding for each `key`. Recurrences update its message: how many `what` within what time."""
         episode = self._episodes.of(key)
         if episode.finding is None or time_ns - episode.last_ns > self.quiet_ns:
             episode.finding, episode.message, episode.count = self.report(row, message, path), message, 1
@@ -50,11 +50,11 @@ class FindingDetector(ABC):
             return
         episode.count += 1
         episode.last_ns = max(episode.last_ns, time_ns)
-        took = duration(episode.last_ns - episode.first_ns)
-        episode.finding.update(f"{episode.message}; {episode.count:,} {what} within {took}")
+        elapsed = duration(episode.last_ns - episode.first_ns)
+        episode.finding.update(f"{episode.message}; {episode.count:,} {what} within {elapsed}")
 
     def report_burst(self, burst: Burst, row: int, time_ns: int, message: str, path: str) -> None:
-        """Report a burst that is on, or update its finding; its duration is added to the message."""
+        """Report an ongoing burst, or update its finding; its duration is added to the message."""
         words = f"{message} within {burst.took(time_ns)}"
         if burst.is_new or burst.finding is None:
             burst.finding = self.report(row, words, path)
@@ -63,7 +63,7 @@ class FindingDetector(ABC):
 
 
 class ConnectionDetector(FindingDetector, Examiner):
-    """Finds what single connections show: override `examine_rows`, or `apis` and `examine_exchange`."""
+    """Examines connections one by one: override `examine_rows`, or `apis` and `examine_exchange`."""
 
     def __init__(self, sink: FindingSink, context: FindingContext) -> None:
         super().__init__(sink)
@@ -76,12 +76,12 @@ class ConnectionDetector(FindingDetector, Examiner):
 
     @property
     def rechecked_frames(self) -> Int64:
-        """Frames of examined rows whose `FindingContext.delays` it will ask for again."""
+        """Frames of examined rows whose `FindingContext.delays` it will query again."""
         return np.zeros(0, np.int64)
 
 
 class Aggregator(FindingDetector, Generic[Observed]):
-    """Makes findings of all observations of one scope, which come in the order of the capture. It sees nothing else."""
+    """Folds the observations of one scope, in the order of the capture, into findings. It sees nothing else."""
 
     extractor: ClassVar[type[Extractor]]
 
@@ -91,4 +91,4 @@ class Aggregator(FindingDetector, Generic[Observed]):
 
     @abstractmethod
     def add(self, row: int, observed: Observed) -> None:
-        """Take the next observation, which was made in that row."""
+        """Take the next observation, which is about `row`."""

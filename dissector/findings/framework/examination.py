@@ -1,11 +1,10 @@
-"""The pass over a capture that finds what only several messages show.
+"""The pass over a capture that finds cross-message findings.
 
 Invariants:
-  * a row is examined once, when nothing is added to it any more; in order, as far as rows are complete;
-  * a body is read once for all detectors, and only if one of them asks for its API;
-  * a step begins where the last one ended, whoever ran that: steps of several callers may alternate, but only one runs
-    at a time;
-  * damage is not examined: what can't be read is skipped.
+  * a row is examined once, when it is final; in order, as far as rows are complete;
+  * a body is read once for all detectors, and only if one of them examines its API;
+  * a step begins where the last one ended, whichever caller ran that. Only one step runs at a time;
+  * damage is not examined: unreadable bytes are skipped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,23 +35,23 @@ from dissector.transport import Retransmissions
 STEP: Final = 4_096
 """Rows that are examined between two reports of progress."""
 MAX_CLIENTS: Final = 4_096
-"""Connections whose client's name is kept."""
-_OF_TABLE: Final = (
+"""Connections whose client's name is cached."""
+_TABLE_COLUMNS: Final = (
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
 
 
 class Examination:
-    """Of one capture, which may still grow; or of a part of one: then what involves several connections is observed and
-    not reported, as `aggregation` needs the observations of all parts. Of a part all findings are kept."""
+    """Examines a capture, which may still grow, or with `part` a capture partition. Of a partition, observations are
+    collected and not aggregated, as `aggregation` needs those of all partitions, and all findings are kept."""
 
     def __init__(
-        self, index: Indexer, store: Store, decoder: ExchangeDecoder, flows: Connections,
+        self, index: Indexer, store: Store, decoder: ExchangeDecoder, connections: Connections,
         retransmissions: Retransmissions, *, part: bool = False,
     ) -> None:  # fmt: skip
         self._index = index
         self._decoder = decoder
-        self._flows = flows
+        self._connections = connections
         self._retransmissions = retransmissions
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
@@ -61,17 +60,17 @@ class Examination:
         self._examiners: list[Examiner] = [*self._detectors, *(extractor(self, sink) for extractor in EXTRACTORS)]
         self._bodies = BodyReader(store, index.frames, self._examiners)
         self._examined = 0
-        """Rows that were examined, or are pending."""
+        """Number of rows that were examined or are pending."""
         self._pending: Int64 = np.zeros(0, np.int64)
         self._overdue: Int64 = self._pending
-        """Rows that were examined before they were complete: how their connections end is still to be examined."""
+        """Rows that were examined before they were complete: the end of their connections is still to be examined."""
         self.first_pending_packet = NEVER
         self._generation = -1
         self.client = lru_cache(maxsize=MAX_CLIENTS)(self._client)
 
     def examine(self, most_pending: int, *, final: bool) -> Iterator[int]:
-        """Examine rows that became complete since the last call; all rows once the capture is `final`. Yield how far
-        that is, in rows. At most `most_pending` rows wait."""
+        """Examine rows that became complete since the last call; all rows once the capture is `final`. Yield the number
+        of rows reached. At most `most_pending` rows wait."""
         self._learn()
         table = self._index.table
         while True:
@@ -88,8 +87,8 @@ class Examination:
                 return
 
     def examine_in_order(self, most_pending: int, now_ns: int, *, final: bool) -> Iterator[int]:
-        """The same for a micro-batch that was read to its end: rows are examined in the order of `examination_queue`.
-        `now_ns` is the time that the capture as a whole has reached."""
+        """Examine the rows of a micro-batch that was read to its end, in the order of `examination_queue`. `now_ns` is
+        the time that the complete capture has reached."""
         self._learn()
         index, stop = self._index, len(self._index.table)
         rows = np.concatenate([self._pending, np.arange(self._examined, stop)])
@@ -109,18 +108,18 @@ class Examination:
 
     @property
     def pending_rows(self) -> Int64:
-        """Rows that are still to be examined."""
+        """Rows not examined yet."""
         return np.concatenate([self._pending, self._overdue, np.arange(self._examined, len(self._index.table))])
 
     def pending_requests(self) -> Int64:
-        """Time and first packet of the requests that are still to be examined, `(2, n)`."""
+        """Return time and first packet of the requests not examined yet, `(2, n)`."""
         rows = self._pending[self._index.table.request.values[self._pending] != NO_FRAME]
         times = self._index.frames.time_ns.values[self._index.table.request.values[rows]]
         return np.stack([times, self._index.table.packet.values[rows]])
 
     @property
     def revisable_rows(self) -> Int64:
-        """Rows about which something may still be reported."""
+        """Rows about which detectors may still report findings."""
         return np.concatenate([self.pending_rows, *(each.revisable_rows for each in self._detectors)])
 
     @property
@@ -129,7 +128,7 @@ class Examination:
         return np.concatenate([each.rechecked_frames for each in self._detectors])
 
     def _examine(self, rows: ExaminedRows, ended: ExaminedRows) -> None:
-        """Examine rows; `ended` are those of which it is known how their connections ended."""
+        """Examine rows; `ended` are those whose connection's end is known."""
         for each in self._examiners:
             if not each.only_unanswered:
                 each.examine_rows(rows)
@@ -140,20 +139,20 @@ class Examination:
 
     def _columns(self, row: Int64) -> ExaminedRows:
         table, frames = self._index.table, self._index.frames
-        columns = [getattr(table, name).values[row].astype(np.int64) for name in _OF_TABLE]
+        columns = [getattr(table, name).values[row].astype(np.int64) for name in _TABLE_COLUMNS]
         sides = columns[-2:]
         for values in (
             frames.time_ns.values, frames.packet.values, frames.start.values, frames.contiguous, frames.size.values,
         ):  # fmt: skip
             for side in sides:
-                there = side != NO_FRAME
-                found = np.zeros(len(row), np.int64)
-                found[there] = values(side[there]) if callable(values) else values[side[there]]
-                columns.append(found)
+                exists = side != NO_FRAME
+                column = np.zeros(len(row), np.int64)
+                column[exists] = values(side[exists]) if callable(values) else values[side[exists]]
+                columns.append(column)
         return ExaminedRows(row, *columns)
 
     def _learn(self) -> None:
-        """Learn names, and the versions that brokers advertise."""
+        """Learn names, and the versions that brokers advertised."""
         self._decoder.update_conversation_state()
         if self._generation == self._index.generation:
             return
@@ -166,43 +165,44 @@ class Examination:
         return self._decoder.ends(connection)[0].rpartition(":")[0]
 
     def offered(self, connection: int) -> Mapping[int, tuple[int, int]]:
-        """The versions that the broker of a connection advertised, there or on others, by API key."""
+        """Return the versions that the broker of a connection advertised, there or on others, by API key."""
         return self._decoder.advertised_versions(connection)
 
     @property
     def has_retransmissions(self) -> bool:
-        """Whether TCP sent any bytes again or delivered them late."""
+        """Whether TCP retransmitted any bytes or delivered them out of order."""
         return len(self._retransmissions) > 0
 
     def delays(self, frames: Int64) -> tuple[Int64, Int64]:
-        """How long TCP took for each frame, by sending again and by waiting, in nanoseconds; 0 where there is none."""
-        again, waited = np.zeros(len(frames), np.int64), np.zeros(len(frames), np.int64)
-        there = frames != NO_FRAME
-        table, some = self._index.frames, frames[there]
+        """Return the delay of each frame by retransmission and by reordering, in nanoseconds; 0 if there is none."""
+        retransmitted, waited = np.zeros(len(frames), np.int64), np.zeros(len(frames), np.int64)
+        exists = frames != NO_FRAME
+        table, existing = self._index.frames, frames[exists]
         columns = (table.direction, table.start, table.size, table.time_ns)
-        again[there], waited[there] = self._retransmissions.delays(*(column.values[some] for column in columns))
-        return again, waited
+        delays = self._retransmissions.delays(*(column.values[existing] for column in columns))
+        retransmitted[exists], waited[exists] = delays
+        return retransmitted, waited
 
     def is_offered(self, connection: int, key: int, version: int) -> bool:
-        """Whether the broker accepts that version of an API, as far as it advertised any."""
+        """Return whether the broker accepts a version of an API; True if it did not advertise any."""
         offered = self.offered(connection)
         low, high = offered.get(key, (0, -1))
         return key == ApiKey.API_VERSIONS or not offered or low <= version <= high
 
     def closed(self, connection: int) -> tuple[int, bool]:
-        """When it was closed, `NEVER` if it was not; and whether the client closed it first."""
-        time_ns, side = self._flows.closed(connection)
+        """Return when a connection was closed, or `NEVER`, and whether the client closed it first."""
+        time_ns, side = self._connections.closed(connection)
         return time_ns, side == self._index.detector.client(connection)
 
     def first_packet(self, connection: int) -> int:
-        """The number of its first packet, which identifies the connection in the capture."""
-        return self._flows.first_packet(connection)
+        """Return the number of its first packet, which identifies the connection in the capture."""
+        return self._connections.first_packet(connection)
 
     def captured(self, frame: int) -> int:
-        """How many bytes of a frame the capture has."""
+        """Return how many bytes of a frame the capture has."""
         return self._index.frames.captured(frame)
 
     def topic(self, named: Values) -> str:
-        """The name of the topic that a structure names, or its id if the name is not known."""
+        """Return the name of the topic that a structure names, or its id if the name is unknown."""
         name = named.get("name") or named.get("topic")
         return str(name or self._index.conversation_state.topic_name(str(named.get("topic_id"))))

@@ -1,4 +1,4 @@
-"""Rows of the index as columns: what detectors see that read no body."""
+"""Rows of the index as columns, for detectors that read no bodies."""
 
 from typing import NamedTuple
 
@@ -7,13 +7,13 @@ from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 
 
 class ExaminedRows(NamedTuple):
-    """Rows of the index, ascending, beside what the frame table has of their frames: zeros where there is no frame."""
+    """Rows of the index, ascending, with columns of the frame table: zeros if there is no frame."""
 
     row: Int64
     kind: Int64
     connection: Int64
     packet: Int64
-    """The number of the packet with which a row begins: they go up."""
+    """Number of the packet with which a row begins, ascending."""
     api_key: Int64
     version: Int64
     correlation_id: Int64
@@ -25,44 +25,44 @@ class ExaminedRows(NamedTuple):
     response_ns: Int64
     request_packet: Int64
     response_packet: Int64
-    """The number of the packet with the response's first byte."""
+    """Number of the packet with the response's first byte."""
     request_start: Int64
     """Stream offset of the request."""
     response_start: Int64
     request_address: Int64
-    """Address of the request, where it is in one piece; else a negative number."""
+    """Address of the request if it is contiguous, else a negative number."""
     response_address: Int64
     request_size: Int64
     response_size: Int64
 
     def where(self, which: Bool | Int64 | slice) -> "ExaminedRows":
-        """Some of them."""
+        """Return the rows of a mask, of positions or of a slice."""
         return ExaminedRows(*(column[which] for column in self))
 
     @property
     def is_exchange(self) -> Bool:
-        """Which are exchanges."""
+        """Which rows are exchanges."""
         found: Bool = self.kind == RowKind.EXCHANGE
         return found
 
     @property
     def has_both(self) -> Bool:
-        """Which are exchanges with both sides."""
+        """Which rows are exchanges with request and response."""
         found: Bool = self.is_exchange & (self.request != NO_FRAME) & (self.response != NO_FRAME)
         return found
 
     @property
     def with_request(self) -> "ExaminedRows":
-        """Those that are exchanges with a request."""
+        """The exchanges with a request."""
         return self.where(self.is_exchange & (self.request != NO_FRAME))
 
     @property
     def with_response(self) -> "ExaminedRows":
-        """Those of exchanges with both sides."""
+        """The exchanges with request and response."""
         return self.where(self.has_both)
 
     @property
     def unanswered(self) -> "ExaminedRows":
-        """Requests without the response that they should have."""
+        """The exchanges without the response that they should have."""
         waits = self.is_exchange & (self.response == NO_FRAME)
         return self.where(waits & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0))

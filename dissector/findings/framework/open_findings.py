@@ -2,7 +2,7 @@
 
 Invariants:
   * of each code the first `MAX_FINDINGS` are kept; the rest is counted. Findings that are released make room;
-  * whoever takes rows with their findings gets later changes to these as `Revision`.
+  * after rows are taken, later changes to their findings are recorded as `Revision`s.
 """
 
 import sys
@@ -32,7 +32,7 @@ class OpenFinding:
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
         self.position: RowPosition | None = None
-        """Of its row, once that was taken."""
+        """Position of its row, once that was taken."""
         self._revisions: Revisions | None = None
 
     def update(self, message: str) -> None:
@@ -43,7 +43,7 @@ class OpenFinding:
             self._revisions.add(self, old)
 
     def track(self, position: RowPosition, revisions: "Revisions") -> None:
-        """Its row was taken and is known by its position from now on: record changes in `revisions`."""
+        """Record later changes in `revisions`: its row was taken, and is now known by its position."""
         self.position = position
         self._revisions = revisions
 
@@ -53,18 +53,18 @@ class Revision(NamedTuple):
 
     position: RowPosition
     before: Finding | None
-    """As it was taken; None if it is new."""
+    """The finding when the row was taken; None if it is new."""
     finding: Finding
 
 
 class Revisions:
-    """Changes to findings about rows that were taken. It does not keep findings that their detectors dropped."""
+    """Changes to findings about rows that were taken. Findings that their detectors dropped are not kept."""
 
     def __init__(self) -> None:
         self._before: dict[OpenFinding, Finding | None] = {}
 
     def add(self, finding: OpenFinding, before: Finding | None) -> None:
-        """Record that a finding is new or was updated. What it was before its first update counts."""
+        """Record that a finding is new or was updated. Only the `before` of its first update is kept."""
         self._before.setdefault(finding, before)
 
     def take(self) -> list[Revision]:
@@ -78,12 +78,12 @@ class Revisions:
 
 
 def open_finding(explanation: Explanation, message: str, path: str, severity: Severity | None) -> OpenFinding:
-    """Make a finding of a code; its severity is that of the explanation if it is None."""
+    """Return a new finding; its severity is that of the explanation if `severity` is None."""
     return OpenFinding(Finding(explanation.code, severity or explanation.severity, message, path))
 
 
 class FindingSink(Protocol):
-    """Takes what detectors find."""
+    """Takes the findings of detectors."""
 
     def report(
         self, explanation: Explanation, row: int, message: str, path: str, severity: Severity | None
@@ -99,19 +99,19 @@ class FindingStore:
         self._by_row: dict[int, list[OpenFinding]] = {}
         self._kept: Counter[str] = Counter()
         self._omitted: Counter[str] = Counter()
-        """Both by code."""
+        """Numbers of findings kept and omitted, by code."""
         self._summaries: ValueNumbers[FindingSummary] = ValueNumbers()
         self._summaries.of(NO_FINDINGS)
         self._numbers = Column(np.uint32)
         self._taken: dict[int, RowPosition] = {}
-        """Rows that were taken, about which something may be reported yet."""
+        """Positions of rows that were taken, and about which findings may still be reported."""
         self.revisions = Revisions()
-        """Of findings about those."""
+        """Revisions of findings about rows that were taken."""
 
     def report(
         self, explanation: Explanation, row: int, message: str, path: str = "", severity: Severity | None = None
     ) -> OpenFinding:
-        """Keep a finding, if there is room for one more of its code."""
+        """Keep a finding, unless its code has `most` already."""
         new = open_finding(explanation, message, path, severity)
         if row in self._taken:
             new.track(self._taken[row], self.revisions)
@@ -128,11 +128,11 @@ class FindingStore:
 
     @property
     def summaries(self) -> list[FindingSummary]:
-        """What the numbers of rows stand for."""
+        """The summaries, by the numbers of `numbers`."""
         return self._summaries.values
 
     def numbers(self, rows: Int64) -> Int64:
-        """The numbers of rows, `(n,)`: 0 for no finding."""
+        """Return the number of the summary of each row, `(n,)`: 0 if it has no finding."""
         numbers = self._numbers.values
         found = np.zeros(len(rows), np.int64)
         there = rows < len(numbers)
@@ -140,30 +140,30 @@ class FindingStore:
         return found
 
     def of(self, row: int) -> list[Finding]:
-        """The findings about a row."""
+        """Return the findings about a row."""
         return [each.finding for each in self._by_code(row)]
 
     def all(self) -> list[tuple[int, Finding]]:
-        """All findings that are kept, with their rows, by row."""
+        """Return all findings that are kept, with their rows, by row."""
         return [(row, each.finding) for row in sorted(self._by_row) for each in self._by_code(row)]
 
     def _by_code(self, row: int) -> list[OpenFinding]:
         return sorted(self._by_row.get(row, ()), key=lambda each: each.finding.code)
 
     def keep(self, rows: Int64, revisable: Int64, position_of: Callable[[int], RowPosition]) -> None:
-        """Keep the findings of these rows; all others were taken. About the `revisable` ones of these something may be
-        reported yet."""
-        staying = set(rows.tolist())
+        """Keep the findings of `rows`; all other rows were taken. Findings about `revisable` ones may still be
+        reported."""
+        remaining = set(rows.tolist())
         for row, findings in self._by_row.items():
-            for each in findings if row not in staying else ():
+            for each in findings if row not in remaining else ():
                 each.track(position_of(row), self.revisions)
-        gone = (row for row in revisable.tolist() if row not in staying)
-        self._taken = {row: self._taken[row] if row in self._taken else position_of(row) for row in gone}
-        self._by_row = {row: findings for row, findings in self._by_row.items() if row in staying}
+        taken = (row for row in revisable.tolist() if row not in remaining)
+        self._taken = {row: self._taken[row] if row in self._taken else position_of(row) for row in taken}
+        self._by_row = {row: findings for row, findings in self._by_row.items() if row in remaining}
         self._kept = Counter(each.finding.code for findings in self._by_row.values() for each in findings)
         self._numbers.keep(rows[rows < len(self._numbers)])
 
     def take_omitted(self) -> dict[str, int]:
-        """Return how many findings of each code had no room since the last call."""
+        """Return how many findings of each code were omitted since the last call."""
         omitted, self._omitted = self._omitted, Counter()
         return dict(omitted)

@@ -1,4 +1,4 @@
-"""Batches of a Produce request, by their headers alone."""
+"""Reads the batches of a Produce request by their headers, without decoding records."""
 
 from typing import Final, NamedTuple, cast
 
@@ -16,43 +16,43 @@ BY_ID: Final = 13
 UUID: Final = 16
 CLIENT_ID_AT: Final = 12
 NO_TAGS_NO_TRANSACTION: Final = b"\0\0"
-"""Of the header; and a null transactional id."""
-ONE: Final = 2
-"""A compact count of one."""
+"""The header's empty tagged fields, and a null transactional id."""
+COMPACT_ONE: Final = 2
+"""The compact length of an array with one element."""
 LONGEST_NAME: Final = 127
-"""With the byte for its length: what one byte can count."""
+"""Bytes of a name and its length byte: the largest compact length in one byte."""
 
 
-def path_of(place: tuple[int, int]) -> str:
-    """Where a batch stands, by the places of its topic in the request and of its partition in the topic."""
-    return "request.body.topic_data[{}].partition_data[{}].records".format(*place)
+def path_of(positions: tuple[int, int]) -> str:
+    """Return the field path of a batch, by the positions of its topic in the request and its partition in the topic."""
+    return "request.body.topic_data[{}].partition_data[{}].records".format(*positions)
 
 
 class ProduceBatch(NamedTuple):
-    """One batch, sent to a partition."""
+    """One batch, sent to one partition."""
 
     topic: Values
-    """The structure that names it."""
+    """The structure with its name or id."""
     partition: int
-    place: tuple[int, int]
-    """Of the topic in the request, and of the partition in the topic."""
+    positions: tuple[int, int]
+    """Positions of the topic in the request, and of the partition in the topic."""
     codec: int
     records_count: int
     producer_id: int
     producer_epoch: int
     base_sequence: int
     records: bytes
-    """The field that it is the whole of."""
+    """The value of the `records` field, which holds just this batch."""
 
     @property
     def path(self) -> str:
-        """Where the field stands."""
-        return path_of(self.place)
+        """The path of the `records` field."""
+        return path_of(self.positions)
 
 
 def produce_batches(request: Values) -> list[ProduceBatch]:
-    """The batches of a Produce request: one a partition, as the protocol has it since KIP-98. Older message sets, and
-    what is damaged, are left out."""
+    """Return the batches of a Produce request: one per partition, as since KIP-98. Older message sets and damaged
+    batches are omitted."""
     found: list[ProduceBatch] = []
     for at, topic in enumerate(cast(list[Values], request.get("topic_data") or ())):
         for number, partition in enumerate(cast(list[Values], topic.get("partition_data") or ())):
@@ -66,30 +66,27 @@ def produce_batches(request: Values) -> list[ProduceBatch]:
 
 
 def single_batch(data: bytes, version: int) -> ProduceBatch | None:
-    """The batch of a frame with one topic and one partition, without reading the rest; None where there is more, or
-    anything unusual. Nearly all requests of producers that send much are of this kind."""
+    """Return the batch of a frame with one topic and one partition, without decoding the rest; None if there are
+    more, or anything is unusual. Nearly all requests of busy producers are of this kind."""
     if version < FLEXIBLE:
         return None
     try:
         at = CLIENT_ID_AT + 2 + max(0, int.from_bytes(data[CLIENT_ID_AT : CLIENT_ID_AT + 2], "big", signed=True))
-        if data[at : at + 2] != NO_TAGS_NO_TRANSACTION or data[at + 8] != ONE:
+        if data[at : at + 2] != NO_TAGS_NO_TRANSACTION or data[at + 8] != COMPACT_ONE:
             return None
         at += 9
         size = UUID if version >= BY_ID else data[at]
         name, at = data[at : at + size], at + size
-        if size > LONGEST_NAME or data[at] != ONE:
+        if size > LONGEST_NAME or data[at] != COMPACT_ONE:
             return None
         index = int.from_bytes(data[at + 1 : at + 5], "big", signed=True)
         size, at = uvarint(data, at + 5)
     except (IndexError, WireError):
         return None
     records = data[at : at + size - 1]
-    if (
-        len(records) != size - 1
-        or len(data) != at + size + 2
-        or len(records) < HEADER.size
-        or records[MAGIC_AT] != MAGIC
-    ):
+    if len(records) != size - 1 or len(data) != at + size + 2:
+        return None
+    if len(records) < HEADER.size or records[MAGIC_AT] != MAGIC:
         return None
     topic: Values = (
         {"topic_id": uuid_text(name)} if version >= BY_ID else {"name": name[1:].decode("utf-8", "surrogateescape")}
@@ -97,8 +94,8 @@ def single_batch(data: bytes, version: int) -> ProduceBatch | None:
     return _batch(topic, index, (0, 0), records)
 
 
-def _batch(topic: Values, index: int, place: tuple[int, int], records: bytes) -> ProduceBatch | None:
+def _batch(topic: Values, index: int, positions: tuple[int, int], records: bytes) -> ProduceBatch | None:
     head = HEADER.unpack_from(records)
     if head[-1] <= 0:
         return None
-    return ProduceBatch(topic, index, place, head[5] & CODEC_MASK, head[-1], head[-4], head[-3], head[-2], records)
+    return ProduceBatch(topic, index, positions, head[5] & CODEC_MASK, head[-1], head[-4], head[-3], head[-2], records)

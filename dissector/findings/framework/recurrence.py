@@ -1,4 +1,4 @@
-"""State of detectors from row to row: bounded, and counted."""
+"""Bounded state of detectors, and recurring events: episodes and bursts."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from dissector.core.text import duration
 from dissector.findings.framework.open_findings import OpenFinding
 
 MAX_KEYS: Final = 8_192
-"""Connections, partitions, groups of which a detector keeps a state; past it, those unseen for longest go."""
+"""Maximum connections, partitions or groups of which a detector keeps state; the least recently seen are dropped."""
 SECOND: Final = 1_000_000_000
 MILLISECOND: Final = 1_000_000
 Key = TypeVar("Key")
@@ -16,7 +16,7 @@ State = TypeVar("State")
 
 
 class BoundedStates(Generic[Key, State]):
-    """States by key, bounded."""
+    """A bounded number of states, by key."""
 
     def __init__(self, make: Callable[[], State], most: int = MAX_KEYS) -> None:
         self._make = make
@@ -27,7 +27,7 @@ class BoundedStates(Generic[Key, State]):
         return len(self._states)
 
     def of(self, key: Key) -> State:
-        """The state of a key, to be changed in place; a new one if there is none."""
+        """Return the state of a key, to be changed in place; a new one if there is none."""
         state = self._states.get(key)
         if state is None:
             state = self._states[key] = self._make()
@@ -38,11 +38,11 @@ class BoundedStates(Generic[Key, State]):
         return state
 
     def get(self, key: Key) -> State | None:
-        """The state of a key, if there is one; the key does not count as seen."""
+        """Return the state of a key, or None. The key does not count as seen."""
         return self._states.get(key)
 
     def values(self) -> Iterable[State]:
-        """All states."""
+        """Return all states."""
         return self._states.values()
 
     def forget(self, key: Key) -> None:
@@ -51,7 +51,7 @@ class BoundedStates(Generic[Key, State]):
 
 
 class Episode:
-    """One cause that recurs."""
+    """A recurring cause: its finding, count and times."""
 
     __slots__ = ("count", "finding", "first_ns", "last_ns", "message")
 
@@ -73,12 +73,13 @@ class Burst:
         self.is_new = False
         """Whether the last event made it a burst."""
         self.finding: OpenFinding | None = None
-        """Of the burst, for the detector that reports it."""
+        """The finding about the burst, set by the detector that reports it."""
         self.count = 0
         self.first_ns = 0
 
     def is_on(self, time_ns: int, many: int, span_ns: int) -> bool:
-        """Count an event: whether there are `many` within the span, or were, and no such time passed without one."""
+        """Count an event; return whether the burst is on. It begins with `many` events within the span, and ends when
+        as long a time passes without one."""
         times = self._times
         if times and time_ns - times[-1] > span_ns:
             self.end()
@@ -95,10 +96,10 @@ class Burst:
         return self._is_on
 
     def took(self, time_ns: int) -> str:
-        """How long it lasts until `time_ns`, in words."""
+        """Return its duration until `time_ns`, as text."""
         return duration(max(0, time_ns - self.first_ns))
 
     def end(self) -> None:
-        """The next event belongs to another burst."""
+        """End the burst: the next event belongs to another one."""
         self._times.clear()
         self._is_on = False
