@@ -80,11 +80,11 @@ def exchanges_of(capture: Capture) -> dict[tuple[str, int], list[Exchange]]:
 
 
 def offered() -> dict[int, range]:
-    """The versions of each API that the lab's broker has, as it told one of the clients."""
+    """The versions of each API that the lab's broker offers to one of the clients."""
     with Capture([str(CAPTURES[0].with_name("java.pcapng"))]) as capture:
         answers = (e.response for e in capture.exchanges() if e.row.api == "ApiVersions" and e.response is not None)
-        return {key["api_key"]: range(key["min_version"], key["max_version"] + 1)
-                for key in next(answers).body["api_keys"]}  # fmt: skip
+        keys: Any = next(answers).body["api_keys"]
+        return {key["api_key"]: range(key["min_version"], key["max_version"] + 1) for key in keys}
 
 
 def refused(exchange: Exchange, versions: dict[int, range]) -> bool:

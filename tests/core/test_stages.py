@@ -62,8 +62,10 @@ def frames_of(batches: Iterable[FrameBatch], store: Store) -> list[Frame]:
             pieces = range(int(frames.piece[n]), int(frames.piece[n + 1]))
             places = [(int(frames.piece_address[p]), int(frames.piece_size[p])) for p in pieces]
             data = b"".join(b"?" * size if at == NOWHERE else bytes(store.read(at, size)) for at, size in places)
-            columns = (frames.direction, frames.start, frames.kind, frames.size, frames.packet)
-            out.append(Frame(*(int(column[n]) for column in columns), data))
+            direction, start, kind, size, packet = (
+                int(column[n]) for column in (frames.direction, frames.start, frames.kind, frames.size, frames.packet)
+            )
+            out.append(Frame(direction, start, kind, size, packet, data))
     return out
 
 

@@ -1,5 +1,6 @@
 """Rows as a screen asks for them: in steps, in any cut, while the capture grows."""
 
+from collections.abc import Generator
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,6 +57,7 @@ def test_what_is_behind_the_last_row_asked_for_is_not_decoded(monkeypatch: pytes
     monkeypatch.setattr(Capture, "at", watched)
     steps = capture.select(parse("request.acks == ALL"))
     first = next(found for found in steps if len(found.rows))
+    assert isinstance(steps, Generator)
     steps.close()
     assert looked_at
     assert max(looked_at) <= first.upto

@@ -1,6 +1,7 @@
 """The pass: the same findings however the rows come, bounded, and in every face."""
 
 import json
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -53,6 +54,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
             pass
         steps = capture.examine()
         assert next(steps).done == 5
+        assert isinstance(steps, Generator)
         steps.close()
         assert not capture.findings.cross_message()
         assert [step.done for step in capture.examine()] == [*range(10, 61, 5)]

@@ -26,8 +26,7 @@ from dissector.protocol.codec.structs import structs
 from dissector.protocol.message import MessageLayout, read
 from dissector.protocol.schema.enums import ERROR_CODE, members
 from tests.conftest import BUNDLED, CAPTURES, PCAPS
-from tests.findings.conversations import Talk, heartbeat, written
-from tests.findings.test_examination import grown
+from tests.findings.conversations import Talk, grown, heartbeat, written
 
 NAMES = ("java", "trouble-error-storm", "trouble-rebalance-loop", "java-sasl-refused", "plain-socket-message-sets")
 QUICK = [path for path in CAPTURES if path.stem in NAMES]

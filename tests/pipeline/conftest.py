@@ -4,7 +4,7 @@ than most tests. Where there is no Java, or no pyspark, what asks for it is skip
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -14,6 +14,12 @@ from tests.pipeline.ingested import CAPTURES, Ingested
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+QUICK_START: Final = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""For a JVM that sees few rows: neither it nor Spark compiles what it would run a few times."""
 
 
 @pytest.fixture(scope="package")
@@ -30,7 +36,7 @@ def spark(spark_log: Path) -> "Iterator[SparkSession]":
         pytest.skip("NOT TESTED with pyspark: it is not installed")
     from dissector.pipeline.spark_session import session
 
-    settings = {"spark.sql.shuffle.partitions": "2", **logged(spark_log)}
+    settings = {"spark.sql.shuffle.partitions": "2", **QUICK_START, **logged(spark_log)}
     with session("local[2,4]", None, settings, verbose=False) as made:
         yield made
 

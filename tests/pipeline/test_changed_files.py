@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.capture import compression, spool
+from dissector.capture import compression
 from dissector.capture.spool import Spool, SpoolFullError
 from dissector.core.finding import Finding
 from dissector.index.shared_state import SharedState
@@ -110,7 +110,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
         return write(file, data, at)
 
     write = os.pwrite
-    monkeypatch.setattr(spool.os, "pwrite", pwrite)
+    monkeypatch.setattr(os, "pwrite", pwrite)
 
 
 @pytest.mark.usefixtures("full")

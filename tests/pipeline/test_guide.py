@@ -75,7 +75,8 @@ def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) 
     records: Counter[str | None] = Counter()
     for each in exchanges:
         if each.fields.api == "Produce" and each.request is not None:
-            for topic in each.request.decoded_body["topic_data"]:
+            topics: Any = each.request.decoded_body["topic_data"]
+            for topic in topics:
                 if "java-orders" in (topic.get("name"), topic.get("topic_id_decoded")):
                     batches = [batch for part in topic["partition_data"] for batch in part["records"]["batches"]]
                     records[each.fields.client_id] += sum(len(batch["records"]) for batch in batches)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dissector.pipeline.observations import Cells
+from dissector.pipeline.table_rows import Cells
 
 if find_spec("pyspark") is None:
     pytest.skip("NOT TESTED with pyspark: it is not installed", allow_module_level=True)

@@ -10,12 +10,13 @@ from dissector.capture_session.tally import PartitionTally
 from dissector.core.batches import NEVER
 from dissector.findings.framework.examination_queue import CLOSED_FOR_NS, MAX_OVERTAKES, MAX_WAIT_NS
 from dissector.index.shared_state import SharedState
+from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.micro_batch import CarryOver, rows
 from dissector.pipeline.partition_rows import TALLIES, WriteOptions
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_incremental import packets
 from tests.findings.conversations import START, Talk, fetch, heartbeat, written
-from tests.pipeline.test_micro_batch import origins_of, scan_file
+from tests.pipeline.test_micro_batch import origins_of
 
 
 def waits_from(folder: Path, *talks: Talk, now_ns: int = START) -> int:

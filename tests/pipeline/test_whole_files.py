@@ -7,6 +7,7 @@ import json
 import lzma
 import random
 import struct
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -16,21 +17,26 @@ import lz4.frame
 import pytest
 
 from dissector.capture import CaptureError
-from dissector.capture.compression import zstd
 from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.whole_files import KEPT_BYTES
+from dissector.protocol.records.batch import Record
 from tests.conftest import PCAPS
 from tests.networks import traffic, write_pcap
 from tests.pipeline.rolling import packets, pcap, pcapng
 from tests.pipeline.without_spark import Tables, problems, shown, tables, told
-from tests.protocol.records.test_batch import Record, batch
+from tests.protocol.records.test_batch import batch
 from tests.traffic import Turn, conversation, ethernet, request, response
 from tests.traffic import pcap as made_pcap
 from tests.transport.wrapping import ethernet as framed
 from tests.transport.wrapping import fragments
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 LOGS = [path for path in sorted((PCAPS / "segments").glob("*/*")) if path.suffix in (".log", ".checkpoint")]
 INDEXES = [path for path in sorted((PCAPS / "segments").glob("*/*index")) if path.stat().st_size]

@@ -19,8 +19,8 @@ PACKETS = conversation([Turn(True, b"a" * 100), Turn(False, b"b" * 300)], segmen
 
 def delays(retransmissions: Retransmissions, *frames: tuple[int, int, int, int]) -> list[tuple[int, int]]:
     """Of frames (direction, stream offset, size, begun after so many milliseconds), in milliseconds."""
-    columns = np.array(frames, np.int64).T
-    again, waited = retransmissions.delays(*columns[:3], columns[3] * MS)
+    direction, start, size, time = np.array(frames, np.int64).T
+    again, waited = retransmissions.delays(direction, start, size, time * MS)
     return [(a // MS, w // MS) for a, w in zip(again.tolist(), waited.tolist(), strict=True)]
 
 

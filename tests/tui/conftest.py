@@ -16,8 +16,9 @@ QUICK: Final = ("test_main_screen", "test_history")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A screen takes half a second to open and close: hundreds of them are for `make test`."""
     for item in items:
-        here = isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent
-        if here and inspect.iscoroutinefunction(item.function) and item.path.stem not in QUICK:
+        if not isinstance(item, pytest.Function) or item.path.parent != Path(__file__).parent:
+            continue
+        if inspect.iscoroutinefunction(item.function) and item.path.stem not in QUICK:
             item.add_marker(pytest.mark.slow)
 
 

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
-from tests.findings.conversations import Talk, produce, written
-from tests.findings.test_examination import grown
+from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
 from tui.findings_model import KEPT, FindingsModel
 from tui.screens.finding_dialog import FindingDialog

@@ -12,7 +12,8 @@ from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.codec.writer import default, write
 from dissector.protocol.message import PREFIX, MessageLayout, read, trace
-from dissector.protocol.schema.loader import IndexEntry, apis, entries
+from dissector.protocol.schema.index import IndexEntry
+from dissector.protocol.schema.loader import apis, entries
 from dissector.protocol.wire.writing import EncodeError
 from tests.protocol.random_messages import make
 from tests.protocol.trees import assert_tiled, same, values_of

@@ -8,7 +8,8 @@ from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.codec.field_path import field_path, structs_at
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs
-from dissector.protocol.schema.loader import IndexEntry, entries
+from dissector.protocol.schema.index import IndexEntry
+from dissector.protocol.schema.loader import entries
 from tests.protocol.random_messages import make
 
 MESSAGES = [entry for entry in entries() if entry.type in ("request", "response") and entry.valid_versions]

@@ -12,7 +12,8 @@ from dissector.protocol.embedded.values import with_annotations
 from dissector.protocol.message import read, trace
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.schema.loader import IndexEntry, entries
+from dissector.protocol.schema.index import IndexEntry
+from dissector.protocol.schema.loader import entries
 from dissector.protocol.wire.writing import uvarint_bytes
 from tests.protocol.embedded.test_formats import framed
 from tests.protocol.trees import assert_tiled

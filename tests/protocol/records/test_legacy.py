@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.protocol.records.batch import Record
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import DEEPEST, LegacyRecord, data_messages
 from dissector.protocol.records.lz4 import with_right_checksum, with_wrong_checksum
-from tests.protocol.records.test_batch import COMPRESS, Record, batch, traced
+from tests.protocol.records.test_batch import COMPRESS, batch, traced
 from tests.protocol.trees import assert_tiled
 
 LIMIT = 1 << 20
