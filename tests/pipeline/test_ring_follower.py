@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from dissector.pipeline import cross_connection, ring_follower
 from dissector.pipeline.commit import FOLLOWER
 from dissector.pipeline.ingest import ingest
+from dissector.pipeline.micro_batch_run import MicroBatchRun
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import ring_file
 from dissector.pipeline.ring_follower import Follower, MicroBatchReport
@@ -165,7 +166,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as broken:
-        broken.setattr(ring_follower.MicroBatchRun, "_captures", killed)
+        broken.setattr(MicroBatchRun, "_captures", killed)
         with pytest.raises(Exception, match="killed"):
             followed(spark, ring, tables)
     assert not list(tables.glob("exchanges/**/*.parquet"))

@@ -26,7 +26,8 @@ _parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
 
 async def idle(app: App[Any]) -> None:
     """Wait until all that was sent is handled and drawn. What a thread or a timer will do later is not waited for."""
-    ready = asyncio.get_running_loop()._ready
+    loop: Any = asyncio.get_running_loop()
+    ready = loop._ready
     quiet = 0
     while quiet < 2:
         await asyncio.sleep(0)
