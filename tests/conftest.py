@@ -1,6 +1,7 @@
 """Shared by all tests: where the bundled captures are, no schemas but the shipped ones, no unexpected skip in CI."""
 
 import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,16 @@ VARIED = (
 """Those that differ in what reading, cutting, filtering and writing depend on: losses, raw tokens, requests without a
 response, requests in flight, old record formats. The others differ in APIs and versions: tests of
 decoding ask for `every_capture`."""
+
+LONGEST = (
+    "tests/pipeline/test_ingest.py",
+    "tests/test_hostile.py::test_live_output_is_harmless",
+    "tests/test_hostile.py::test_the_screen_is_harmless",
+    "tests/test_hostile.py::test_a_comparison_on_the_screen_is_harmless",
+    "tests/cli/test_live.py",
+    "tests/cli/test_follow.py",
+)
+"""Beginnings of the names of tests that take longest, the first first: all of a module that shares a costly fixture."""
 
 REPEATABLE = settings(  # the same examples in every run, a failure reported as it is found: no run takes longer
     deadline=None,
@@ -87,6 +98,23 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     (`-n logical`) it would take longer to start them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if config.option.numprocesses == "logical" else 2 * cores
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of `LONGEST` where workers begin: `--dist worksteal` gives each an equal part of the list, and who
+    has nothing left to do steals from the end of another's part."""
+    names = [name for name in LONGEST if any(item.nodeid.startswith(name) for item in items)]
+    long = {name: [item for item in items if item.nodeid.startswith(name)] for name in names}
+    others = iter([item for item in items if not item.nodeid.startswith(LONGEST)])
+    workers, todo = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), len(items)
+    found: list[pytest.Item] = []
+    for worker in range(workers):
+        first = [item for name in names[worker::workers] for item in long[name]]
+        size = todo // (workers - worker)
+        todo -= size
+        found += first + list(islice(others, max(0, size - len(first))))
+    items[:] = [*found, *others]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -47,9 +47,3 @@ def ingested(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) ->
     folder = str(tmp_path_factory.mktemp("tables") / "tables")
     ingest(spark, CAPTURES, folder, WriteOptions())
     return Ingested(spark, folder, CAPTURES)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of the one ingest of `make test` come first: who has nothing left to do steals from the end of the rest."""
-    items.sort(key=lambda item: not (isinstance(item, pytest.Function) and "made" in item.fixturenames))
