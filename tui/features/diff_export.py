@@ -14,8 +14,9 @@ from dissector.core.json_text import dumps
 from dissector.core.text import clean
 from tui.diff_labels import cause_text, line_text, pair_text
 from tui.diff_model import row_of
+from tui.diff_title import NAMES
 from tui.messages import OpenDetail
-from tui.screens.diff_core_screen import NAMES, DiffCoreScreen
+from tui.screens.diff_core_screen import DiffCoreScreen
 from tui.screens.menu import Choice, Menu
 
 FORMS: Final[tuple[tuple[str, str, Callable[[DiffResult], Iterable[str]]], ...]] = (

@@ -5,7 +5,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tui.diff_model import SIDES, row_of
-from tui.screens.diff_core_screen import NAMES, DiffCoreScreen
+from tui.diff_title import NAMES
+from tui.screens.diff_core_screen import DiffCoreScreen
 
 
 class DiffMatchingFeature(DiffCoreScreen):

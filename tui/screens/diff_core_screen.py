@@ -6,7 +6,6 @@ The comparison runs in a thread, and runs again when the user matches exchanges 
 
 from typing import ClassVar, Final
 
-from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on, work
 from textual.app import ComposeResult
@@ -19,9 +18,10 @@ from textual.worker import get_current_worker
 from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, ManualMatches
 from dissector.capture import CaptureError
 from dissector.core.text import clean
-from tui.diff_labels import cause_text, line_text, shared
+from tui.diff_labels import cause_text, line_text
 from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_runner import Stopped, compare
+from tui.diff_title import NAMES, diff_title
 from tui.exchange_model import ExchangeModel
 from tui.labels import byte_readings, inspector_text
 from tui.messages import CaptureFailed
@@ -34,16 +34,12 @@ from tui.widgets.difference_list import DifferenceList
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.pair_list import PairList
 
-NAMES: Final = ("A", "B")
 FIRST: Final = 2
-"""Screens when this one was opened first: Textual has one of its own below."""
-NARROW, WIDE = 76, 118
-"""Cells of the title below which it is short, and from which on it names the clients."""
-LEAST_NAME: Final = 8
+"""Number of screens if this one was opened first: Textual has a default screen below."""
 
 
 class DiffCoreScreen(Screen[None]):
-    """Causes or pairs, fields, bytes of two sides."""
+    """Causes or pairs; fields and bytes of both sides."""
 
     AUTO_FOCUS = ""
     CSS = """
@@ -66,23 +62,23 @@ class DiffCoreScreen(Screen[None]):
                 id="diff.previous_pane"),
         Binding("v", "view", "Causes↔Pairs", tooltip="Switch between causes of differences and pairs of exchanges",
                 id="diff.view"),
-Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
+        Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
         Binding("escape", "escape", "Step back", show=False,
                 tooltip="Back to the causes; then close the comparison", id="diff.step_back"),
     ]  # fmt: skip
 
     ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
-    """What Escape does: the first of these that has something to undo does it, and returns True."""
+    """Steps that Escape tries in order, until one has something to undo and returns True."""
 
     def __init__(self, a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> None:
-        """`connections` of A and of B that belong together, as the user says."""
+        """`connections` are pairs of A and B that the user matched."""
         super().__init__()
         self.ends = (a, b)
         self.model: DiffModel | None = None
         self.matched: ManualMatches = ()
         """Rows of A and of B that the user matched."""
         self.connections = connections
-        self._state = ""
+        self._progress = ""
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
@@ -136,7 +132,7 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
         self.draw_title()
 
     def compare(self) -> None:
-        """Compare, or compare again: what is shown stays until the new comparison is done."""
+        """Compare, or compare again: the old comparison is shown until the new one is done."""
         self._compare(self.ends, self.connections, self.matched)
 
     @work(thread=True, exclusive=True, group="compare")
@@ -145,27 +141,27 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
 
         def report(words: str) -> None:
             if not worker.is_cancelled:
-                call_on_ui(self, self._compares, words)
+                call_on_ui(self, self._show_progress, words)
 
         try:
             comparison = compare(ends[0], ends[1], connections, rows, report, lambda: worker.is_cancelled)
             model = DiffModel(comparison, ends[0].capture, ends[1].capture)
         except Stopped:
             return
-        except CaptureError as error:  # a pipe that turns out to be no capture: reported when the screen is closed
+        except CaptureError as error:  # a pipe turned out to be no capture: reported when the screen is closed
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, CaptureFailed(error))
             return
         if not worker.is_cancelled:
-            call_on_ui(self, self._compared, model)
+            call_on_ui(self, self._show_comparison, model)
 
-    def _compares(self, words: str) -> None:
-        self._state = words
+    def _show_progress(self, words: str) -> None:
+        self._progress = words
         self.draw_title()
 
-    def _compared(self, model: DiffModel) -> None:
-        """Show a comparison; after an earlier one, at the same place."""
-        before, self._state = self.model, ""
+    def _show_comparison(self, model: DiffModel) -> None:
+        """Show a comparison, at the same position as the one before."""
+        before, self._progress = self.model, ""
         pair = before.pair if before is not None else None
         if before is not None:
             model.show_equal(shown=not before.hides_equal)
@@ -200,7 +196,7 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
         self.refresh_bindings()
 
     def _draw_notices(self) -> None:
-        """Draw the problems of the files, and which side has nothing to compare."""
+        """Draw problems of the files, and the sides without anything to compare."""
         comparison = self.comparison
         if comparison is None:
             return
@@ -219,27 +215,8 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
     def draw_title(self) -> None:
         """Draw both names, and the result or the progress."""
         width = self.app.size.width - 2
-        state = self._state or self._result(short=width < NARROW)
-        clients = (self.comparison.a.clients, self.comparison.b.clients) if self.comparison is not None else ((), ())
-        room = max(2 * LEAST_NAME, width - cell_len(state) - len("A   ⇄  B ") - 2)
-        names = [clean(side.label) for side in self.ends]
-        shown_clients = [clean(f" {each[0]}") if each else "" for each in clients]
-        names = shared(names, room)
-        shown_clients = shared(shown_clients, room - sum(map(cell_len, names))) if width >= WIDE else ["", ""]
-        title = Text()
-        for side, name in enumerate(NAMES):
-            title.append("  ⇄  " if side else "").append(name, "bold reverse").append(f" {names[side]}", "bold")
-            title.append(shown_clients[side], "dim")
-        title.append(" " * max(1, width - title.cell_len - cell_len(state))).append(state, "bold")
+        title = diff_title(self.ends, self.comparison, self._progress, len(self.matched), width)
         self.query_one("#title", Static).update(title)
-
-    def _result(self, *, short: bool) -> str:
-        if self.comparison is None:
-            return ""
-        count = len(self.comparison.entries)
-        words = "the same" if not count else f"{count} ≠" if short else f"{count} difference{'s' if count > 1 else ''}"
-        by_hand = f" · {len(self.matched)} by hand" if self.matched else ""
-        return f"{words}{by_hand}" if short else f"{words}{by_hand} · {len(self.comparison.ignored)} ignored (i)"
 
     def choose_pair(self, position: int, line: int | None = None) -> None:
         """Show a pair by its position in `shown`, and a line of it."""
@@ -258,13 +235,13 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
         self.draw_pair()
 
     def draw_pair(self) -> None:
-        """Draw other lines, or another selected one."""
+        """Draw the lines after they changed, or after another was selected."""
         if self.model is not None:
             self.differences.show(len(self.model.lines), self.model.line)
             self.draw_line()
 
     def draw_line(self) -> None:
-        """Another field is selected: draw its bytes on both sides."""
+        """Draw the bytes of the selected field on both sides."""
         model = self.model
         if model is None:
             return
@@ -286,7 +263,7 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
         self.draw_inspector()
 
     def draw_inspector(self, extra: str = "") -> None:
-        """Draw the line at the bottom: the cause, or the place of the selected field."""
+        """Draw the line at the bottom: the cause, or the path of the selected field."""
         text = Text()
         if extra:
             text.append(f"{extra} · ", "bold")
@@ -321,7 +298,7 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
         self.differences.focus()
 
     def preview(self) -> None:
-        """Show below a cause the first pair that shows it."""
+        """Show the first pair that shows the cause under the cursor."""
         entry = self.entry
         if entry is not None:
             self._find_shown(entry)
@@ -380,15 +357,15 @@ Binding("q", "leave", "Back", tooltip="Close the comparison", id="diff.leave"),
             self.model.cause = None
 
     def action_escape(self) -> None:
-        """Do one thing each time: see `ESCAPE_ORDER`."""
+        """Take one step back: see `ESCAPE_ORDER`."""
         any(step(self) for step in self.ESCAPE_ORDER)
 
     def return_to_causes(self) -> bool:
         """Return to the causes from the pairs of one of them."""
-        follows = self.model is not None and self.model.cause is not None
-        if follows:
+        follows_cause = self.model is not None and self.model.cause is not None
+        if follows_cause:
             self.action_view()
-        return follows
+        return follows_cause
 
     def leave_comparison(self) -> bool:
         """Return to the screen below; if there is none, quit."""
