@@ -1,5 +1,5 @@
-"""Export exchanges to share: captures, transcripts, JSON, sequence diagrams, tests, commands; redacted or as they are.
+"""Exports exchanges: as captures, transcripts, JSON, sequence diagrams, tests or commands; redacted or as they are.
 
-Each format is one entry in `formats`, produced by a module of its own from a capture and rows of it (from 0). Nothing
+Each format is one entry in `formats`, produced by a separate module from a capture and rows of it (from 0). Nothing
 here writes files.
 """

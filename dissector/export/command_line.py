@@ -1,4 +1,4 @@
-"""The command that shows somebody else the same exchanges of the same files."""
+"""The shell command that shows the same exchanges of the same files."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dissector.core.text import clean
 
 
-def show_command(names: Sequence[str], chosen: str | None, fitting: str | None = None) -> str:
-    """A line for a shell. `chosen` are row numbers from 1 as ``3,10-20``, None for all rows; of these, those that fit a
-    filter.
+def show_command(names: Sequence[str], chosen: str | None, row_filter: str | None = None) -> str:
+    """Return a line for a shell. `chosen` are row numbers from 1 as ``3,10-20``, None for all; `row_filter`
+    selects among them.
 
-    A name with what a terminal may act on is shown as it is seen, and does not find the file again.
+    A file name with control characters is sanitized: the command does not find its file.
     """
     words = ["kdissect", "show" if chosen is None else "export", *(_file(name) for name in names)]
-    words += [] if fitting is None else ["-Y", fitting]
+    words += [] if row_filter is None else ["-Y", row_filter]
     words += [] if chosen is None else ["--rows", chosen, "--format", "json", "-w", "-"]
     return clean(shlex.join(words))
 

@@ -1,8 +1,8 @@
-"""Export rows in any format, redacted or as they are, for the command and for the screen.
+"""Exports rows in any format, redacted or as they are, for the command and for the screen.
 
 Invariants:
   * a redacted export is made from a redacted copy of the capture: no format redacts by itself;
-  * nothing is written here: the caller gets pieces, and an error before the first piece if the export is impossible.
+  * nothing is written here: the caller gets pieces, or an error before the first piece if the export is impossible.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ class ExportRequest(NamedTuple):
     filter: str | None = None
     """The filter of the rows, for the command that shows them."""
     comments: Mapping[int, str] = NO_COMMENTS
-    """The user's comments on rows, from 0. They go into a capture, but not into a redacted one: they may quote."""
+    """The user's comments on rows, from 0. A redacted capture does not get them: they may quote contents."""
 
 
 class NoPacketsError(CaptureError):
@@ -43,9 +43,9 @@ def check_request(names: Sequence[str], request: ExportRequest) -> None:
     entry = request.format.entry
     if request.redact and not entry.can_redact:
         raise CaptureError(f"a {entry.name} can't be redacted: it names the file as it is; share a redacted capture")
-    unrepeatable = [name for name in names if not Path(name).is_file()]
-    if unrepeatable and (request.redact or entry.needs_packets):
-        name = "standard input" if unrepeatable[0] == "-" else unrepeatable[0]
+    read_once = [name for name in names if not Path(name).is_file()]
+    if read_once and (request.redact or entry.needs_packets):
+        name = "standard input" if read_once[0] == "-" else read_once[0]
         raise CaptureError(f"{name}: export reads a capture twice: save it to a file first")
 
 
@@ -68,10 +68,10 @@ def export_rows(
 
 
 def _redacted(
-    capture: Capture, rows: Sequence[int], to: ExportFormat, warn: Callable[[str], object]
+    capture: Capture, rows: Sequence[int], export_format: ExportFormat, warn: Callable[[str], object]
 ) -> Iterator[bytes]:
     """Yield the pieces of a redacted export. Other formats than captures are made from a redacted copy on disk."""
-    if to.entry.needs_packets:
+    if export_format.entry.needs_packets:
         yield from _redacted_capture(capture, rows, warn)
         return
     carried = [row for row in range(len(capture)) if capture.index.spans(row)]
@@ -83,9 +83,9 @@ def _redacted(
             deque(copy.read(), maxlen=0)
             if _identities(copy, range(len(copy))) != _identities(capture, carried):
                 raise CaptureError("damaged: reads differently once redacted: redact to a capture (pcapng) instead")
-            number = {row: at for at, row in enumerate(carried)}
-            copied = [number[row] for row in rows if row in number]
-            yield from to.entry.produce(copy, copied, ExportRequest(to))
+            copy_rows = {row: copy_row for copy_row, row in enumerate(carried)}
+            copied = [copy_rows[row] for row in rows if row in copy_rows]
+            yield from export_format.entry.produce(copy, copied, ExportRequest(export_format))
 
 
 def _redacted_capture(capture: Capture, rows: Sequence[int], warn: Callable[[str], object]) -> Iterator[bytes]:
@@ -98,7 +98,7 @@ def _redacted_capture(capture: Capture, rows: Sequence[int], warn: Callable[[str
 
 
 def _identities(capture: Capture, rows: Sequence[int]) -> list[tuple[object, ...]]:
-    """Return what identifies rows in a copy."""
+    """Return fields that identify rows, also in a copy."""
     names = ("kind", "request.time_ns", "request.size", "response.size", "correlation_id")
     table = list(zip(*capture.columns(names, range(len(capture))), strict=True))
     return [table[row] for row in rows]

@@ -1,4 +1,4 @@
-"""The formats of exports: one entry each, from the name of `kdissect export -f` to the function that produces it.
+"""The formats of exports: an entry for each, from the name in `kdissect export -f` to the function that produces it.
 
 A new format is an entry of `ExportFormat` and a module that produces it. The command's choices, the file suffixes and
 the screen's menu derive from the entries. Producers import their modules when they run, as commands that export nothing
@@ -66,15 +66,15 @@ def _command(capture: "Capture", rows: Sequence[int], request: "ExportRequest") 
 
 @dataclass(frozen=True, slots=True)
 class FormatEntry:
-    """All about one format."""
+    """Everything about one format."""
 
     name: str
-    """As `kdissect export -f` takes it."""
+    """The name in `kdissect export -f`."""
     label: str
-    """In the screen's menu."""
+    """The name in the screen's menu."""
     description: str
     suffixes: tuple[str, ...]
-    """Of its files, with the dot; the first one is the default."""
+    """Suffixes of its files, with the dot; the first one is the default."""
     produce: Producer
     needs_packets: bool = False
     """Whether it copies packets, so that the files of the capture are read again."""

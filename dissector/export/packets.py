@@ -1,4 +1,4 @@
-"""Export exchanges as a capture: the packets that carried them, with comments on what each carried.
+"""Exports exchanges as a capture: the packets that carried them, with comments on what each carried.
 
 Packets with SYN, FIN or RST of every chosen connection are included, so that the copy shows who opened it and how it
 ended. Exchanges that are not chosen are gaps in the copy. If one of the packets is a fragment of an IP datagram, all
@@ -29,12 +29,12 @@ from dissector.exchange.row_fields import Value
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 
-_OFFSETS: Final = 1 << 41
-"""Longer than any stream of a capture: two terabytes."""
+_MAX_STREAM: Final = 1 << 41
+"""Bytes, more than any stream of a capture has: two terabytes."""
 ROWS_PER_BATCH: Final = 4096
 """Rows of the index read together."""
 EXPORT_COMMENT: Final = re.compile(r"kdissect \d+: ")
-"""How the comments on packets begin."""
+"""Matches the beginning of comments that an export adds to packets."""
 NO_COMMENTS: Final[Mapping[int, str]] = MappingProxyType({})
 _COMMENT_FIELDS: Final = ("kind", "api", "api_version", "correlation_id", "latency_ns")
 
@@ -44,19 +44,19 @@ def carrying_packets(
 ) -> Iterator[Packet]:
     """Yield the packets of these rows, from 0, in capture order. The capture has been read to its end, and can be read
     again. `comments` are the user's comments on rows: the first packet of each row has it."""
-    wanted = _CarrierSearch(capture, rows, comments)
-    numbers = wanted.carriers(capture)
+    search = _CarrierSearch(capture, rows, comments)
+    numbers = search.carriers(capture)
     for batch in packet_batches(capture, Store()):
         for at in np.flatnonzero(np.isin(batch.number, numbers)).tolist():
             number = int(batch.number[at])
             start, size = int(batch.offset[at]), int(batch.captured[at])
-            written = [capture.comments[number]] if number in capture.comments else []
+            original = [capture.comments[number]] if number in capture.comments else []
             yield Packet(
                 int(batch.time_ns[at]),
                 batch.data[start : start + size].tobytes(),
                 int(batch.length[at]),
                 int(batch.link_type[at]),
-                (*written, *wanted.comments.get(number, ())),
+                (*original, *search.comments.get(number, ())),
             )
 
 
@@ -83,7 +83,7 @@ class _CarrierSearch:
 
     def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
         self.comments: defaultdict[int, list[str]] = defaultdict(list)
-        """By the packet with the frame's first byte."""
+        """Comments by the packet with a frame's first byte."""
         spans: list[FrameSpan] = []
         for number, fields in _row_fields(capture, rows):
             for place, span in enumerate(capture.index.spans(number)):
@@ -101,40 +101,40 @@ class _CarrierSearch:
         """Return the numbers of the packets, in order."""
         store = Store()
         transport = Transport(store, capture.limits)
-        brought, places = _AddressedPackets(), _AddressedPackets()
+        runs_carried, segments_read = _AddressedPackets(), _AddressedPackets()
         numbers, fragments = [np.array(list(self.comments), np.int64)], [np.zeros(0, np.int64)]
         for batch in packet_batches(capture, store):
             segments = transport.segments(batch)
             fragments.append(batch.number[transport.fragments])
             numbers.append(self._opened_or_closed(segments))
-            ours = np.flatnonzero(np.isin(segments.direction, self._directions))
-            places.add(segments.address[ours], segments.packet[ours])
-            brought.add(*self._brought(transport.reassemble(segments)))
-        brought.add(*(each for runs in transport.flush() for each in self._brought(runs)))
-        carriers = np.unique(np.concatenate([*numbers, _carriers(places, brought)]))
+            chosen = np.flatnonzero(np.isin(segments.direction, self._directions))
+            segments_read.add(segments.address[chosen], segments.packet[chosen])
+            runs_carried.add(*self._chosen_runs(transport.reassemble(segments)))
+        runs_carried.add(*(column for runs in transport.flush() for column in self._chosen_runs(runs)))
+        carriers = np.unique(np.concatenate([*numbers, _carriers(segments_read, runs_carried)]))
         pieces = np.concatenate(fragments)
         return np.union1d(carriers, pieces) if np.isin(carriers, pieces).any() else carriers
 
     def _key(self, direction: Int64, offset: Int64) -> Int64:
-        key: Int64 = np.searchsorted(self._directions, direction).astype(np.int64) * _OFFSETS + offset
+        key: Int64 = np.searchsorted(self._directions, direction).astype(np.int64) * _MAX_STREAM + offset
         return key
 
-    def _brought(self, runs: RunBatch) -> tuple[Int64, Int64]:
+    def _chosen_runs(self, runs: RunBatch) -> tuple[Int64, Int64]:
         """Return the addresses of runs within the chosen ranges; and their packets, for runs without captured bytes."""
-        ours = np.flatnonzero(np.isin(runs.direction, self._directions) & (runs.kind != RunKind.LOST))
-        if not len(ours):
-            return ours, ours
-        direction, start = runs.direction[ours], runs.start[ours]
+        chosen = np.flatnonzero(np.isin(runs.direction, self._directions) & (runs.kind != RunKind.LOST))
+        if not len(chosen):
+            return chosen, chosen
+        direction, start = runs.direction[chosen], runs.start[chosen]
         at = np.searchsorted(self._ends, self._key(direction, start), side="right")
         inside = np.minimum(at, len(self._ends) - 1)
-        hit = (at < len(self._ends)) & (self._direction[inside] == direction)
-        rows = ours[hit & (self._start[inside] < start + runs.size[ours])]
+        is_inside = (at < len(self._ends)) & (self._direction[inside] == direction)
+        rows = chosen[is_inside & (self._start[inside] < start + runs.size[chosen])]
         return runs.address[rows], runs.packet[rows]
 
     def _opened_or_closed(self, segments: SegmentBatch) -> Int64:
         marks = np.flatnonzero(segments.flags & (SYN | FIN | RST))
-        ours = marks[np.isin(segments.direction[marks] >> 1, self._directions >> 1)]
-        return segments.packet[ours]
+        chosen = marks[np.isin(segments.direction[marks] >> 1, self._directions >> 1)]
+        return segments.packet[chosen]
 
 
 class _AddressedPackets:
@@ -153,20 +153,22 @@ class _AddressedPackets:
         return address[order], packet[order]
 
 
-def _carriers(places: _AddressedPackets, brought: _AddressedPackets) -> Int64:
-    """Return the packets that carry the bytes of runs. The packet of a run may be another one, if earlier bytes arrived
-    late; it is used only if the snap length cut all bytes off."""
-    begins, packets = places.columns()
-    address, shown_by = brought.columns()
+def _carriers(segments: _AddressedPackets, runs: _AddressedPackets) -> Int64:
+    """Return the packets that carry the bytes of runs. The packet of a run itself may be another one, if earlier bytes
+    arrived late; it is used only if the snap length cut off all bytes."""
+    begins, packets = segments.columns()
+    address, run_packets = runs.columns()
     at = np.searchsorted(begins, address, side="right") - 1
-    carriers: Int64 = np.where(address == NOWHERE, shown_by, packets[np.maximum(at, 0)]) if len(begins) else shown_by
+    carriers: Int64 = (
+        np.where(address == NOWHERE, run_packets, packets[np.maximum(at, 0)]) if len(begins) else run_packets
+    )
     return carriers
 
 
 def _row_fields(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
     """Yield each row with its fields from the index, read in batches."""
-    for stretch, numbers in groupby(rows, lambda number: number // ROWS_PER_BATCH):
-        start = stretch * ROWS_PER_BATCH
+    for batch, numbers in groupby(rows, lambda number: number // ROWS_PER_BATCH):
+        start = batch * ROWS_PER_BATCH
         table = list(
             zip(*capture.columns(_COMMENT_FIELDS, range(start, min(start + ROWS_PER_BATCH, len(capture)))), strict=True)
         )

@@ -1,7 +1,7 @@
-"""Export exchanges as a Python test: their bytes, a server that replays the responses, and assertions on the fields.
+"""Exports exchanges as a Python test: their bytes, a server that replays the responses, and assertions on the fields.
 
 The file needs only pytest and kdissect. All text from the wire is hex or an escaped ASCII literal, which can't end a
-string or be code. Rows without a complete exchange (an orphan, a gap, a token) are left out, and counted.
+string or be code. Rows without a complete exchange (an orphan, a gap, a token) are omitted, and counted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +12,10 @@ from dissector.core.text import counted
 from dissector.exchange.model import Exchange, ExchangeMessage
 
 _SCALARS: Final = (int, str, bytes, type(None))
-_WIDTH: Final = 50
+_BYTES_PER_LINE: Final = 50
 """Bytes of hex per line."""
-_LONGEST: Final = 200
-"""Characters of an asserted value; longer values are only in the bytes."""
+_MAX_VALUE: Final = 200
+"""Maximum characters of an asserted value; longer values are only in the bytes."""
 
 _HEAD: Final = '''"""Recorded exchanges as a test, made by `kdissect export`. It needs pytest and kafka-dissector.
 
@@ -130,20 +130,20 @@ def pytest_file(capture: Capture, rows: Iterable[int]) -> Iterator[str]:
     """Yield the file's text. Secrets are masked, unless the capture shows them."""
     yield _HEAD
     yield "EXCHANGES = [\n"
-    left_out = 0
+    omitted = 0
     for row in rows:
         exchange = capture.exchange(row)
-        if _is_whole(exchange):
+        if _is_complete(exchange):
             yield from _recorded(exchange)
         else:
-            left_out += 1
+            omitted += 1
     yield "]\n"
-    if left_out:
-        yield f"# {counted(left_out, 'row')} left out: orphans, tokens, gaps, or messages not captured whole.\n"
+    if omitted:
+        yield f"# {counted(omitted, 'row')} left out: orphans, tokens, gaps, or messages not captured whole.\n"
     yield _TAIL
 
 
-def _is_whole(exchange: Exchange) -> bool:
+def _is_complete(exchange: Exchange) -> bool:
     if exchange.request is None or exchange.api_key is None or exchange.is_stored or exchange.fields.kind != "exchange":
         return False
     messages = (exchange.request, exchange.response)
@@ -170,12 +170,12 @@ def _hex(message: ExchangeMessage | None) -> str:
     """Return a frame as a literal of several lines."""
     if message is None:
         return "None"
-    lines = (message.data[at : at + _WIDTH].hex() for at in range(0, len(message.data), _WIDTH))
+    lines = (message.data[at : at + _BYTES_PER_LINE].hex() for at in range(0, len(message.data), _BYTES_PER_LINE))
     return "(\n" + "".join(f'            "{line}"\n' for line in lines) + "        )"
 
 
 def _scalar_fields(body: Mapping[str, object]) -> str:
     """Return the scalar fields of a body as an ASCII literal."""
     fields = (f"{name!r}: {value!a}" for name, value in body.items()
-              if isinstance(value, _SCALARS) and len(ascii(value)) <= _LONGEST)  # fmt: skip
+              if isinstance(value, _SCALARS) and len(ascii(value)) <= _MAX_VALUE)  # fmt: skip
     return "{" + ", ".join(fields) + "}"

@@ -1,4 +1,4 @@
-"""Export exchanges as a hex transcript, which kdissect can read: a comment on each row, then its frames.
+"""Exports exchanges as a hex transcript, which kdissect can read: a comment on each row, then its frames.
 
 A response follows its request. A row without bytes (a gap, a non-Kafka connection) is only a comment.
 """

@@ -1,4 +1,4 @@
-"""Redact captures: replace contents, credentials and names, keep structure and sizes.
+"""Redacts captures: replaces contents, credentials and names; keeps structure and sizes.
 
 Only listed words stay (`allowed_words`); all others are replaced, also in unknown fields. Contents and secrets become
 asterisks; a name becomes a pseudonym of the same length, the same one in the whole capture (`pseudonyms`). A frame

@@ -1,7 +1,7 @@
-"""Replace addresses: one for one, of the same kind (private stays private), IPv4 with the same number of digits.
+"""Replaces addresses one for one, by addresses of the same kind: private stays private, IPv4 keeps its digits' number.
 
 So an address in the text of a message keeps its length, and still equals that of the packets. Loopback and the
-unspecified address identify nobody and stay. IPv6 becomes an address of RFC 3849, or of RFC 4193 where it was private.
+unspecified address identify nobody and stay. IPv6 becomes an address of RFC 3849, or of RFC 4193 if it was private.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,18 +31,18 @@ class AddressPseudonyms:
         if text not in self._replacements:
             address = ip_address(text)
             stays = address.is_loopback or address.is_unspecified
-            made = text if stays else _v6(address, len(self._taken)) if address.version == 6 else self._v4(text)
-            self._replacements[text] = made
-            self._taken.add(made)
+            new = text if stays else _v6(address, len(self._taken)) if address.version == 6 else self._v4(text)
+            self._replacements[text] = new
+            self._taken.add(new)
         return self._replacements[text]
 
     def _v4(self, text: str) -> str:
         """Return an unused address of the same form; if none is left, a shared one."""
         choices = _choices(text)
         for numbers in self._unused.setdefault(choices, product(*choices)):
-            made = ".".join(map(str, numbers))
-            if made != text and made not in self._taken and made not in self._replacements:
-                return made
+            new = ".".join(map(str, numbers))
+            if new != text and new not in self._taken and new not in self._replacements:
+                return new
         return ".".join(str(each[-1]) for each in choices)
 
 

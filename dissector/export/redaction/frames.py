@@ -1,4 +1,4 @@
-"""Redact a frame: same size, same layout, and valid checksums where they were valid.
+"""Redacts a frame: same size, same layout, and valid checksums if they were valid.
 
 It follows the frame's tree. Leaves keep their place: numbers and ids stay; strings are replaced (`allowed_words`,
 `pseudonyms`); bytes become asterisks; unparsed bytes become zeros. Sources are redacted from the innermost outwards, as
@@ -41,11 +41,11 @@ class Redactor:
         """Return the redacted frame, of the size of its first source."""
         plain = [bytearray(source.data) for source in traced.sources]
         leaves: defaultdict[int, list[Node]] = defaultdict(list)
-        summed: defaultdict[int, list[Node]] = defaultdict(list)
+        checksummed: defaultdict[int, list[Node]] = defaultdict(list)
         opened = {(source.compressed.source, source.compressed.start) for source in traced.sources if source.compressed}
         for node in _walk(traced.tree):
             if node.type in ("RECORD_BATCH", "MESSAGE") and node.children:
-                summed[node.source].append(node)
+                checksummed[node.source].append(node)
             if _is_leaf(node) and (node.source, node.start) not in opened:
                 leaves[node.source].append(node)
         free: defaultdict[int, list[Span]] = defaultdict(list)
@@ -53,7 +53,7 @@ class Redactor:
             out = plain[source.number]
             for leaf in leaves[source.number]:
                 self._replace(leaf, out, free[source.number])
-            for node in summed[source.number]:
+            for node in checksummed[source.number]:
                 _update_checksum(node, source.data, out)
             if source.compressed is not None:
                 self._pack(source, bytes(out), free[source.number], plain[source.compressed.source])
@@ -62,18 +62,18 @@ class Redactor:
     def _replace(self, leaf: Node, out: bytearray, free: list[Span]) -> None:
         """Replace a leaf's content, which ends where the leaf ends."""
         if leaf.type == UNPARSED:
-            out[leaf.start : leaf.end] = _unread(leaf)
+            out[leaf.start : leaf.end] = _redact_unparsed(leaf)
         elif leaf.name == AUTH_BYTES and isinstance(leaf.value, bytes):
             token = sasl_token(leaf.value, leaf.note or None)
-            made = redacted_token(leaf.value, token.name, self.names) if token else MASK * len(leaf.value)
-            out[leaf.end - len(made) : leaf.end] = made
+            redacted = redacted_token(leaf.value, token.name, self.names) if token else MASK * len(leaf.value)
+            out[leaf.end - len(redacted) : leaf.end] = redacted
         elif isinstance(leaf.value, bytes):
             start = leaf.end - len(leaf.value)
             out[start : leaf.end] = MASK * len(leaf.value)
             free.append((start, leaf.end))
         elif isinstance(leaf.value, str) and leaf.value and leaf.type not in _NO_WORDS:
-            made = self.text(leaf, leaf.value)
-            out[leaf.end - len(made) : leaf.end] = made
+            redacted = self.text(leaf, leaf.value)
+            out[leaf.end - len(redacted) : leaf.end] = redacted
 
     def text(self, leaf: Node, text: str) -> bytes:
         """Return the replacement of a string, of the same size in UTF-8."""
@@ -95,9 +95,9 @@ class Redactor:
         """Compress a section's content into its place."""
         assert source.compressed is not None
         _, start, end, codec = source.compressed
-        made = compress_to_size(codec, content, bytes(outer[start:end]), free)
-        self.lost += made is None
-        outer[start:end] = bytes(end - start) if made is None else made
+        packed = compress_to_size(codec, content, bytes(outer[start:end]), free)
+        self.lost += packed is None
+        outer[start:end] = bytes(end - start) if packed is None else packed
 
 
 def _walk(tree: Node) -> list[Node]:
@@ -115,7 +115,7 @@ def _is_leaf(node: Node) -> bool:
     return node.name == AUTH_BYTES or not any(child.source == node.source for child in node.children)
 
 
-def _unread(leaf: Node) -> bytes:
+def _redact_unparsed(leaf: Node) -> bytes:
     """Return zeros for unparsed bytes; a batch that a Fetch truncated keeps its length and magic."""
     size = leaf.end - leaf.start
     data = leaf.value

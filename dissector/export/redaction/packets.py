@@ -1,8 +1,8 @@
-"""Build redacted packets of exchanges around their redacted frames.
+"""Builds redacted packets of exchanges around their redacted frames.
 
-A packet keeps its time, ports, sequence numbers, flags, and which bytes of which stream it carries. All else is new:
-Ethernet, IP and TCP headers, with addresses replaced one for one. Nothing of a packet is copied, so no unknown content
-(options, tunnels, traffic of other programs) can remain. Packets without bytes of a chosen exchange are left out,
+A packet keeps its time, ports, sequence numbers, flags, and which bytes of which stream it carries. Everything else is
+new: Ethernet, IP and TCP headers, with addresses replaced one for one. Nothing of a packet is copied, so no unknown
+content (options, tunnels, other programs' traffic) can remain. Packets without bytes of a chosen exchange are omitted,
 except SYN, FIN and RST of its connection; so are retransmitted bytes.
 
 The capture's files are read once more, in batches.
@@ -29,11 +29,11 @@ from dissector.transport.connection_table import FIN, RST, SYN
 CACHED_FRAMES: Final = 256
 """Redacted frames that are cached: a frame may be in many packets."""
 MAX_PAYLOAD: Final = 65_000
-"""What fits in an IP datagram; segments that a network card merged may be larger."""
+"""Maximum bytes in an IP datagram; segments that a network card merged may be larger."""
 
 
 class _ChosenFrame(NamedTuple):
-    """A chosen frame, and its place in its stream."""
+    """A chosen frame, and its position in its stream."""
 
     direction: int
     start: int
@@ -48,23 +48,23 @@ class _SegmentPart(NamedTuple):
     segment: int
     """Row of `_ChosenStreams`."""
     ahead: int
-    """The bytes of the segment before them."""
+    """Bytes of the segment before them."""
     size: int
     captured: bool
-    """Whether the capture has them: not beyond its snap length."""
+    """Whether the capture has them: bytes beyond the snap length are missing."""
     frame: int
     """Number of the chosen frame; -1 for none."""
     start: int
-    """The offset in the frame."""
+    """Offset in the frame."""
 
 
 def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) -> Iterator[Packet]:
     """Yield the redacted packets of these rows, from 0, in capture order. The capture can be read again."""
-    wanted = sorted(_frames(capture, rows))
-    if not wanted:
+    chosen = sorted(_frames(capture, rows))
+    if not chosen:
         return
-    ends = _ends(capture, wanted, redactor)
-    read = _ChosenStreams(capture, wanted)
+    ends = _ends(capture, chosen, redactor)
+    streams = _ChosenStreams(capture, chosen)
 
     @lru_cache(maxsize=CACHED_FRAMES)
     def content(row: int, of_client: bool) -> bytes:
@@ -72,12 +72,12 @@ def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) 
         message = exchange.request if of_client else exchange.response
         return b"" if message is None else redactor.frame(message.traced)[: message.whole]
 
-    for piece in read.pieces(wanted):
+    for part in streams.parts(chosen):
         payload = b""
-        if piece.size:
-            frame = wanted[piece.frame]
-            payload = content(frame.row, frame.of_client)[piece.start : piece.start + piece.size]
-        yield from read.packets(piece, payload.ljust(piece.size, b"\x00"), ends)
+        if part.size:
+            frame = chosen[part.frame]
+            payload = content(frame.row, frame.of_client)[part.start : part.start + part.size]
+        yield from streams.packets(part, payload.ljust(part.size, b"\x00"), ends)
 
 
 def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
@@ -86,11 +86,11 @@ def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
             yield _ChosenFrame(span.direction, span.start, span.start + span.size, row, span.of_client)
 
 
-def _ends(capture: Capture, wanted: Sequence[_ChosenFrame], redactor: Redactor) -> dict[int, tuple[End, End]]:
+def _ends(capture: Capture, chosen: Sequence[_ChosenFrame], redactor: Redactor) -> dict[int, tuple[End, End]]:
     """Return the sender and the receiver of each direction, with replaced addresses."""
     ends: dict[int, tuple[End, End]] = {}
     for direction, of_client, row in {
-        each.direction: (each.direction, each.of_client, each.row) for each in wanted
+        each.direction: (each.direction, each.of_client, each.row) for each in chosen
     }.values():
         [[client], [server]] = capture.columns(("client", "server"), range(row, row + 1))
         pair = _redacted_end(str(client), redactor), _redacted_end(str(server), redactor)
@@ -107,23 +107,23 @@ def _redacted_end(text: str, redactor: Redactor) -> End:
 class _ChosenStreams:
     """The segments and runs of the chosen connections, from the capture's files."""
 
-    def __init__(self, capture: Capture, wanted: Sequence[_ChosenFrame]) -> None:
-        ours = np.unique([each.direction >> 1 for each in wanted])
+    def __init__(self, capture: Capture, chosen: Sequence[_ChosenFrame]) -> None:
+        connections = np.unique([each.direction >> 1 for each in chosen])
         store = Store()
         transport = Transport(store, capture.limits)
         segments: list[SegmentBatch] = []
         runs: list[RunBatch] = []
         for batch in packet_batches(capture, store):
-            found = transport.segments(batch)
-            segments.append(_of(found, ours))
-            runs.append(_of(transport.reassemble(found), ours))
-        runs += [_of(each, ours) for each in transport.flush()]
+            read = transport.segments(batch)
+            segments.append(_of(read, connections))
+            runs.append(_of(transport.reassemble(read), connections))
+        runs += [_of(each, connections) for each in transport.flush()]
         self._segments = _joined(segments)
         self._runs = _joined(runs)
 
-    def pieces(self, wanted: Sequence[_ChosenFrame]) -> list[_SegmentPart]:
+    def parts(self, chosen: Sequence[_ChosenFrame]) -> list[_SegmentPart]:
         """Return the parts of chosen frames in each segment, in capture order."""
-        found = [piece for run in self._carried() for piece in _inside(run, wanted)]
+        found = [part for run in self._carried() for part in _inside(run, chosen)]
         found += self._marks({(each.segment, each.ahead + each.size) for each in found})
         return sorted(found)
 
@@ -131,40 +131,40 @@ class _ChosenStreams:
         """Yield each run with the segment that has its bytes."""
         segments, runs = self._segments, self._runs
         order = np.argsort(segments.address, kind="stable")
-        there = runs.address != NOWHERE
+        has_address = runs.address != NOWHERE
         at = np.searchsorted(segments.address[order], runs.address, side="right") - 1
         by_packet = np.searchsorted(segments.packet, runs.packet)
-        row = np.where(there, order[np.maximum(at, 0)], np.minimum(by_packet, len(order) - 1))
-        ahead = np.where(there, runs.address - segments.address[row], segments.size[row])
+        row = np.where(has_address, order[np.maximum(at, 0)], np.minimum(by_packet, len(order) - 1))
+        ahead = np.where(has_address, runs.address - segments.address[row], segments.size[row])
         # Bytes beyond the snap length belong after their segment; they are left out if that is unknown.
         cut = (runs.kind == RunKind.TRUNCATED) & (segments.missing[row] >= runs.size)
-        kept = np.flatnonzero((there | cut) & (segments.direction[row] == runs.direction))
-        columns = (row, ahead, there, runs.direction, runs.start, runs.size)
+        kept = np.flatnonzero((has_address | cut) & (segments.direction[row] == runs.direction))
+        columns = (row, ahead, has_address, runs.direction, runs.start, runs.size)
         return map(_SegmentRun._make, zip(*(column[kept].tolist() for column in columns), strict=True))
 
     def _marks(self, ends: set[tuple[int, int]]) -> Iterator[_SegmentPart]:
         """Yield segments that open or close a connection and are not in another part."""
         segments = self._segments
-        begun = {segment for segment, _ in ends}
+        segments_with_parts = {segment for segment, _ in ends}
         for row in np.flatnonzero(segments.flags & (SYN | FIN | RST)).tolist():
             size = int(segments.size[row] + segments.missing[row])
             closes = bool(segments.flags[row] & (FIN | RST))
-            if row not in begun or (closes and (row, size) not in ends):
+            if row not in segments_with_parts or (closes and (row, size) not in ends):
                 yield _SegmentPart(row, size if closes else 0, 0, True, -1, 0)
 
-    def packets(self, piece: _SegmentPart, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
+    def packets(self, part: _SegmentPart, payload: bytes, ends: Mapping[int, tuple[End, End]]) -> Iterator[Packet]:
         """Yield a part as a packet; as more packets if it is too large for one."""
-        segments, row = self._segments, piece.segment
+        segments, row = self._segments, part.segment
         direction, flags = int(segments.direction[row]), int(segments.flags[row])
         time_ns, seq, ack = int(segments.time_ns[row]), int(segments.seq[row]), int(segments.ack[row])
         last = int(segments.size[row] + segments.missing[row])
         for at in range(0, max(len(payload), 1), MAX_PAYLOAD):
-            part = payload[at : at + MAX_PAYLOAD]
-            ahead = piece.ahead + at
-            here = flags & ~(SYN if ahead else 0) & ~(FIN | RST if ahead + len(part) < last else 0)
+            chunk = payload[at : at + MAX_PAYLOAD]
+            ahead = part.ahead + at
+            chunk_flags = flags & ~(SYN if ahead else 0) & ~(FIN | RST if ahead + len(chunk) < last else 0)
             shift = ahead + (ahead > 0 and flags & SYN != 0)
-            data = headers.frame(*ends[direction], here, seq + shift, ack, part, outward=direction % 2 == 0)
-            yield Packet(time_ns, data if piece.captured else data[: len(data) - len(part)], len(data))
+            data = headers.frame(*ends[direction], chunk_flags, seq + shift, ack, chunk, outward=direction % 2 == 0)
+            yield Packet(time_ns, data if part.captured else data[: len(data) - len(chunk)], len(data))
 
 
 class _SegmentRun(NamedTuple):
@@ -178,12 +178,12 @@ class _SegmentRun(NamedTuple):
     size: int
 
 
-def _inside(run: _SegmentRun, wanted: Sequence[_ChosenFrame]) -> Iterator[_SegmentPart]:
+def _inside(run: _SegmentRun, chosen: Sequence[_ChosenFrame]) -> Iterator[_SegmentPart]:
     """Yield the parts of a run that belong to chosen frames."""
     end = run.start + run.size
-    number = max(0, bisect_right(wanted, (run.direction, run.start, 1 << 62)) - 1)
-    while number < len(wanted) and wanted[number][:2] < (run.direction, end):
-        frame = wanted[number]
+    number = max(0, bisect_right(chosen, (run.direction, run.start, 1 << 62)) - 1)
+    while number < len(chosen) and chosen[number][:2] < (run.direction, end):
+        frame = chosen[number]
         low, high = max(run.start, frame.start), min(end, frame.end)
         if frame.direction == run.direction and low < high:
             ahead = run.ahead + low - run.start
@@ -201,5 +201,5 @@ def _of(batch: ColumnBatch, connections: Int64) -> ColumnBatch:
 
 
 def _joined(batches: Sequence[ColumnBatch]) -> ColumnBatch:
-    columns = (np.concatenate([getattr(each, one.name) for each in batches]) for one in fields(batches[0]))
+    columns = (np.concatenate([getattr(batch, each.name) for batch in batches]) for each in fields(batches[0]))
     return type(batches[0])(*columns)

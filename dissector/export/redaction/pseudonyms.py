@@ -1,4 +1,4 @@
-"""Replace names by pseudonyms: one for one, of the same size in bytes.
+"""Replaces names one for one, by pseudonyms of the same size in bytes.
 
 A pseudonym has the kind of the name, as far as there is room: ``topic-0001``, ``top1``, ``1``. If a capture has more
 short names than there are pseudonyms (36 of one byte, 1,296 of two), the later ones share asterisks.
@@ -30,14 +30,14 @@ class Pseudonyms:
         size = len(name)
         while self._counts[word, size] < len(ALPHABET) ** size - 1:
             self._counts[word, size] += 1
-            made = _made(word, self._counts[word, size], size)
-            if made not in self._taken and made != name:
-                self._taken.add(made)
-                return made
+            pseudonym = _pseudonym(word, self._counts[word, size], size)
+            if pseudonym not in self._taken and pseudonym != name:
+                self._taken.add(pseudonym)
+                return pseudonym
         return MASK * size
 
 
-def _made(word: str, number: int, size: int) -> bytes:
+def _pseudonym(word: str, number: int, size: int) -> bytes:
     count = ""
     while number:
         number, digit = divmod(number, len(ALPHABET))

@@ -1,7 +1,7 @@
-"""Redact SASL tokens: user names become pseudonyms, all other chosen content asterisks.
+"""Redacts SASL tokens: user names become pseudonyms, all other content asterisks.
 
 The syntax of the mechanism stays (RFC 4616, 5802, 7628): separators, the letters of SCRAM's attributes, its iteration
-count, that a bearer token is a JWT. So the token parses as before, and grants nothing.
+count, that a bearer token is a JWT. So the token parses as before and grants nothing.
 """
 
 import re
@@ -77,8 +77,10 @@ def _pair(pair: bytes) -> bytes:
 def _piece(encoded: bytes) -> bytes:
     """Return an empty JSON object in base64 of the same length, or asterisks if there is none."""
     size = len(encoded.rstrip(b"="))
-    made = urlsafe_b64encode(_json(size * 3 // 4)).rstrip(b"=")
-    return made + b"=" * (len(encoded) - size) if len(made) == size and size > 2 else MASK * len(encoded)
+    encoded_object = urlsafe_b64encode(_json(size * 3 // 4)).rstrip(b"=")
+    if len(encoded_object) != size or size <= 2:
+        return MASK * len(encoded)
+    return encoded_object + b"=" * (len(encoded) - size)
 
 
 def _json(size: int) -> bytes:
