@@ -175,7 +175,7 @@ async def test_a_hundred_thousand_pairs_cost_no_more_than_what_is_seen() -> None
         captures = [end.capture for end in screen.diff.ends]
         model = DiffModel(many, captures[0], captures[1])
         assert len(model.shown) > 100_000
-        screen.diff._compared(model)
+        screen.diff._show_comparison(model)
         await screen.press("v", "G", "pageup", "pageup")
         assert screen.diff.pairs.cursor > 100_000
         looked = model.differing.cache_info()
