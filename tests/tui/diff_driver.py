@@ -17,7 +17,6 @@ from tui.screens.diff_screen import DiffScreen
 
 JAVA, LIBRDKAFKA = (str(PCAPS / f"compare-{name}.pcapng") for name in ("java-1", "librdkafka-1"))
 AGAIN = str(PCAPS / "compare-java-2.pcapng")
-SIZES = [(60, 20), (80, 24), (120, 40), (200, 60)]
 
 
 class Screen(Driven):
@@ -49,9 +48,6 @@ class Screen(Driven):
 
     def text(self, selector: str) -> str:
         return str(self.pilot.app.screen.query_one(selector, Static).render())
-
-    def said(self) -> list[str]:
-        return [note.message for note in self.pilot.app._notifications]
 
 
 @asynccontextmanager

@@ -9,6 +9,8 @@ from textual.pilot import Pilot
 from tests.tui import textual_for_tests
 
 textual_for_tests.install()
+SIZES: Final = ((60, 20), (80, 24), (120, 40), (200, 60))
+"""Of terminals, smallest first: tests open a screen at the first and give the terminal the others."""
 PATIENCE: Final = 60.0
 """Seconds after which a condition is taken for one that never comes."""
 
@@ -32,10 +34,20 @@ class Driven:
     async def until(self, true: Callable[[], object]) -> None:
         """Wait for a condition, not for everything that runs; the bound is for a hang."""
         loop = asyncio.get_running_loop()
-        end = loop.time() + PATIENCE
+        end, pause = loop.time() + PATIENCE, 0.005
         while not true():
             assert loop.time() < end, self.lines()
-            await self.pilot.pause(0.01)
+            await self.pilot.pause(pause)
+            pause = min(0.05, 1.5 * pause)
+
+    async def resize(self, size: tuple[int, int]) -> None:
+        """Give the terminal another size."""
+        await self.pilot.resize_terminal(*size)
+        await self.settle()
+
+    def notifications(self) -> list[str]:
+        """Return the texts of all notifications, oldest first."""
+        return [each.message for each in self.pilot.app._notifications]
 
     def lines(self) -> str:
         """Return everything that is drawn, as text."""

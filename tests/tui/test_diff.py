@@ -8,7 +8,8 @@ import pytest
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
-from tests.tui.diff_driver import AGAIN, JAVA, LIBRDKAFKA, SIZES, opened
+from tests.tui.diff_driver import AGAIN, JAVA, LIBRDKAFKA, opened
+from tests.tui.driver import SIZES
 from tui.app import KDissectApp
 from tui.diff_model import DiffModel
 from tui.screens.diff_screen import DiffScreen
@@ -16,46 +17,38 @@ from tui.screens.help_screen import HelpScreen
 from tui.screens.main_screen import MainScreen
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_it_opens_at_every_size_with_causes_fields_and_what_came_of_it(size: tuple[int, int]) -> None:
-    async with opened(size=size) as screen:
-        drawn = screen.lines()
-        count = len(screen.model.comparison.entries)
-        assert count > 20
-        assert f"{count} {'≠' if size[0] < 70 else 'differences'}" in drawn
-        for words in ("A compare-java", "⇄", "B compare-libr", "allow_auto", "true", "Help", "Pairs"):
-            assert words in drawn, words
-        assert ("A · request 0x" in drawn) is (size[0] >= 70)
-
-
-@pytest.mark.parametrize("theme", ["kdissect", "kdissect-light", "kdissect-color-blind", "textual-light", "nord"])
-async def test_it_draws_in_every_theme(theme: str) -> None:
-    async with opened() as screen:
-        screen.pilot.app.theme = theme
-        await screen.press("v")
-        assert "≠" in screen.lines()
+async def test_it_has_causes_fields_and_the_result_at_every_size_and_in_every_theme() -> None:
+    async with opened(size=SIZES[0]) as screen:
+        for size in SIZES:
+            await screen.resize(size)
+            drawn = screen.lines()
+            count = len(screen.model.comparison.entries)
+            assert count > 20
+            assert f"{count} {'≠' if size[0] < 70 else 'differences'}" in drawn
+            for words in ("A compare-java", "⇄", "B compare-libr", "allow_auto", "true", "Help", "Pairs"):
+                assert words in drawn, (words, size)
+            assert ("A · request 0x" in drawn) is (size[0] >= 70)
+        await screen.resize((80, 24))
+        for theme in ("kdissect", "kdissect-light", "kdissect-color-blind", "textual-light", "nord"):
+            screen.pilot.app.theme = theme
+            await screen.press("v")
+            assert "≠" in screen.lines(), theme
 
 
 async def test_v_goes_from_causes_to_pairs_and_back() -> None:
-    async with opened() as screen:
+    async with opened(size=(120, 60)) as screen:
         assert not screen.diff.shows_pairs
         await screen.press("v")
         assert screen.diff.shows_pairs
         assert screen.diff.focused is screen.diff.pairs
-        assert "verdict" in screen.lines()
+        drawn = screen.lines()
+        for words in ("verdict", "version, 3 fields", "only in A", "only in B", "repetition", "same here", "1 field"):
+            assert words in drawn, words
         await screen.press("v")
         assert screen.diff.focused is screen.diff.causes
 
 
-async def test_pairs_say_what_they_are() -> None:
-    async with opened(size=(120, 60)) as screen:
-        await screen.press("v")
-        drawn = screen.lines()
-        for words in ("version, 3 fields", "only in A", "only in B", "repetition", "same here", "1 field"):
-            assert words in drawn, words
-
-
-async def test_tab_goes_round_the_panes() -> None:
+async def test_tab_goes_round_the_panes_and_keys_move_in_the_lists() -> None:
     async with opened() as screen:
         diff = screen.diff
         wanted = [diff.differences, *diff.panes, diff.causes]
@@ -64,10 +57,7 @@ async def test_tab_goes_round_the_panes() -> None:
             assert diff.focused is pane
         await screen.press("shift+tab")
         assert diff.focused is diff.panes[1]
-
-
-async def test_keys_move_in_the_lists() -> None:
-    async with opened() as screen:
+        await screen.press("tab")
         assert screen.diff.causes.cursor == 0, "the first cause that a pair shows"
         last = screen.diff.causes.count - 1
         await screen.press("g")
@@ -81,7 +71,7 @@ async def test_keys_move_in_the_lists() -> None:
         assert screen.diff.causes.cursor == 0
 
 
-async def test_a_click_chooses_a_line_and_two_open_it() -> None:
+async def test_a_click_selects_a_line_and_a_double_click_opens_it() -> None:
     async with opened() as screen:
         await screen.pilot.click("#causes", offset=(10, 3))
         await screen.settle()
@@ -114,10 +104,13 @@ async def test_the_same_program_twice_is_the_same() -> None:
         assert "the same · " in screen.text("#title")
         assert screen.diff.shows_pairs
         await screen.press("n")
-        assert any(words.startswith("no more pair differs") for words in screen.said()) or screen.rows != (None, None)
+        assert any(words.startswith("no more pair differs") for words in screen.notifications()) or screen.rows != (
+            None,
+            None,
+        )
 
 
-async def test_without_colours_cursor_and_signs_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colors_cursor_and_signs_are_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened() as screen:
         strips = screen.diff._compositor.render_strips()
@@ -135,7 +128,7 @@ async def test_a_side_without_kafka_is_reported(tmp_path: Path) -> None:
         assert "B is empty: no Kafka requests" in screen.lines()
 
 
-async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:
+async def test_no_control_character_from_the_wire_is_drawn(tmp_path: Path) -> None:
     hostile = "[/nope]\x1b]0;gone\x07‮".encode()
     files = []
     for n, client in enumerate((hostile, b"plain")):
@@ -155,7 +148,7 @@ async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:
         assert all(character.isprintable() for character in screen.pilot.app.clipboard)
 
 
-async def test_q_leaves_while_it_is_compared_and_stops_that() -> None:
+async def test_q_closes_the_screen_and_stops_the_comparison() -> None:
     with Capture([JAVA]) as one, Capture([LIBRDKAFKA]) as other:
         app = KDissectApp(MainScreen(one))
         async with app.run_test(size=(120, 40)) as pilot:
@@ -168,7 +161,7 @@ async def test_q_leaves_while_it_is_compared_and_stops_that() -> None:
             assert isinstance(app.screen, MainScreen)
 
 
-async def test_a_hundred_thousand_pairs_cost_no_more_than_what_is_seen() -> None:
+async def test_a_hundred_thousand_pairs_cost_no_more_than_what_is_drawn() -> None:
     async with opened() as screen:
         comparison = screen.model.comparison
         many = replace(comparison, pairs=comparison.pairs * 2_500)

@@ -3,11 +3,12 @@
 import pytest
 
 from dissector.analysis.diff import PairVerdict
-from tests.tui.diff_driver import SIZES, Screen, opened, to_cause, to_pair
+from tests.tui.diff_driver import Screen, opened, to_cause, to_pair
+from tests.tui.driver import SIZES
 from tui.widgets.bytes_pane import BytesPane
 
 
-async def test_moving_in_the_fields_lights_up_the_bytes_of_both_sides() -> None:
+async def test_moving_in_the_fields_highlights_the_bytes_of_both_sides() -> None:
     async with opened() as screen:
         await to_pair(screen, "ApiVersions", PairVerdict.DIFFERENT)
         screen.diff.differences.focus()
@@ -36,7 +37,7 @@ async def test_a_byte_leads_to_its_field_by_key_and_by_click() -> None:
         assert screen.path == "client_software_name"
 
 
-async def test_b_hides_the_bytes_and_brings_them_where_there_is_little_room() -> None:
+async def test_b_hides_and_shows_the_bytes_also_on_a_small_terminal() -> None:
     async with opened() as screen:
         await screen.press("b")
         assert "0000" not in screen.lines()
@@ -49,7 +50,7 @@ async def test_b_hides_the_bytes_and_brings_them_where_there_is_little_room() ->
         assert screen.diff.query_one("#both").display
 
 
-async def test_borders_of_the_bytes_are_dragged_and_two_clicks_bring_them_back() -> None:
+async def test_the_mouse_drags_borders_of_the_bytes_and_a_double_click_resets_them() -> None:
     async with opened() as screen:
         left, right = screen.diff.panes
         before = left.region
@@ -70,8 +71,8 @@ async def test_borders_of_the_bytes_are_dragged_and_two_clicks_bring_them_back()
         assert left.region == before
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
-async def test_the_bytes_of_the_field_are_in_view_at_first_and_after_every_move_and_resize(
+@pytest.mark.parametrize("size", [(80, 24), *(pytest.param(size, marks=pytest.mark.exhaustive) for size in SIZES[2:])])
+async def test_the_bytes_of_the_field_are_visible_at_first_and_after_every_move_and_resize(
     size: tuple[int, int],
 ) -> None:
     async with opened(size=size) as screen:

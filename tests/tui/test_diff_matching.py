@@ -16,7 +16,7 @@ from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Menu
 
 
-async def test_s_swaps_the_sides() -> None:
+async def test_s_swaps_the_sides_and_i_lists_what_is_ignored() -> None:
     async with opened() as screen:
         before = screen.model.comparison
         await screen.press("s")
@@ -24,6 +24,13 @@ async def test_s_swaps_the_sides() -> None:
         assert (after.a.label, after.b.label) == (before.b.label, before.a.label)
         assert len(after.entries) == len(before.entries)
         assert screen.lines().startswith(" A compare-librdkafka-1")
+        await screen.press("s", "i")
+        assert isinstance(screen.pilot.app.screen, IgnoredDialog)
+        drawn = screen.lines()
+        assert "correlation ids" in drawn
+        assert "topic #1 is java-orders-1 in A" in drawn
+        await screen.press("escape")
+        assert screen.diff.is_current
 
 
 async def test_space_matches_two_rows_by_hand_and_undoes_it() -> None:
@@ -49,31 +56,20 @@ async def test_space_matches_two_rows_by_hand_and_undoes_it() -> None:
         assert "by hand" not in screen.lines()
 
 
-async def test_exchanges_of_two_apis_are_not_matched_and_esc_lifts_the_mark() -> None:
+async def test_exchanges_of_two_apis_are_not_matched_and_escape_removes_the_mark() -> None:
     async with opened() as screen:
         await to_pair(screen, "InitProducerId", PairVerdict.ONLY_A)
         await screen.press("space")
         await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
         await screen.press("space")
-        assert "exchanges of different APIs can't be matched" in screen.said()
+        assert "exchanges of different APIs can't be matched" in screen.notifications()
         assert screen.diff.matched == ()
         await screen.press("escape")
         assert screen.diff.pairs.marked is None
         assert screen.diff.is_current
 
 
-async def test_i_tells_what_is_ignored() -> None:
-    async with opened() as screen:
-        await screen.press("i")
-        assert isinstance(screen.pilot.app.screen, IgnoredDialog)
-        drawn = screen.lines()
-        assert "correlation ids" in drawn
-        assert "topic #1 is java-orders-1 in A" in drawn
-        await screen.press("escape")
-        assert screen.diff.is_current
-
-
-async def test_y_copies_what_the_cursor_is_on() -> None:
+async def test_y_copies_the_line_of_the_cursor() -> None:
     async with opened() as screen:
         await to_cause(screen, "Fetch", "isolation_level")
         await screen.press("y")
@@ -88,26 +84,24 @@ async def test_y_copies_what_the_cursor_is_on() -> None:
         assert copied == 'request.client_software_name: "apache-kafka-java" vs "confluent-kafka-python" (value)'
 
 
-@pytest.mark.parametrize(
-    ("number", "ending", "begins"),
-    [(0, "txt", "41"), (1, "md", "# "), (2, "html", "<!DOCTYPE"), (3, "json", '{"kind":"comparison"')],
-)
-async def test_x_writes_the_report(
-    number: int, ending: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_x_writes_the_report_in_each_format_and_overwrites_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened() as screen:
-        for told in ("wrote", "not written"):  # what is there is not written over
-            await screen.press("x")
-            assert isinstance(screen.pilot.app.screen, Menu)
-            await screen.press(*["down"] * number, "enter")
-            assert any(words.startswith(told) for words in screen.said())
         count = len(screen.model.comparison.entries)
-    [written] = tmp_path.iterdir()
-    assert written.name == f"diff-compare-java-1-compare-librdkafka-1.{ending}"
-    text = written.read_text().lstrip()
-    assert text.startswith(begins.replace("41", str(count)))
-    assert "isolation" in text
+        formats = [("txt", str(count)), ("md", "# "), ("html", "<!DOCTYPE"), ("json", '{"kind":"comparison"')]
+        for number, (ending, first_words) in enumerate(formats):
+            for outcome in ("wrote", "not written"):
+                await screen.press("x")
+                assert isinstance(screen.pilot.app.screen, Menu)
+                await screen.press(*["down"] * number, "enter")
+                assert screen.notifications()[-1].startswith(outcome)
+            written = tmp_path / f"diff-compare-java-1-compare-librdkafka-1.{ending}"
+            text = written.read_text().lstrip()
+            assert text.startswith(first_words)
+            assert "isolation" in text
+        assert len(list(tmp_path.iterdir())) == len(formats)
 
 
 async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_back() -> None:
@@ -124,7 +118,7 @@ async def test_o_opens_the_exchange_of_a_and_capital_o_that_of_b_and_q_comes_bac
         await to_pair(screen, "Metadata", PairVerdict.ONLY_B)
         await screen.press("o")
         assert screen.diff.is_current
-        assert "A has no exchange here" in screen.said()
+        assert "A has no exchange here" in screen.notifications()
 
 
 async def test_d_on_the_main_screen_asks_for_a_capture_and_compares(tmp_path: Path) -> None:
@@ -151,7 +145,7 @@ async def test_d_on_the_main_screen_asks_for_a_capture_and_compares(tmp_path: Pa
             app.screen.query_one(Input).value = str(tmp_path / "missing.pcap")
             await screen.press("enter")
             assert isinstance(app.screen, MainScreen)
-            assert any("missing.pcap" in words for words in screen.said())
+            assert any("missing.pcap" in words for words in screen.notifications())
             await screen.press("d")
             app.screen.query_one(Input).value = LIBRDKAFKA
             await screen.press("enter")

@@ -23,7 +23,7 @@ async def test_a_cause_that_no_pair_can_show_leaves_the_fields_empty() -> None:
         assert screen.diff.differences.border_title == "no pair shows it"
         await screen.press("enter")
         assert not screen.diff.shows_pairs
-        assert "no pair shows it" in screen.said()
+        assert "no pair shows it" in screen.notifications()
         assert screen.model.cause is None
 
 
@@ -78,7 +78,7 @@ async def test_n_goes_over_the_fields_of_a_pair_and_then_to_the_next_pair_that_d
             await screen.press("N")
             assert (screen.rows, screen.path) == (rows, path)
         await screen.press("N")
-        assert "no earlier pair differs" in screen.said()
+        assert "no earlier pair differs" in screen.notifications()
 
 
 async def test_a_pair_without_a_counterpart_shows_its_fields() -> None:

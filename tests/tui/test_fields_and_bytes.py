@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from dissector.capture_session import Capture
 from tests.traffic import Turn, capture_of, conversation, request
 from tests.tui.main_driver import JAVA, opened
@@ -11,7 +9,7 @@ from tui.exchange_model import ExchangeModel
 from tui.widgets.bytes_pane import BytesPane
 
 
-async def test_a_field_lights_up_its_bytes_and_its_ancestors_more_faintly() -> None:
+async def test_a_field_highlights_its_bytes_and_its_ancestors_more_faintly() -> None:
     async with opened(JAVA) as screen:
         await screen.press("enter", "g", "down", "down")
         assert screen.path == "header.request_api_key"
@@ -51,7 +49,7 @@ async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> Non
                     assert not [child for child in node.children if child.source == source.number]
 
 
-async def test_decompressed_records_are_a_byte_source_of_their_own() -> None:
+async def test_decompressed_records_are_another_source_of_bytes() -> None:
     async with opened(JAVA) as screen:
         model = screen.main.model
         number = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
@@ -87,11 +85,12 @@ async def test_long_arrays_open_in_chunks(tmp_path: Path) -> None:
         assert "t0237" in screen.lines()
 
 
-@pytest.mark.parametrize(("width", "count"), [(60, 4), (80, 8), (200, 16)])
-async def test_every_byte_of_a_line_is_drawn_at_every_width(width: int, count: int) -> None:
-    async with opened(JAVA, size=(width, 30)) as screen:
-        assert screen.bytes.per_line == count
-        line = screen.bytes.render_line(0).text.rstrip()
-        assert line.endswith("···1··········ad"[:count])  # the size, API key 18, version 4, id 0, "ad…"
-        assert len(line) <= screen.bytes.scrollable_content_region.width
-        assert screen.bytes.offset_at(len(line) - 1, 0) == count - 1
+async def test_every_byte_of_a_line_is_drawn_at_every_width() -> None:
+    async with opened(JAVA, size=(60, 30)) as screen:
+        for width, count in [(60, 4), (80, 8), (200, 16)]:
+            await screen.resize((width, 30))
+            assert screen.bytes.per_line == count
+            line = screen.bytes.render_line(0).text.rstrip()
+            assert line.endswith("···1··········ad"[:count])  # the size, API key 18, version 4, id 0, "ad…"
+            assert len(line) <= screen.bytes.scrollable_content_region.width
+            assert screen.bytes.offset_at(len(line) - 1, 0) == count - 1

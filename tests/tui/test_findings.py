@@ -36,7 +36,10 @@ def test_the_model_has_all_findings_of_all_rows() -> None:
 
 async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
     async with opened(JAVA) as screen:
-        await screen.press("F")
+        await screen.press("F", "enter")
+        assert isinstance(screen.pilot.app.screen, FindingsScreen)
+        assert screen.pilot.app.screen._tree.root.children[0].is_expanded
+        await screen.press("escape", "F")
         assert isinstance(screen.pilot.app.screen, FindingsScreen)
         drawn = screen.lines()
         assert "all analyzed" in drawn
@@ -57,30 +60,19 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert screen.row == row
 
 
-async def test_enter_opens_the_first_kind_at_once() -> None:
+async def test_the_first_finding_of_the_row_is_shown_and_i_explains_all() -> None:
     async with opened(JAVA) as screen:
-        await screen.press("F", "enter")
-        assert isinstance(screen.pilot.app.screen, FindingsScreen)
-        assert screen.pilot.app.screen._tree.root.children[0].is_expanded
-
-
-async def test_i_explains_the_findings_of_the_row() -> None:
-    async with opened(JAVA) as screen:
-        await screen.press("e", "i")
+        await screen.press("e")
+        assert "GROUP_ID_NOT_FOUND" in screen.text("#inspector")
+        assert "i explains" in screen.text("#inspector")
+        await screen.press("i")
         assert isinstance(screen.pilot.app.screen, FindingDialog)
         assert "MEMBER_ID_REQUIRED" in screen.lines()
         await screen.press("i")
         await to(screen, "Metadata")
         await screen.press("i")
         assert isinstance(screen.pilot.app.screen, MainScreen)
-        assert any("has no findings" in said.message for said in screen.pilot.app._notifications)
-
-
-async def test_the_first_finding_is_shown_below_with_the_key_that_explains_it() -> None:
-    async with opened(JAVA) as screen:
-        await screen.press("e")
-        assert "GROUP_ID_NOT_FOUND" in screen.text("#inspector")
-        assert "i explains" in screen.text("#inspector")
+        assert any("has no findings" in words for words in screen.notifications())
 
 
 async def test_s_goes_to_slow_exchanges_or_reports_that_there_is_none() -> None:
@@ -89,9 +81,9 @@ async def test_s_goes_to_slow_exchanges_or_reports_that_there_is_none() -> None:
         first = screen.row
         if first:
             await screen.press("S")
-            assert any("no earlier slow exchanges" in said.message for said in screen.pilot.app._notifications)
+            assert any("no earlier slow exchanges" in words for words in screen.notifications())
         await screen.press("G", "s")
-        assert any("no more slow exchanges" in said.message for said in screen.pilot.app._notifications)
+        assert any("no more slow exchanges" in words for words in screen.notifications())
 
 
 async def test_cross_message_findings_appear_by_themselves() -> None:
@@ -119,7 +111,7 @@ async def test_the_selected_row_gets_its_findings_too(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["java.pcapng", "trouble-metadata-storm.pcapng", "librdkafka-pipelined.pcapng"])
-def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(name: str) -> None:
+def test_the_first_row_with_a_warning_does_not_depend_on_how_much_is_analyzed(name: str) -> None:
     with Capture([str(PCAPS / name)]) as capture:
         for _ in capture.read():
             pass
@@ -137,7 +129,7 @@ def test_the_first_row_with_something_wrong_is_the_same_however_much_is_known(na
         assert whole.first(rows[::-1]) == (wrong[-1] if wrong else None)
 
 
-def test_rows_that_are_known_are_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_analyzed_rows_are_not_decoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
@@ -164,23 +156,24 @@ def test_rows_completed_later_are_analyzed_then(tmp_path: Path) -> None:
     assert found
 
 
-@pytest.mark.parametrize("theme", ["kdissect", "kdissect-light", "ansi-dark"])
-async def test_kinds_have_the_colour_that_their_rows_have_in_the_list(theme: str) -> None:
+async def test_kinds_have_the_color_that_their_rows_have_in_the_list() -> None:
     async with opened(JAVA) as screen:
-        screen.pilot.app.theme = theme
-        await screen.press("F")
-        findings = screen.pilot.app.screen
-        assert isinstance(findings, FindingsScreen)
-        node = next(n for n in findings._tree.root.children if "error-response" in str(n.label))
-        assert isinstance(node.label, Text)
-        [mark, *_] = node.label.spans
-        listed = screen.list.get_component_rich_style("list--warning", partial=True).color
-        assert isinstance(mark.style, Style)
-        assert mark.style.color == listed
-        assert "error-response" in screen.lines()
+        for theme in ("kdissect", "kdissect-light", "ansi-dark"):
+            screen.pilot.app.theme = theme
+            await screen.press("F")
+            findings = screen.pilot.app.screen
+            assert isinstance(findings, FindingsScreen)
+            node = next(n for n in findings._tree.root.children if "error-response" in str(n.label))
+            assert isinstance(node.label, Text)
+            [mark, *_] = node.label.spans
+            listed = screen.list.get_component_rich_style("list--warning", partial=True).color
+            assert isinstance(mark.style, Style)
+            assert mark.style.color == listed, theme
+            assert "error-response" in screen.lines()
+            await screen.press("escape")
 
 
-def test_only_rows_that_tell_something_are_decoded_for_their_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rows_with_findings_are_decoded_for_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass

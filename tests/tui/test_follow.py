@@ -24,7 +24,7 @@ async def test_a_partition_is_gone_along_and_back() -> None:
             assert screen.path
             await screen.press("right_curly_bracket")
         assert len(rows) > 2
-        assert any("no more exchanges of topic partition" in said.message for said in screen.pilot.app._notifications)
+        assert any("no more exchanges of topic partition" in words for words in screen.notifications())
         for row in rows[-2::-1]:
             await screen.press("left_curly_bracket")
             assert screen.row == row

@@ -9,23 +9,12 @@ from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
 from tests.traffic import Turn, capture_of, conversation, pcap, request, response
 from tests.tui.main_driver import JAVA, opened, to
-from tui.screens.help_screen import HelpScreen
 from tui.screens.live_screen import LiveScreen
 from tui.screens.main_screen import MainScreen
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (160, 50), (200, 60)])
-async def test_it_opens_at_every_size_with_list_fields_and_bytes(size: tuple[int, int]) -> None:
-    async with opened(JAVA, size=size) as screen:
-        drawn = screen.lines()
-        assert "java.pcapng · 60 exchanges" in drawn
-        for words in ("ApiVersions", "header", "0000", "Help", "Quit"):
-            assert words in drawn
-
-
-async def test_keys_move_through_the_list() -> None:
-    async with opened(JAVA) as screen:
+async def test_keys_move_through_the_list_which_follows_its_cursor() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
         last = len(screen.main.model.capture) - 1
         moves = [("j", 1), ("down", 2), ("k", 1), ("up", 0), ("G", last), ("g", 0), ("end", last), ("home", 0)]
         for keys, row in [*moves, ("4 2 G", 41), ("f7", 40), ("f8", 41)]:
@@ -35,6 +24,11 @@ async def test_keys_move_through_the_list() -> None:
         assert screen.row < 41
         await screen.press("g", "k")
         assert screen.row == 0
+        await screen.press("G")
+        assert "DeleteTopics" in screen.lines()
+        await to(screen, "Produce")
+        [line] = [line for line in screen.lines().splitlines() if line.startswith("▸") and "Produce" in line]
+        assert line.rstrip(" ▁▂▃▄▅▆▇█").endswith("…"), "a cut info shows that it is cut"
 
 
 @pytest.mark.slow
@@ -48,14 +42,8 @@ async def test_a_long_name_gives_way_to_what_the_title_says(tmp_path: Path) -> N
         assert line.rstrip().endswith("● 100%")
 
 
-async def test_the_list_follows_its_cursor() -> None:
-    async with opened(JAVA, size=(80, 24)) as screen:
-        await screen.press("G")
-        assert "DeleteTopics" in screen.lines()
-
-
 @pytest.mark.slow
-async def test_enter_goes_to_the_fields_and_tab_round_the_panes() -> None:
+async def test_enter_goes_to_the_fields_tab_round_the_panes_and_backslash_maximizes_one() -> None:
     async with opened(JAVA) as screen:
         assert screen.main.focused is screen.list
         await screen.press("enter")
@@ -66,20 +54,26 @@ async def test_enter_goes_to_the_fields_and_tab_round_the_panes() -> None:
         assert screen.main.focused is screen.list
         await screen.press("shift+tab")
         assert screen.main.focused is screen.bytes
+        await screen.press("tab")
+        height = screen.list.size.height
+        await screen.press("backslash")
+        assert screen.list.size.height > height + 10
+        await screen.press("backslash")
+        assert screen.list.size.height == height
+        await screen.press("plus")
+        assert screen.list.size.height > height
+        width = screen.bytes.size.width
+        await screen.press("less_than_sign")
+        assert screen.bytes.size.width > width
 
 
-async def test_r_shows_the_other_side() -> None:
+async def test_r_shows_the_other_message_and_brackets_stay_on_the_connection() -> None:
     async with opened(JAVA) as screen:
         await screen.press("r")
         assert screen.main.model.side == "response"
         assert "error_code" in screen.lines()
         await screen.press("r")
         assert screen.main.model.side == "request"
-
-
-@pytest.mark.slow
-async def test_brackets_stay_on_the_connection() -> None:
-    async with opened(JAVA) as screen:
         await to(screen, "CreateTopics")
         capture = screen.main.model.capture
         before, connection = screen.row, capture.connection_of(screen.row)
@@ -90,7 +84,7 @@ async def test_brackets_stay_on_the_connection() -> None:
         assert screen.row == before
 
 
-async def test_e_goes_to_what_is_wrong() -> None:
+async def test_e_goes_to_the_next_row_with_a_warning_or_an_error() -> None:
     async with opened(str(PCAPS / "librdkafka.pcapng")) as screen:
         await screen.press("e")
         assert screen.main.model.exchange is not None
@@ -104,40 +98,7 @@ async def test_e_goes_to_what_is_wrong() -> None:
 
 
 @pytest.mark.slow
-async def test_help_shows_the_keys_and_goes_away() -> None:
-    async with opened(JAVA) as screen:
-        await screen.pilot.press("question_mark")
-        await screen.pilot.pause()
-        assert isinstance(screen.pilot.app.screen, HelpScreen)
-        await screen.pilot.press("escape")
-        await screen.pilot.pause()
-        assert isinstance(screen.pilot.app.screen, MainScreen)
-
-
-@pytest.mark.slow
-async def test_backslash_gives_the_pane_the_screen_and_back() -> None:
-    async with opened(JAVA) as screen:
-        height = screen.list.size.height
-        await screen.press("backslash")
-        assert screen.list.size.height > height + 10
-        await screen.press("backslash")
-        assert screen.list.size.height == height
-        await screen.press("plus")
-        assert screen.list.size.height > height
-        width = screen.bytes.size.width
-        await screen.press("less_than_sign")
-        assert screen.bytes.size.width > width
-
-
-async def test_a_long_info_shows_that_it_was_cut() -> None:
-    async with opened(JAVA, size=(80, 24)) as screen:
-        await to(screen, "Produce")
-        [line] = [line for line in screen.lines().splitlines() if line.startswith("▸") and "Produce" in line]
-        assert line.rstrip(" ▁▂▃▄▅▆▇█").endswith("…")
-
-
-@pytest.mark.slow
-async def test_without_colours_the_choice_is_still_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colors_the_cursor_is_still_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(JAVA) as screen:
         await screen.press("enter", "g")
@@ -146,7 +107,7 @@ async def test_without_colours_the_choice_is_still_seen(monkeypatch: pytest.Monk
         assert any(segment.style and segment.style.reverse for segment in rows)
 
 
-async def test_ctrl_s_saves_a_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ctrl_s_saves_a_screenshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened(JAVA) as screen:
         await screen.press("ctrl+s")
@@ -155,7 +116,7 @@ async def test_ctrl_s_saves_a_picture(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-async def test_a_capture_without_kafka_is_a_clear_screen(tmp_path: Path) -> None:
+async def test_a_capture_without_kafka_shows_what_it_has_and_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "none.pcap"
     path.write_bytes(pcap([]))
     async with opened(str(path)) as screen:
@@ -172,7 +133,7 @@ async def test_a_truncated_file_is_reported_on_the_screen(tmp_path: Path) -> Non
         assert "the file ends after" in " ".join(screen.text("#notice").split())
 
 
-async def test_words_from_the_wire_stay_words(tmp_path: Path) -> None:
+async def test_no_control_character_from_the_wire_is_drawn(tmp_path: Path) -> None:
     hostile = "\x1b]0;owned\x07[/nope]\x1b[2J\u202e\x9b31m [bold]".encode()
     topic = len(hostile).to_bytes(2, "big") + hostile
     turns = [Turn(True, request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)), Turn(False, response(1))]
@@ -210,6 +171,6 @@ async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> 
         assert not screen.main.view.is_filtered
 
 
-async def test_each_feature_that_escape_asks_does_nothing_without_a_reason() -> None:
+async def test_each_step_of_escape_does_nothing_without_a_reason() -> None:
     async with opened(JAVA) as screen:
         assert [step(screen.main) for step in MainScreen.ESCAPE_ORDER] == [False] * len(MainScreen.ESCAPE_ORDER)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import pytest
@@ -13,17 +14,17 @@ from dissector.core.text import bar
 from tests.analysis.stats.test_statistics_pass import counted
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
+from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
-from tui.overview_model import PAGES, overview_lines, overview_snapshot, tabs
+from tui.overview_model import PAGES, OverviewSnapshot, overview_lines, overview_snapshot, tabs
 from tui.screens.help_screen import HelpScreen
 from tui.screens.main_screen import MainScreen
 from tui.screens.overview_screen import OverviewScreen
 from tui.widgets.line_list import LineList
 
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
-SIZES = [(60, 20), (80, 24), (120, 40), (200, 60)]
 
 
 class Listening(MainScreen):
@@ -31,10 +32,10 @@ class Listening(MainScreen):
 
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture)
-        self.asked: list[str] = []
+        self.filters: list[str] = []
 
     def on_apply_filter(self, event: ApplyFilter) -> None:
-        self.asked.append(event.text)
+        self.filters.append(event.text)
 
 
 @asynccontextmanager
@@ -53,17 +54,19 @@ def lines(screen: Screen) -> LineList:
     return screen.pilot.app.screen.query_one(LineList)
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_o_shows_everything_at_a_glance_at_every_size(size: tuple[int, int]) -> None:
-    async with opened(TRANSACTIONS, size=size) as (screen, _):
+async def test_o_shows_the_overview_at_every_size_and_after_each_resize() -> None:
+    async with opened(TRANSACTIONS, size=SIZES[0]) as (screen, _):
         await screen.press("o")
-        drawn = screen.lines()
-        for words in ("Overview · 64 rows", "● counted", "64 exchanges", "APIs", "ApiVersions v4", "█"):
-            assert words in drawn
+        for size in (*SIZES, (70, 22)):
+            await screen.resize(size)
+            drawn = screen.lines()
+            for words in ("Overview · 64 rows", "● counted", "64 exchanges", "APIs", "ApiVersions v4", "█"):
+                assert words in drawn, size
+            assert all(len(line) <= size[0] for line in drawn.splitlines())
 
 
-async def test_pages_go_round_by_tab_and_arrows() -> None:
-    async with opened(TRANSACTIONS) as (screen, _):
+async def test_tab_arrows_and_clicks_change_the_page() -> None:
+    async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
         await screen.press("o")
         seen = [screen.lines().splitlines()[2].split()[-1]]
         for _ in PAGES:
@@ -76,32 +79,24 @@ async def test_pages_go_round_by_tab_and_arrows() -> None:
         assert "Fields" in screen.lines().splitlines()[2]
         await screen.press("l", "right", "h")
         assert "Latency" in screen.lines().splitlines()[2]
-
-
-async def test_a_click_on_a_name_shows_its_page() -> None:
-    async with opened(TRANSACTIONS, size=(80, 24)) as (screen, _):
-        await screen.press("o")
+        await screen.press("l")
         [errors] = [tab for tab in tabs("summary", 78) if tab.page == "error"]
         await screen.pilot.click("#pages", offset=(1 + errors.cells.start, 0))
         await screen.settle()
         assert "MEMBER_ID_REQUIRED in Join" in screen.lines()
 
 
-async def test_enter_asks_for_the_filter_of_the_line() -> None:
+async def test_enter_and_a_double_click_apply_the_filter_of_the_line() -> None:
     async with opened(TRANSACTIONS) as (screen, main):
         await screen.press("o", "j", "enter")
-        assert main.asked == ["api == AddPartitionsToTxn && version == 5"]
+        assert main.filters == ["api == AddPartitionsToTxn && version == 5"]
         assert screen.pilot.app.screen is main
         await screen.press("o", "tab", "tab", "enter")
-        assert main.asked[1:] == ['client_id == "producer-java-mill-1"']
-
-
-async def test_two_clicks_do_as_enter() -> None:
-    async with opened(TRANSACTIONS) as (screen, main):
+        assert main.filters[1:] == ['client_id == "producer-java-mill-1"']
         await screen.press("o")
         await screen.pilot.click(LineList, offset=(20, 4), times=2)
         await screen.settle()
-        assert main.asked == ["api == AddPartitionsToTxn && version == 5"]
+        assert main.filters[2:] == ["api == AddPartitionsToTxn && version == 5"]
 
 
 async def test_keys_move_along_the_lines() -> None:
@@ -127,30 +122,25 @@ async def test_keys_move_along_the_lines() -> None:
         assert (lines(screen).cursor, lines(screen).scroll_offset.y) == (first, 0)
 
 
-@pytest.mark.parametrize("key", ["escape", "q", "o"])
-async def test_it_closes_without_a_filter(key: str) -> None:
+async def test_it_closes_without_a_filter_and_keeps_a_complete_count() -> None:
     async with opened(TRANSACTIONS) as (screen, main):
-        await screen.press("o", key)
-        assert screen.pilot.app.screen is main
-        assert not main.asked
+        pictures = []
+        for key in ("escape", "q", "o"):
+            await screen.press("o")
+            overview = screen.pilot.app.screen
+            assert isinstance(overview, OverviewScreen)
+            pictures.append(overview.picture)
+            await screen.press(key)
+            assert screen.pilot.app.screen is main
+        assert not main.filters
+        assert all(picture is pictures[0] for picture in pictures)
 
 
-async def test_help_has_its_keys() -> None:
+async def test_its_help_has_its_keys() -> None:
     async with opened(TRANSACTIONS) as (screen, _):
         await screen.press("o", "question_mark")
         assert isinstance(screen.pilot.app.screen, HelpScreen)
         assert "Stop counting" in screen.lines()
-
-
-async def test_a_complete_count_is_kept() -> None:
-    async with opened(TRANSACTIONS) as (screen, _):
-        await screen.press("o")
-        first = screen.pilot.app.screen
-        await screen.press("escape", "o")
-        again = screen.pilot.app.screen
-        assert isinstance(first, OverviewScreen)
-        assert isinstance(again, OverviewScreen)
-        assert again.picture is first.picture
 
 
 async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,16 +165,7 @@ async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.Mon
         await screen.press("escape")
         assert screen.pilot.app.screen is main
         await screen.press("o")
-        assert "● counted" in screen.lines(), "what was stopped is counted anew"
-
-
-async def test_resizing_draws_again() -> None:
-    async with opened(TRANSACTIONS, size=(120, 40)) as (screen, _):
-        await screen.press("o")
-        await screen.pilot.resize_terminal(70, 22)
-        await screen.settle()
-        assert all(len(line) <= 70 for line in screen.lines().splitlines())
-        assert "ApiVersions v4" in screen.lines()
+        assert "● counted" in screen.lines(), "a stopped count starts again"
 
 
 async def test_no_exchanges_no_overview(tmp_path: Any) -> None:
@@ -198,8 +179,8 @@ async def test_no_control_byte_from_the_wire_is_drawn(tmp_path: Any) -> None:
     hostile = "\x1b]0;owned\x07\x9b31m[/bold]\u202e".encode()
     topic = len(hostile).to_bytes(2, "big") + hostile
     answer = bytes(4) + (1).to_bytes(4, "big") + b"\x00\x03" + topic + bytes(4)
-    asked = request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)
-    path = capture_of(tmp_path, conversation([Turn(True, asked), Turn(False, response(1, answer))]))
+    ours = request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)
+    path = capture_of(tmp_path, conversation([Turn(True, ours), Turn(False, response(1, answer))]))
     async with opened(path) as (screen, _):
         for key in ("o", "l"):
             await screen.press(key)
@@ -222,9 +203,13 @@ def test_a_picture_of_nothing_has_no_parts() -> None:
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("width", [40, 58, 78, 118, 198])
 def test_every_page_has_lines_for_every_width(page: str, width: int) -> None:
+    assert any(line.target for line in overview_lines(transactions(), page, width))
+    assert page in [tab.page for tab in tabs(page, width)]
+
+
+@cache
+def transactions() -> OverviewSnapshot:
     with Capture([TRANSACTIONS]) as capture:
         for _ in capture.read():
             pass
-        picture = overview_snapshot(counted(capture))
-    assert any(line.target for line in overview_lines(picture, page, width))
-    assert page in [tab.page for tab in tabs(page, width)]
+        return overview_snapshot(counted(capture))

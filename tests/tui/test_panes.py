@@ -101,7 +101,7 @@ async def test_b_goes_round_the_sources_of_bytes() -> None:
         assert sorted(seen) == list(range(count))
         await to(screen, "ApiVersions")
         await screen.press("b")
-        assert any("in its frame" in said.message for said in screen.pilot.app._notifications)
+        assert any("in its frame" in words for words in screen.notifications())
 
 
 @pytest.mark.parametrize(("height", "lines"), [(39, 1), (40, 2)])

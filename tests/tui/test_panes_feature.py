@@ -6,6 +6,7 @@ import pytest
 from textual import events
 from textual.widget import Widget
 
+from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
 
 
@@ -21,24 +22,19 @@ async def drag(screen: Screen, pane: Widget, start: tuple[int, int], by: tuple[i
     await screen.settle()
 
 
-@pytest.mark.parametrize("pane", ["fields", "bytes"])
-async def test_the_border_below_the_list_is_dragged_with_the_mouse(pane: str) -> None:
+async def test_the_mouse_drags_borders_and_a_double_click_resets_them() -> None:
     async with opened(JAVA) as screen:
-        widget = screen.fields if pane == "fields" else screen.bytes
-        top, height = widget.region.y, screen.list.size.height
-        await drag(screen, widget, (9, 0), (0, -5))
-        assert (widget.region.y, screen.list.size.height) == (top - 5, height - 5)
-        await drag(screen, widget, (9, 0), (0, 8))
-        assert (widget.region.y, screen.list.size.height) == (top + 3, height + 3)
-        await screen.press("minus")
-        assert screen.list.size.height < height + 3
-        await screen.pilot.click(widget, offset=(9, 0), times=2)
-        await screen.settle()
-        assert screen.list.size.height == height
-
-
-async def test_the_border_beside_the_fields_is_dragged_with_the_mouse() -> None:
-    async with opened(JAVA) as screen:
+        for pane in (screen.fields, screen.bytes):
+            top, height = pane.region.y, screen.list.size.height
+            await drag(screen, pane, (9, 0), (0, -5))
+            assert (pane.region.y, screen.list.size.height) == (top - 5, height - 5)
+            await drag(screen, pane, (9, 0), (0, 8))
+            assert (pane.region.y, screen.list.size.height) == (top + 3, height + 3)
+            await screen.press("minus")
+            assert screen.list.size.height < height + 3
+            await screen.pilot.click(pane, offset=(9, 0), times=2)
+            await screen.settle()
+            assert screen.list.size.height == height
         left, width = screen.bytes.region.x, screen.bytes.size.width
         await drag(screen, screen.bytes, (0, 4), (-7, 0))
         assert (screen.bytes.region.x, screen.bytes.size.width) == (left - 7, width + 7)
@@ -73,7 +69,7 @@ async def at_once(screen: Screen, *hands: Hand) -> None:
     await screen.settle()
 
 
-async def test_a_hand_may_be_faster_than_the_application() -> None:
+async def test_mouse_events_may_come_faster_than_they_are_handled() -> None:
     async with opened(JAVA) as screen:
         top, pane = screen.fields.region.y, screen.bytes.region
         await at_once(screen, (events.MouseDown, (9, top)), (events.MouseMove, (9, top - 5)),
@@ -86,7 +82,7 @@ async def test_a_hand_may_be_faster_than_the_application() -> None:
         assert screen.row == 2  # the list has this press, not the pane that had the last one
 
 
-async def test_the_wheel_scrolls_and_leaves_the_cursor() -> None:
+async def test_the_wheel_scrolls_the_list_without_its_cursor() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         first = screen.list.render_line(1).text
         for _ in range(3):
@@ -99,15 +95,17 @@ async def test_the_wheel_scrolls_and_leaves_the_cursor() -> None:
         assert screen.list.render_line(1).text != first
 
 
-SIZES = [(60, 20), (80, 24), (120, 40), (200, 60), (60, 20), (40, 10), (20, 5), (120, 40)]
+CHANGES = [*SIZES, (60, 20), (40, 10), (20, 5), (120, 40)]
 
 
-async def test_the_terminal_changes_its_size_at_any_time() -> None:
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.exhaustive)])
+async def test_the_terminal_changes_its_size_at_any_time(rounds: int) -> None:
+    """One round has each key once, five have each at every size."""
     keys = itertools.cycle(["j", "enter", "down", "tab", "slash", "escape", "shift+tab", "v", "C", "escape", "z",
                             "escape", "plus", "less_than_sign", "backslash", "backslash",
                             "question_mark", "escape"])  # fmt: skip
     async with opened(JAVA) as screen:
-        for size in SIZES * 2:
+        for size in CHANGES * rounds:
             await screen.pilot.resize_terminal(*size)
             for _ in range(3):
                 await screen.pilot.press(next(keys))
@@ -115,13 +113,17 @@ async def test_the_terminal_changes_its_size_at_any_time() -> None:
         assert screen.lines()
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
-async def test_list_fields_bytes_and_keys_have_room_at_every_size(size: tuple[int, int]) -> None:
-    async with opened(JAVA, size=size) as screen:
-        drawn = screen.lines().splitlines()
-        assert len(drawn) == size[1]
-        assert screen.list.size.height >= 5
-        assert screen.fields.size.height >= 6
-        assert "Help" in drawn[-1]
-        assert "java.pcapng" in drawn[0]
-        assert "ApiVersions" in drawn[2]
+async def test_list_fields_bytes_and_keys_have_room_at_every_size() -> None:
+    async with opened(JAVA, size=SIZES[0]) as screen:
+        for size in SIZES:
+            await screen.resize(size)
+            drawn = screen.lines().splitlines()
+            assert len(drawn) == size[1]
+            assert screen.list.size.height >= 5
+            assert screen.fields.size.height >= 6
+            assert "Help" in drawn[-1]
+            assert "Quit" in drawn[-1]
+            assert "java.pcapng · 60 exchanges" in drawn[0]
+            assert "ApiVersions" in drawn[2]
+            for words in ("header", "0000"):
+                assert any(words in line for line in drawn), size

@@ -47,10 +47,10 @@ async def test_text_is_found_in_this_exchange_then_in_others_and_round_again() -
             places.append(place)
         assert screen.main.place == first
         assert len({place.number for place in places}) > 5
-        assert any("from the start" in said.message for said in screen.pilot.app._notifications)
+        assert any("from the start" in words for words in screen.notifications())
         await screen.press("N")
         assert screen.main.place == places[-1]
-        assert any("from the end" in said.message for said in screen.pilot.app._notifications)
+        assert any("from the end" in words for words in screen.notifications())
         await screen.press("N")
         assert screen.main.place == places[-2]
 
@@ -88,7 +88,7 @@ async def test_an_invalid_search_and_an_empty_result_are_reported() -> None:
         await screen.pilot.pause()
         await look_for(screen, "not in here at all")
         assert screen.row == 0
-        assert any("no 'not in here at all'" in said.message for said in screen.pilot.app._notifications)
+        assert any("no 'not in here at all'" in words for words in screen.notifications())
 
 
 async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> None:
@@ -140,4 +140,4 @@ async def test_esc_stops_a_search_at_once() -> None:
         await screen.settle()
         assert screen.row == 0
         assert not screen.main.stop_row_search()
-        assert any("stopped searching for a needle" in said.message for said in screen.pilot.app._notifications)
+        assert any("stopped searching for a needle" in words for words in screen.notifications())

@@ -11,6 +11,7 @@ from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
 from tests.traffic import capture_of, conversation, exchanges
+from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen, opened
 from tui.screens.main_screen import MainScreen
 from tui.screens.sequence_screen import SequenceScreen
@@ -32,17 +33,22 @@ def diagram(screen: Screen) -> SequenceDiagram:
     return found
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
-async def test_l_shows_lanes_and_arrows_at_every_size(size: tuple[int, int]) -> None:
-    async with opened(CLASSIC, size=size) as screen:
+async def test_l_shows_lanes_and_arrows_at_every_size() -> None:
+    async with opened(CLASSIC, size=SIZES[0]) as screen:
         await screen.press("l")
-        drawn = screen.lines()
-        for words in ("Sequence · 74 rows", "5 lanes", "node 1", "127.0.0.1:9092", "ApiVersions v4", "▶", "◀", "│"):
-            assert words in drawn
+        for size in SIZES:
+            await screen.resize(size)
+            drawn = screen.lines()
+            for words in ("Sequence · 74 rows", "5 lanes", "node 1", "127.0.0.1:9092", "ApiVersions v4", "▶", "◀", "│"):
+                assert words in drawn, size
 
 
-async def test_it_begins_at_the_exchange_of_the_list_and_enter_goes_to_another() -> None:
+async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closing_to_none() -> None:
     async with opened(CLASSIC) as screen:
+        for key in ("escape", "q"):
+            await screen.press("5", "G", "l", "G", key)
+            assert isinstance(screen.pilot.app.screen, MainScreen)
+            assert screen.row == 4
         await screen.press("1", "4", "G", "l")
         assert diagram(screen).event(view(screen).cursor).number == 13
         await screen.press("r", "j", "enter")
@@ -63,7 +69,7 @@ async def test_keys_move_through_the_messages() -> None:
         assert view(screen).cursor == 0
 
 
-async def test_r_goes_to_the_other_message_of_the_exchange() -> None:
+async def test_r_goes_to_the_other_message_and_pipelining_shows_as_thicker_lanes() -> None:
     async with opened(PIPELINED) as screen:
         await screen.press("2", "1", "G", "l")
         at = view(screen).cursor
@@ -71,11 +77,6 @@ async def test_r_goes_to_the_other_message_of_the_exchange() -> None:
         assert view(screen).cursor == int(diagram(screen).partner[at]) > at + 1
         await screen.press("r")
         assert view(screen).cursor == at
-
-
-async def test_pipelining_shows_as_thicker_lanes() -> None:
-    async with opened(PIPELINED) as screen:
-        await screen.press("2", "1", "G", "l")
         assert "█" in screen.lines()
         await screen.press("g")
         assert "▌" not in screen.lines().split("Produce")[0]
@@ -95,7 +96,7 @@ async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
         assert client[-8:] in screen.lines().splitlines()[1]
 
 
-async def test_a_click_chooses_an_arrow_and_two_open_it() -> None:
+async def test_a_click_selects_an_arrow_and_a_double_click_opens_its_exchange() -> None:
     async with opened(CLASSIC) as screen:
         await screen.press("l")
         await screen.pilot.click(SequenceView, offset=(40, 7))
@@ -105,14 +106,6 @@ async def test_a_click_chooses_an_arrow_and_two_open_it() -> None:
         await screen.settle()
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.row == 3
-
-
-@pytest.mark.parametrize("key", ["escape", "q"])
-async def test_it_closes(key: str) -> None:
-    async with opened(CLASSIC) as screen:
-        await screen.press("5", "G", "l", "G", key)
-        assert isinstance(screen.pilot.app.screen, MainScreen)
-        assert screen.row == 4
 
 
 async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

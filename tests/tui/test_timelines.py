@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from dissector.analysis.timelines import Phase, Timeline, TimelineEvent
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
+from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.screens.main_screen import MainScreen
 from tui.screens.timelines_screen import TimelinesScreen
@@ -16,29 +15,19 @@ from tui.widgets.line_list import LineList
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
 
 
-def said(screen: Screen) -> list[str]:
-    return [str(notification.message) for notification in screen.pilot.app._notifications]
-
-
 def lines(screen: Screen) -> LineList:
     return screen.pilot.app.screen.query_one(LineList)
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 60)])
-async def test_capital_l_shows_groups_and_transactions(size: tuple[int, int]) -> None:
-    async with opened(TRANSACTIONS, size=size) as screen:
+async def test_capital_l_shows_groups_and_transactions_at_every_size() -> None:
+    async with opened(TRANSACTIONS, size=SIZES[0]) as screen:
         await screen.press("L")
-        drawn = screen.lines()
-        for words in (
-            "Timelines",
-            "● 3",
-            "java-mill",
-            "classic protocol",
-            "generation 1 · range",
-            "JoinGroup",
-            "‼ MEMBER",
-        ):
-            assert words in drawn
+        for size in SIZES:
+            await screen.resize(size)
+            drawn = screen.lines()
+            for words in ("Timelines", "● 3", "java-mill", "classic protocol", "generation 1 · range", "JoinGroup",
+                          "‼ MEMBER"):  # fmt: skip
+                assert words in drawn, size
 
 
 async def test_tab_goes_from_one_to_the_next() -> None:
@@ -51,21 +40,17 @@ async def test_tab_goes_from_one_to_the_next() -> None:
         assert rows == [17, 52, 14, 52, 17, 52, 17]
 
 
-async def test_enter_goes_to_the_exchange() -> None:
+async def test_it_closes_and_enter_goes_to_the_exchange() -> None:
     async with opened(TRANSACTIONS) as screen:
+        for key in ("escape", "q", "L"):
+            await screen.press("L")
+            assert isinstance(screen.pilot.app.screen, TimelinesScreen)
+            await screen.press(key)
+            assert isinstance(screen.pilot.app.screen, MainScreen)
+            assert screen.row == 0
         await screen.press("L", "tab", "tab", "j", "enter")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.row == 28
-
-
-@pytest.mark.parametrize("key", ["escape", "q", "L"])
-async def test_it_closes(key: str) -> None:
-    async with opened(TRANSACTIONS) as screen:
-        await screen.press("L")
-        assert isinstance(screen.pilot.app.screen, TimelinesScreen)
-        await screen.press(key)
-        assert isinstance(screen.pilot.app.screen, MainScreen)
-        assert screen.row == 0
 
 
 async def test_a_capture_without_timelines_says_so(tmp_path: Path) -> None:
@@ -81,7 +66,7 @@ async def test_while_the_capture_is_read_it_waits() -> None:
         screen.main._done = False
         await screen.press("L", "o", "l")
         assert isinstance(screen.pilot.app.screen, MainScreen)
-        assert said(screen) == ["still reading: this needs all exchanges"] * 3
+        assert screen.notifications() == ["still reading: this needs all exchanges"] * 3
 
 
 def test_omitted_events_are_counted_and_words_are_clean() -> None:

@@ -114,7 +114,7 @@ async def test_a_value_without_a_filter_is_reported() -> None:
     async with told() as (screen, main):
         await screen.press("enter", "g", "a", "c")
         assert main.filters == []
-        assert any("select a field" in said.message for said in screen.pilot.app._notifications)
+        assert any("select a field" in words for words in screen.notifications())
 
 
 COLUMNS = [column.name for column in all_columns()]
