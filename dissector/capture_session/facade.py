@@ -159,7 +159,7 @@ class Capture:
 
         parsed = parse(filter)
         self._read_all()
-        for _ in self.examine() if parsed.asks_findings else ():
+        for _ in self.examine() if parsed.reads_findings else ():
             pass
         return (exchange for found in self.select(parsed) for exchange in self.at(found.rows))
 

@@ -1,7 +1,7 @@
 """The outputs of `encode`: a transcript, line by line, or the conversations of a capture."""
 
 from collections.abc import Iterator, Mapping
-from typing import IO, Final, NamedTuple, Protocol
+from typing import IO, Final, NamedTuple
 
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
@@ -32,37 +32,13 @@ class ConnectionKey(NamedTuple):
     server: End
 
 
-class EncodeTarget(Protocol):
-    """An output, line by line."""
-
-    incomplete: int
-    """Messages that are incomplete in the JSON."""
-
-    def exchange(self, line: Line) -> None:
-        """Write a request and its response."""
-
-    def token(self, line: Line) -> None:
-        """Write a raw SASL token."""
-
-    def gap(self, line: Line) -> None:
-        """Write a gap: bytes that were not captured."""
-
-
-def add_line(target: EncodeTarget, line: Line) -> str:
-    """Write a line if its kind can be encoded; return the kind. Raises `EncodeError`."""
-    kind = str(line.get("kind", EXCHANGE))
-    writers = {EXCHANGE: target.exchange, SASL: target.token, GAP: target.gap}
-    if kind in writers:
-        writers[kind](line)
-    return kind
-
-
 class TranscriptTarget:
     """A hex transcript in which each response follows its request."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
         self.incomplete = 0
+        """Messages that are incomplete in the JSON."""
 
     def exchange(self, line: Line) -> None:
         """Write the frames below a comment that names them."""
@@ -97,6 +73,7 @@ class CaptureTarget:
         self._open: set[ConnectionKey] = set()
         """Connections that were open at the end of the capture, according to a line."""
         self.incomplete = 0
+        """Messages that are incomplete in the JSON."""
 
     def exchange(self, line: Line) -> None:
         """Add a turn for each message."""
@@ -131,6 +108,15 @@ class CaptureTarget:
         if time_ns is None:
             time_ns = turns[-1].time_ns if turns else 0
         turns.append(Turn(time_ns, _SIDES[side], message.data, message.missing))
+
+
+def add_line(target: TranscriptTarget | CaptureTarget, line: Line) -> str:
+    """Write a line if its kind can be encoded; return the kind. Raises `EncodeError`."""
+    kind = str(line.get("kind", EXCHANGE))
+    writers = {EXCHANGE: target.exchange, SASL: target.token, GAP: target.gap}
+    if kind in writers:
+        writers[kind](line)
+    return kind
 
 
 def _time(values: object, side: str | None = None) -> int | None:

@@ -48,13 +48,10 @@ def explain(word: str, version: str | None) -> int:
 def _finding(explanation: Explanation) -> Iterator[Line]:
     yield [(explanation.title, TITLE)]
     yield [(f"  {explanation.code}, {explanation.severity}", DIM)]
-    for heading, words in (
-        ("What it means", explanation.what),
-        ("Why it happens", explanation.why),
-        ("What to do", explanation.what_to_do),
-    ):
+    words = (explanation.what, explanation.why, explanation.what_to_do)
+    for heading, text in zip(("What it means", "Why it happens", "What to do"), words, strict=True):
         yield from title(heading)
-        yield from wrapped(words, 2)
+        yield from wrapped(text, 2)
 
 
 def _page(target: ExplainTarget, version: int) -> Iterator[Line]:

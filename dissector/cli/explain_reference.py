@@ -54,7 +54,7 @@ def _headers() -> Iterator[Line]:
         for version in message(name).valid_versions:
             yield from title(f"{name} v{version}")
             yield from _drawn(diagram(plan(name, version)))
-    yield from title("Which stands before what")
+    yield from title("Header versions of APIs")
     rows = [
         (str(line.api.key), line.api.name, str(line.versions), f"v{line.request}", f"v{line.response}")
         for line in header_lines()
@@ -72,7 +72,7 @@ def _errors() -> Iterator[Line]:
         yield [
             (f"  {each.code:>4}  ", TYPE),
             (each.name, NAME),
-            ("  may be tried again" if each.retriable else "", DIM),
+            ("  retriable" if each.retriable else "", DIM),
         ]
         yield from wrapped(each.advice, 8, TEXT_WIDTH - 8)
 
@@ -85,7 +85,7 @@ def _findings() -> Iterator[Line]:
     yield [("Findings", TITLE)]
     explanations = [each for code in CODES if (each := explain_finding(code)) is not None]
     rows = [(each.code, each.severity.value, each.title) for each in explanations]
-    yield from table(("code", "severity", "what it says"), rows, (NAME, TYPE, ""))
+    yield from table(("code", "severity", "meaning"), rows, (NAME, TYPE, ""))
 
 
 REFERENCES: Final[dict[str, Callable[[], Iterator[Line]]]] = {

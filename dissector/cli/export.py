@@ -42,7 +42,7 @@ def export(
         raise CaptureError(f"{out}: is read from: choose another name to write to")
     with options.open(files) as capture:
         read_with_progress(capture)
-        if form.entry.needs_findings or (row_filter is not None and row_filter.asks_findings):
+        if form.entry.needs_findings or (row_filter is not None and row_filter.reads_findings):
             examine_with_progress(capture)
         print_problems(capture)
         if not len(capture):

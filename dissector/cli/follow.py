@@ -35,7 +35,7 @@ def follow(
     `step` is called several times a second, after printing. The filter is applied to a row once, when it is complete.
     """
     printed = 0
-    examines = printing.shows_findings or (row_filter is not None and row_filter.asks_findings)
+    examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
     for complete in completed(capture):
         if examines:
             for _ in capture.examine():

@@ -97,13 +97,12 @@ def _print(
     limit: int | None,
     row_filter: "Filter | None",
 ) -> None:
-    no_traffic, backlog = NoTrafficReporter(capture, recording, settings), BacklogReporter(capture, recording)
+    status = _status(capture, recording, settings)
 
     def step() -> None:
-        for words in recording.messages():
-            print_error(words)
-        no_traffic.check()
-        backlog.check()
+        for message in (*recording.messages(), next(status, None)):
+            if message:
+                print_error(message)
         if is_output_closed():
             raise BrokenPipeError
 
@@ -112,37 +111,17 @@ def _print(
         follow(capture, printing, sys.stdout.buffer, limit, step, row_filter)
 
 
-class NoTrafficReporter:
-    """Prints that there is no traffic, and a hint why."""
-
-    def __init__(self, capture: Capture, recording: Recording, settings: CaptureSettings) -> None:
-        self._capture = capture
-        self._recording = recording
-        self._settings = settings
-        self._next_seconds: float = SILENT_SECONDS
-
-    def check(self) -> None:
-        """Print the message if it is due."""
-        if self._capture.packets or self._recording.stopping or self._recording.seconds < self._next_seconds:
-            return
-        print_error(no_traffic_message(self._settings, self._next_seconds))
-        self._next_seconds *= 3
-
-
-class BacklogReporter:
-    """Prints how many packets are still unread when the capture has ended."""
-
-    def __init__(self, capture: Capture, recording: Recording) -> None:
-        self._capture = capture
-        self._recording = recording
-        self._is_printed = False
-
-    def check(self) -> None:
-        """Print the message, once."""
-        unread = self._recording.captured - self._capture.packets
-        if self._recording.ended and unread > 0 and not self._is_printed:
-            self._is_printed = True
-            print_error(f"{counted(unread, 'packet')} still to be read; press Ctrl+C again to skip them")
+def _status(capture: Capture, recording: Recording, settings: CaptureSettings) -> Iterator[str | None]:
+    """Yield a message, or None, for each step: that there is no traffic; in the end, how many packets are unread."""
+    next_seconds: float = SILENT_SECONDS
+    while not recording.ended:
+        if capture.packets or recording.stopping or recording.seconds < next_seconds:
+            yield None
+        else:
+            yield no_traffic_message(settings, next_seconds)
+            next_seconds *= 3
+    unread = recording.captured - capture.packets
+    yield f"{counted(unread, 'packet')} still to be read; press Ctrl+C again to skip them" if unread > 0 else None
 
 
 def summary(capture: Capture, recording: Recording) -> str:
@@ -152,7 +131,7 @@ def summary(capture: Capture, recording: Recording) -> str:
     if dropped:
         words += f" ({100 * dropped / (captured + dropped):.2g}%)"
     if captured > capture.packets:
-        words += f", {captured - capture.packets:,} not looked at"
+        words += f", {captured - capture.packets:,} unread"
     return f"{words}, {counted(len(capture), 'exchange')}, {recording.seconds:.1f} s"
 
 

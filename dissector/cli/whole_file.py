@@ -33,8 +33,8 @@ class WholeFile:
         self._capture = capture
         self._printing = printing
         self._filter = row_filter
-        self._examines = printing.shows_findings or (row_filter is not None and row_filter.asks_findings)
-        self._is_cheap = printing.is_cheap and (row_filter is None or row_filter.is_of_index)
+        self._examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
+        self._is_cheap = printing.is_cheap and (row_filter is None or row_filter.is_indexed)
         """Whether the index has all values: then several processes don't pay."""
         self._head = printing.head
         """Output above the rows that is not written yet."""

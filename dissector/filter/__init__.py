@@ -1,8 +1,8 @@
 """Filters over exchanges: ``api == Fetch && response.error_code != 0 && latency > 50ms``.
 
-`parse` gives a text a meaning, `Capture.select` finds the rows that fit; `complete` says what may stand where somebody
-types, `expression` and `cell_expression` write the filter for a value. Importing this imports lark, which takes a
-twentieth of a second: only who has a filter does.
+`parse` compiles a filter, `Capture.select` finds the matching rows, `complete` lists completions at a cursor,
+`expression` and `cell_expression` write the filter for a value. Import this only when there is a filter: it imports
+lark, which takes a twentieth of a second.
 """
 
 from dissector.filter.compiler import Filter, parse

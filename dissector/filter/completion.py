@@ -1,7 +1,7 @@
-"""What may stand where somebody types: names from the schema tables, one level at a time, operators, values.
+"""Complete filters at the cursor: names from the schema, one level at a time, operators, values.
 
-The text left of the cursor is read token by token, whatever it is: it is mostly not a filter yet. Names are those of
-messages of the APIs that it leaves, after ``api == Fetch &&`` those of Fetch alone.
+The text before the cursor is read token by token, as it is rarely a valid filter. Names are those of APIs that the
+filter can still match: after ``api == Fetch &&`` only those of Fetch.
 """
 
 import re
@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.filter.message_fields import BODY, HEADER, by_last, headers, kind_of, lookup
+from dissector.filter.message_fields import BODY, HEADER, headers, lookup, places_by_name, value_kind
 from dissector.filter.predicates import ORDERS
-from dissector.filter.row_field_kinds import kind_of_row_field
+from dissector.filter.row_field_kinds import row_field_kind
 from dissector.filter.value_types import ValueKind, ValueType
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
 from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import api, api_named, apis
 
 MOST: Final = 50
-"""Candidates."""
+"""Completions, at most."""
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<join>&&|\|\||and(?![\w.])|or(?![\w.]))|(?P<not>!(?!=)|not(?![\w.])|exists(?![\w.]))|(?P<open>\()"""
     r"""|(?P<close>\))|(?P<operator>==|!=|<=|>=|<|>|contains(?![\w.])|matches(?![\w.])|in(?![\w.]))"""
@@ -37,11 +37,11 @@ _EXAMPLES: Final = {
     ValueType.DURATION: ("10ms", "100ms", "1s"), ValueType.TIME: ("1s", "1m"), ValueType.BOOLEAN: ("true", "false"),
 }  # fmt: skip
 ApiKeys = frozenset[int] | None
-"""Which APIs are left; None: all."""
+"""API keys that the filter can still match; None for all."""
 
 
 class Completion(NamedTuple):
-    """Replace ``text[start:end]`` by `text`; `words` say what it is."""
+    """Replace ``text[start:end]`` by `text`; `words` describe it."""
 
     start: int
     end: int
@@ -50,20 +50,20 @@ class Completion(NamedTuple):
 
 
 class _Typed(NamedTuple):
-    """What stands left of the cursor: what is expected there, and what of it is typed already."""
+    """The text before the cursor: what is expected next, and the part of it that is typed already."""
 
     expected: str
-    """``name``, ``operator``, ``value``, ``set`` (an opening brace), ``more`` (another value of it) or ``join``."""
+    """``name``, ``operator``, ``value``, ``set`` (an opening brace), ``more`` (values of a set) or ``join``."""
     part: str
     name: str
-    """The last name; `operator`, what stands behind it."""
+    """The last name; `operator` is the one after it."""
     operator: str
     api_keys: ApiKeys
 
 
 def complete(text: str, cursor: int) -> list[Completion]:
-    """What may stand at the cursor (0 to the text's length), likeliest first, at most `MOST`: what begins with what is
-    typed, then what has it inside."""
+    """Return at most `MOST` completions at the cursor (0 to the length of the text): those that begin with what is
+    typed, then those that contain it."""
     cursor = min(max(cursor, 0), len(text))
     typed = _typed(text[:cursor])
     rest = _WORD.match(text, cursor) if _WORD.fullmatch(typed.part) and typed.part else None
@@ -73,14 +73,14 @@ def complete(text: str, cursor: int) -> list[Completion]:
 
 
 def _typed(text: str) -> _Typed:
-    """Read all tokens; the last one, if the cursor touches it, is what is being typed."""
+    """Read all tokens; the last one, if the cursor touches it, is being typed."""
     tokens = [(found.lastgroup or "", found[found.lastgroup or 0]) for found in _TOKEN.finditer(text)]
     part = ""
     if tokens and tokens[-1][0] in ("word", "quoted", "other") and text.endswith(tokens[-1][1]):
         part = tokens.pop()[1]
     expected, name, operator, braces = "name", "", "", False
     scopes: list[tuple[ApiKeys, ApiKeys]] = [(None, None)]
-    """Of each parenthesis that is open: the APIs left where it began, and now."""
+    """For each open parenthesis: the APIs that can match where it begins, and now."""
     negated = False
     for kind, token in tokens:
         if kind == "open":
@@ -89,8 +89,8 @@ def _typed(text: str) -> _Typed:
             scopes.pop()
             expected = "join"
         elif kind == "join":
-            began, now = scopes[-1]
-            scopes[-1] = (began, began if token in ("||", "or") else now)
+            outer, now = scopes[-1]
+            scopes[-1] = (outer, outer if token in ("||", "or") else now)
             expected, negated = "name", False
         elif kind == "not":
             negated = token.casefold() in ("!", "not")
@@ -102,14 +102,14 @@ def _typed(text: str) -> _Typed:
             expected = "value" if braces else "join"
         elif expected == "value":
             if name == "api" and operator == "==" and not negated:
-                scopes[-1] = (scopes[-1][0], _left(scopes[-1][1], token))
+                scopes[-1] = (scopes[-1][0], _narrowed(scopes[-1][1], token))
             expected = "more" if braces else "join"
         elif kind in ("word", "quoted"):
             name, expected = token, "operator"
     return _Typed(expected, part, name, operator, scopes[-1][1])
 
 
-def _left(before: ApiKeys, name: str) -> ApiKeys:
+def _narrowed(before: ApiKeys, name: str) -> ApiKeys:
     known = api_named(name)
     if known is None:
         return before
@@ -135,21 +135,21 @@ def _candidates(typed: _Typed) -> list[tuple[str, str]]:
 
 
 def _best(part: str, words: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """What begins with what is typed, then what has it inside."""
+    """Return the words that begin with what is typed, then those that contain it."""
     folded = part.casefold()
-    found = [(folded not in word.casefold()[: len(folded)], at, (word, said))
-             for at, (word, said) in enumerate(words) if folded in word.casefold()]  # fmt: skip
+    found = [(folded not in word.casefold()[: len(folded)], at, (word, description))
+             for at, (word, description) in enumerate(words) if folded in word.casefold()]  # fmt: skip
     return [each for _, _, each in sorted(found, key=lambda row: row[:2])[:MOST]]
 
 
 def _names(part: str, api_keys: ApiKeys) -> list[tuple[str, str]]:
-    """Fields of rows, and paths: below what is typed up to its last dot, one level."""
+    """Return row fields, and field paths one level below what is typed up to the last dot."""
     above, dot, last = part.rpartition(".")
     words: dict[str, str] = {}
     for name in _row_field_names():
         field = ROW_FIELDS[name]
         if dot == "" or name.startswith(f"{above}."):
-            kind = kind_of_row_field(field)
+            kind = row_field_kind(field)
             has_values = kind.type is not ValueType.STRUCT
             words[name] = f"{field.description} ({kind.words})" if has_values else field.description
     if not dot:
@@ -159,11 +159,11 @@ def _names(part: str, api_keys: ApiKeys) -> list[tuple[str, str]]:
         for name in sorted(found):
             words.setdefault(f"{above}{dot}{name}", "")
     best = _best(part, words.items())
-    return [(name, said or _described(name, api_keys)) for name, said in best]
+    return [(name, description or _described(name, api_keys)) for name, description in best]
 
 
 def _row_field_names() -> list[str]:
-    """All names and aliases in the order of the registry, but a name before those that only extend it."""
+    """Return all names and aliases in the order of the registry, but a name before those that only extend it."""
     places = {name: place for place, name in enumerate(ROW_FIELDS)}
     return sorted(
         places, key=lambda name: (min(place for other, place in places.items() if other.startswith(name)), len(name))
@@ -171,8 +171,8 @@ def _row_field_names() -> list[str]:
 
 
 def _below(above: list[str], last: str, api_keys: ApiKeys) -> set[str]:
-    """The names one level below a path, structures with a dot behind them; anywhere in messages, where something of
-    the name is typed."""
+    """Return the names one level below a path, structures with a final dot; from anywhere in messages, if part of the
+    name is typed."""
     sides = (above[0],) if above and above[0] in SIDES else SIDES
     path = tuple(above[1:] if above and above[0] in SIDES else above)
     names = set()
@@ -183,34 +183,34 @@ def _below(above: list[str], last: str, api_keys: ApiKeys) -> set[str]:
             names |= {place.path[-1] for place in headers(side)}
             continue
         anchored = path[:1] == (BODY,)
-        to = path[1:] if anchored else path
-        for place in _left_places(side, api_keys):
-            if _is_below(place, to, anchored=anchored, anywhere=bool(last)):
+        parent = path[1:] if anchored else path
+        for place in _possible_places(side, api_keys):
+            if _is_below(place, parent, anchored=anchored, anywhere=bool(last)):
                 names.add(place.called[-1] + ("." if place.type == STRUCT else ""))
     return names
 
 
-def _is_below(place: FieldPlace, to: Path, *, anchored: bool, anywhere: bool) -> bool:
-    depth = len(to)
+def _is_below(place: FieldPlace, parent: Path, *, anchored: bool, anywhere: bool) -> bool:
+    depth = len(parent)
     if anchored or (not depth and not anywhere):
-        return place.called[:-1] == to
-    return len(place.called) > depth and place.called[len(place.called) - 1 - depth : -1] == to
+        return place.called[:-1] == parent
+    return len(place.called) > depth and place.called[len(place.called) - 1 - depth : -1] == parent
 
 
-def _left_places(side: str, api_keys: ApiKeys) -> Iterator[FieldPlace]:
+def _possible_places(side: str, api_keys: ApiKeys) -> Iterator[FieldPlace]:
     places = _all_places(side)
     return iter(places) if api_keys is None else (place for place in places if place.api_key in api_keys)
 
 
 @cache
 def _all_places(side: str) -> tuple[FieldPlace, ...]:
-    return tuple(place for some in by_last(side).values() for place in some)
+    return tuple(place for some in places_by_name(side).values() for place in some)
 
 
 def _described(name: str, api_keys: ApiKeys) -> str:
-    """The types of a path, and which APIs have it, in which versions."""
+    """Describe a path: its types, and the APIs that have it, with versions."""
     places = [place for place in lookup(name.rstrip(".")) if api_keys is None or place.api_key in api_keys]
-    types = dict.fromkeys(kind_of(place).words for place in places)
+    types = dict.fromkeys(value_kind(place).words for place in places)
     keys: dict[int, FieldPlace] = {}
     for place in places:
         if place.api_key is not None:
@@ -230,27 +230,27 @@ def _versions(place: FieldPlace) -> str:
 def _kinds(name: str) -> list[ValueKind]:
     field = ROW_FIELDS.get(name)
     if field is not None:
-        return [kind_of_row_field(field, name)]
-    return list(dict.fromkeys(kind_of(place) for place in lookup(name)))
+        return [row_field_kind(field, name)]
+    return list(dict.fromkeys(value_kind(place) for place in lookup(name)))
 
 
 def _operators(name: str) -> Iterator[tuple[str, str]]:
     kinds = [kind for kind in _kinds(name) if kind.type is not ValueType.STRUCT]
     for operator, words in _OPERATORS.items():
         if operator in ORDERS:
-            fits = any(
+            applies = any(
                 kind.ordered and (kind.is_number or kind.type in (ValueType.FLOAT, ValueType.ANY)) for kind in kinds
             )
         elif operator in ("contains", "matches"):
-            fits = any(not kind.is_number or kind.enum for kind in kinds if kind.type is not ValueType.BOOLEAN)
+            applies = any(not kind.is_number or kind.enum for kind in kinds if kind.type is not ValueType.BOOLEAN)
         else:
-            fits = bool(kinds)
-        if fits:
+            applies = bool(kinds)
+        if applies:
             yield operator, words
 
 
 def _values(name: str) -> Iterator[tuple[str, str]]:
-    """Names of numbers, choices, and examples of what has units."""
+    """Yield names of numbers, valid texts, and examples of values with units."""
     for kind in _kinds(name):
         if kind.enum == API_KEY:
             yield from ((each.name, f"key {each.key}, v{each.versions}") for each in apis())

@@ -1,6 +1,6 @@
-"""A filter as it is asked: of columns of the index, with answers of three values, and of one exchange, with yes or no.
+"""The conditions of a filter, evaluated on columns of the index (no, open or yes) or on one exchange (false or true).
 
-Invariant: where columns answer yes or no, the exchange answers the same: a property test.
+Invariant, a property test: where columns say yes or no, the exchange says the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,13 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from dissector.core.arrays import UInt8
+from dissector.core.arrays import Bool, UInt8
 from dissector.exchange.field_paths import SIDES, Path, found, holds
 from dissector.exchange.index_rows import IndexRows, RowValues
 from dissector.exchange.message_subjects import ERROR, MessageSubject
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_fields import EXCHANGE, RowField
-from dissector.filter.column_answers import NO, OPEN, YES, answer, has_any
+from dissector.filter.column_evaluation import NO, OPEN, YES, evaluate_column, has_any
 from dissector.filter.message_fields import HEADER
 from dissector.filter.predicates import Predicate
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -25,52 +25,58 @@ class Condition(Protocol):
     """Part of a filter."""
 
     @property
-    def is_of_index(self) -> bool:
-        """Whether columns of the index answer it, but for the odd row."""
+    def is_indexed(self) -> bool:
+        """Whether columns of the index decide it, except for a few rows."""
 
     @property
-    def asks_findings(self) -> bool:
-        """Whether it is about what was found."""
+    def reads_findings(self) -> bool:
+        """Whether it is about findings."""
 
     @property
     def reads_row_summaries(self) -> bool:
-        """Whether it reads the findings or errors of single rows, which columns have once these are examined."""
+        """Whether it reads message findings or errors, which columns have once the rows are examined."""
 
-    def answers(self, rows: IndexRows) -> UInt8:
-        """Of every row: no, yes, or open: the index can't say."""
+    def evaluate(self, rows: IndexRows) -> UInt8:
+        """Return `NO`, `YES`, or `OPEN` (the index can't decide) for each row, `(n,)`."""
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
-        """Of an exchange of a capture that began then."""
+        """Return whether it holds for an exchange of a capture that began at `start_ns`."""
 
 
 @dataclass(frozen=True)
-class Joined:
-    """Conditions of which every one has to hold, or else any. What the index answers stands first."""
+class _Composite:
+    """A condition made of other conditions."""
 
     parts: tuple[Condition, ...]
-    every: bool
 
     @property
-    def is_of_index(self) -> bool:
-        return all(part.is_of_index for part in self.parts)
+    def is_indexed(self) -> bool:
+        return all(part.is_indexed for part in self.parts)
 
     @property
-    def asks_findings(self) -> bool:
-        return any(part.asks_findings for part in self.parts)
+    def reads_findings(self) -> bool:
+        return any(part.reads_findings for part in self.parts)
 
     @property
     def reads_row_summaries(self) -> bool:
         return any(part.reads_row_summaries for part in self.parts)
 
-    def answers(self, rows: IndexRows) -> UInt8:
+
+@dataclass(frozen=True)
+class Joined(_Composite):
+    """Conditions of which every one must hold, or else any. Those that the index decides come first."""
+
+    every: bool
+
+    def evaluate(self, rows: IndexRows) -> UInt8:
         final = NO if self.every else YES
-        answers = self.parts[0].answers(rows)
+        results = self.parts[0].evaluate(rows)
         for part in self.parts[1:]:
-            if (answers == final).all():
+            if (results == final).all():
                 break
             join = np.minimum if self.every else np.maximum
-            answers = join(answers, part.answers(rows))
-        return answers
+            results = join(results, part.evaluate(rows))
+        return results
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
         results = (part.holds(exchange, start_ns) for part in self.parts)
@@ -78,61 +84,53 @@ class Joined:
 
 
 @dataclass(frozen=True)
-class Negated:
-    """A condition that must not hold."""
-
-    of: Condition
+class Negated(_Composite):
+    """One condition that must not hold."""
 
     @property
-    def is_of_index(self) -> bool:
-        return self.of.is_of_index
+    def condition(self) -> Condition:
+        """The condition."""
+        [condition] = self.parts
+        return condition
 
-    @property
-    def asks_findings(self) -> bool:
-        return self.of.asks_findings
-
-    @property
-    def reads_row_summaries(self) -> bool:
-        return self.of.reads_row_summaries
-
-    def answers(self, rows: IndexRows) -> UInt8:
-        return np.uint8(YES) - self.of.answers(rows)
+    def evaluate(self, rows: IndexRows) -> UInt8:
+        return np.uint8(YES) - self.condition.evaluate(rows)
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
-        return not self.of.holds(exchange, start_ns)
+        return not self.condition.holds(exchange, start_ns)
 
 
 @dataclass(frozen=True)
-class OfRow:
-    """A row field; without a predicate, whether the row has it."""
+class RowFieldCondition:
+    """A predicate on a row field; without a predicate, whether the row has the field."""
 
     field: RowField
     predicate: Predicate | None
     is_relative: bool = False
-    """Whether the predicate is about times since the capture's start, in nanoseconds."""
+    """Whether values are times since the start of the capture, in nanoseconds."""
 
     @property
-    def is_of_index(self) -> bool:
+    def is_indexed(self) -> bool:
         return self.field.is_indexed
 
     @property
-    def asks_findings(self) -> bool:
+    def reads_findings(self) -> bool:
         return self.field.from_summary is not None
 
     @property
     def reads_row_summaries(self) -> bool:
         return self.field.from_summary is not None
 
-    def answers(self, rows: IndexRows) -> UInt8:
+    def evaluate(self, rows: IndexRows) -> UInt8:
         if self.field.from_summary is not None:
-            return answer(self.field.from_summary(rows), self.predicate)
-        answers = np.full(len(rows), NO if self.field.is_indexed else OPEN, np.uint8)
+            return evaluate_column(self.field.from_summary(rows), self.predicate)
+        results = np.full(len(rows), NO if self.field.is_indexed else OPEN, np.uint8)
         for read in self.field.from_index:
             column = read(rows)
             if self.is_relative:
                 column = RowValues(column.values - rows.start_ns, column.present, column.unclear)
-            answers = np.maximum(answers, answer(column, self.predicate))
-        return answers
+            results = np.maximum(results, evaluate_column(column, self.predicate))
+        return results
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
         values = self.field.values(exchange)
@@ -142,28 +140,28 @@ class OfRow:
 
 
 @dataclass(frozen=True)
-class OfSubject:
-    """A row field that stands for fields of messages. `error` exists if there is an error other than NONE."""
+class SubjectCondition:
+    """A predicate on a row field that stands for fields of messages. `error` exists with an error other than NONE."""
 
     field: RowField
     subject: MessageSubject
     predicate: Predicate | None
 
-    is_of_index = False
-    asks_findings = False
+    is_indexed = False
+    reads_findings = False
 
     @property
     def reads_row_summaries(self) -> bool:
         return self.field.from_summary is not None
 
-    def answers(self, rows: IndexRows) -> UInt8:
+    def evaluate(self, rows: IndexRows) -> UInt8:
         may = np.zeros(len(rows), np.bool_)
         for side in SIDES:
             keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
             may |= _may_have(rows, side, keys)
         if self.field.from_summary is None:
             return np.where(may, np.uint8(OPEN), np.uint8(NO))
-        return np.where(may, answer(self.field.from_summary(rows), self.predicate), np.uint8(NO))
+        return np.where(may, evaluate_column(self.field.from_summary(rows), self.predicate), np.uint8(NO))
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         if self.predicate is None:
@@ -174,66 +172,69 @@ class OfSubject:
 
 @dataclass(frozen=True)
 class FieldTest:
-    """What is looked for at one path of a message."""
+    """A predicate on the values at one path of a message; without a predicate, whether there is a value."""
 
     path: Path
     opened: bool
+    """Whether the path leads into an embedded format."""
     predicate: Predicate | None
 
 
 @dataclass(frozen=True)
-class OfBody:
-    """A field of messages: `looks` by side and message, headers by the side's name. `api_keys` are those of each side
-    that have it; None for all, and for entries of Kafka's own files."""
+class MessageCondition:
+    """A field of messages.
 
-    looks: Mapping[tuple[str, str], tuple[FieldTest, ...]]
+    `tests` are by side and message, those of headers by side and side. `api_keys` are the APIs of each side that have
+    the field; None among them stands for headers and for entries of Kafka's own files."""
+
+    tests: Mapping[tuple[str, str], tuple[FieldTest, ...]]
     api_keys: Mapping[str, frozenset[int | None]]
 
-    is_of_index = False
-    asks_findings = False
+    is_indexed = False
+    reads_findings = False
     reads_row_summaries = False
 
-    def answers(self, rows: IndexRows) -> UInt8:
-        answers = np.zeros(len(rows), np.uint8)
+    def evaluate(self, rows: IndexRows) -> UInt8:
+        results = np.zeros(len(rows), np.uint8)
         for side, keys in self.api_keys.items():
-            of_any = (side, side) in self.looks
-            answers[_may_have(rows, side, None if of_any else [key for key in keys if key is not None])] = OPEN
-        return answers
+            in_header = (side, side) in self.tests
+            results[_may_have(rows, side, None if in_header else [key for key in keys if key is not None])] = OPEN
+        return results
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         for side, message in zip(SIDES, (exchange.request, exchange.response), strict=True):
             if message is None:
                 continue
             if exchange.is_stored:
-                if self._in(message, (side, exchange.fields.kind)):
+                if self._holds_in(message, (side, exchange.fields.kind)):
                     return True
             elif exchange.fields.kind == EXCHANGE and (
-                self._in(message, (side, side)) or self._in(message, (side, message.layout.body or ""))
+                self._holds_in(message, (side, side)) or self._holds_in(message, (side, message.layout.body or ""))
             ):
                 return True
         return False
 
-    def _in(self, message: ExchangeMessage, which: tuple[str, str]) -> bool:
-        looks = self.looks.get(which, ())
-        if not looks:
+    def _holds_in(self, message: ExchangeMessage, key: tuple[str, str]) -> bool:
+        tests = self.tests.get(key, ())
+        if not tests:
             return False
-        opened = message.decoded_body if any(look.opened for look in looks) else {}
-        for look in looks:
-            values: object = opened if look.opened else message.body
-            if look.path[0] == HEADER and which[0] == which[1]:
+        decoded = message.decoded_body if any(test.opened for test in tests) else {}
+        for test in tests:
+            values: object = decoded if test.opened else message.body
+            if test.path[0] == HEADER and key[0] == key[1]:
                 values = {HEADER: message.header}
-            if look.predicate is None:
-                if holds(values, look.path):
+            if test.predicate is None:
+                if holds(values, test.path):
                     return True
-            elif any(map(look.predicate, found(values, look.path))):
+            elif any(map(test.predicate, found(values, test.path))):
                 return True
         return False
 
 
-def _may_have(rows: IndexRows, side: str, api_keys: Iterable[int] | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which rows have a message of that side of one of these APIs; responses of an unknown API may."""
-    there = rows.has_request if side == "request" else rows.has_response
+def _may_have(rows: IndexRows, side: str, api_keys: Iterable[int] | None) -> Bool:
+    """Return which rows may have a message of a side of one of these APIs, `(n,)`: also those of an unknown API."""
+    present = rows.has_request if side == "request" else rows.has_response
     if api_keys is None:
-        return there
-    known = there & has_any(rows.api_keys, list(api_keys))
+        return present
+    known = present & has_any(rows.api_keys, list(api_keys))
     return known if side == "request" else known | rows.is_orphan

@@ -1,4 +1,4 @@
-"""What is wrong with a filter: one plain line, the column it is about, and what was perhaps meant."""
+"""Errors of filters: one plain line, a column, and suggestions."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from dissector.core.text import clean
 
 
 class FilterError(ValueError):
-    """`column` counts characters of `text` from 0; `near` are words that would be right there, likeliest first."""
+    """An invalid filter. `column` counts characters of `text` from 0; `near` are suggestions, the best first."""
 
     def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
         hint = f"; did you mean {', '.join(near)}" if near else ""
@@ -18,8 +18,8 @@ class FilterError(ValueError):
         self.near = near
 
 
-class MisfitError(Exception):
-    """A word that can't be compared with a field as it is asked to be; `column` is the word's."""
+class MismatchError(Exception):
+    """A value or operator that a field can't be compared with, at `column`."""
 
     def __init__(self, column: int, message: str, near: tuple[str, ...] = ()) -> None:
         super().__init__(message)

@@ -1,11 +1,11 @@
-"""The grammar of filters: text to a tree of words, which mean nothing yet.
+"""The grammar of filters: from text to a syntax tree.
 
-``!``, ``&&``, ``||`` bind in this order, as in Wireshark; ``not``, ``and``, ``or`` are the same. What stands behind an
-operator is a value, and may be any bare word there, ``not`` too. A name by itself asks whether it exists.
+``!``, ``&&``, ``||`` bind in this order, as in Wireshark; ``not``, ``and``, ``or`` are the same. After an operator any
+bare word is a value, even ``not``. A name by itself tests whether the field exists.
 
 Invariants:
-  * any text gives a tree or a `FilterError`: its length and its depth are bounded;
-  * every word knows its column.
+  * any text gives a tree or a `FilterError`: length and depth are bounded;
+  * every word has its column.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from dissector.filter.errors import FilterError
 
 LONGEST: Final = 1 << 16
-"""Characters of a filter."""
+"""Characters of a filter, at most."""
 DEEPEST: Final = 100
-"""Levels of parentheses that mean something."""
+"""Depth of the syntax tree, at most."""
 GRAMMAR: Final = r"""
     start: any
     ?any: all (_OR all)*
@@ -49,14 +49,14 @@ EXPECTED: Final = {
     "_OR": "||", "_AND": "&&", "IN": "in", "CONTAINS": "contains", "MATCHES": "matches", "COMPARES": "==",
     "LPAR": "(", "RPAR": ")", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "NAME": "a name", "WORD": "a value",
 }  # fmt: skip
-"""What stands in a text for the terminals of the grammar; those that go without saying are not there."""
-_MEANT: Final = {"=": "==", "&": "&&", "|": "||"}
+"""Suggestions for the terminals of the grammar; obvious ones are not suggested."""
+_CORRECTIONS: Final = {"=": "==", "&": "&&", "|": "||"}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 @dataclass(frozen=True, slots=True)
 class FilterWord:
-    """A name, an operator or a value as it stands in the text; `text` without its quotes."""
+    """A name, an operator or a value (`text` is without its quotes)."""
 
     text: str
     column: int
@@ -65,7 +65,7 @@ class FilterWord:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSyntax:
-    """A name beside one value, or several: for ``in`` any of them may fit."""
+    """A name, an operator and one value, or for ``in`` one or more."""
 
     name: FilterWord
     operator: FilterWord
@@ -81,12 +81,14 @@ class ExistenceSyntax:
 
 @dataclass(frozen=True, slots=True)
 class NegationSyntax:
-    of: "Syntax"
+    """A negated expression."""
+
+    operand: "Syntax"
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSyntax:
-    """Joined by ``&&``, or else by ``||``."""
+    """Expressions joined by ``&&`` (`every`) or by ``||``."""
 
     parts: tuple["Syntax", ...]
     every: bool
@@ -96,13 +98,13 @@ Syntax = ComparisonSyntax | ExistenceSyntax | NegationSyntax | JoinSyntax
 
 
 def read(text: str) -> Syntax:
-    """The tree of a filter. Raises `FilterError`."""
+    """Parse a filter. Raises `FilterError`."""
     if len(text) > LONGEST:
         raise FilterError(text, LONGEST, f"a filter has at most {LONGEST:,} characters")
     if not text.strip():
         raise FilterError(text, 0, "the filter is empty")
     try:
-        tree: Syntax = _parser().parse(text)  # type: ignore[assignment]  # the transformer makes one
+        tree: Syntax = _parser().parse(text)  # type: ignore[assignment]  # the transformer returns it
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
     if _depth(tree) > DEEPEST:
@@ -111,7 +113,7 @@ def read(text: str) -> Syntax:
 
 
 def unquoted(text: str) -> str:
-    r"""The text of a quoted value: ``\"``, ``\\``, ``\n``, ``\t``, ``\r`` and ``\u{1b}`` are one character each."""
+    r"""Return the text of a quoted value: ``\"``, ``\\``, ``\n``, ``\t``, ``\r`` and ``\u{1b}`` are escapes."""
     found, at, end = [], 1, len(text) - 1
     while at < end:
         char = text[at]
@@ -123,7 +125,7 @@ def unquoted(text: str) -> str:
                 number = int(text[at + 2 : close], 16)
                 char, at = chr(min(number, 0x10FFFF)), close
             else:
-                # A backslash before anything else is one of a regular expression, and stays.
+                # Any other backslash stays: it belongs to a regular expression.
                 char = _ESCAPES.get(char, char if char in "\"'\\" else "\\" + char)
         found.append(char)
         at += 1
@@ -135,7 +137,7 @@ def _is_hex(text: str) -> bool:
 
 
 class _Builder(Transformer[Token, Syntax]):
-    """Called while the text is parsed, so that no depth of it is a depth of calls."""
+    """Builds the tree during parsing, so that deep nesting needs no recursion."""
 
     def start(self, parts: list[Syntax]) -> Syntax:
         return parts[0]
@@ -147,13 +149,13 @@ class _Builder(Transformer[Token, Syntax]):
         return JoinSyntax(tuple(parts), every=True)
 
     def negation(self, parts: list[Syntax]) -> Syntax:
-        [of] = parts
-        return of.of if isinstance(of, NegationSyntax) else NegationSyntax(of)
+        [operand] = parts
+        return operand.operand if isinstance(operand, NegationSyntax) else NegationSyntax(operand)
 
     def comparison(self, parts: list[Token | FilterWord]) -> Syntax:
         name, operator = (part for part in parts if isinstance(part, Token))
-        asked = FilterWord(operator.lower(), operator.start_pos or 0)
-        return ComparisonSyntax(_word(name), asked, tuple(part for part in parts if isinstance(part, FilterWord)))
+        values = tuple(part for part in parts if isinstance(part, FilterWord))
+        return ComparisonSyntax(_word(name), FilterWord(operator.lower(), operator.start_pos or 0), values)
 
     membership = comparison
 
@@ -183,24 +185,24 @@ def _unexpected(text: str, error: UnexpectedInput) -> FilterError:
     else:
         assert isinstance(error, UnexpectedCharacters)
         expected, found = error.allowed, text[column]
-    near = tuple(word for name, word in EXPECTED.items() if name in expected and _is_open(word, text[:column]))
+    near = tuple(word for name, word in EXPECTED.items() if name in expected and _may_follow(word, text[:column]))
     if not found:
         return FilterError(text, len(text), "incomplete filter", near)
     if found in "\"'":
         return FilterError(text, column, "unterminated quote")
-    if found in _MEANT and text[column : column + 2] != _MEANT[found]:
-        near = (_MEANT[found],)
+    if found in _CORRECTIONS and text[column : column + 2] != _CORRECTIONS[found]:
+        near = (_CORRECTIONS[found],)
     return FilterError(text, column, f"unexpected {found!r}", near)
 
 
-def _is_open(word: str, before: str) -> bool:
-    """Whether what a word closes, or parts, was opened."""
+def _may_follow(word: str, before: str) -> bool:
+    """Return whether a closing bracket or a comma has an opening bracket before it."""
     opened = {")": "(", "}": "{", ",": "{"}.get(word)
     return opened is None or before.count(opened) > before.count(")" if opened == "(" else "}")
 
 
 def _depth(tree: Syntax) -> int:
-    """How deep it is, without calls: it may be deeper than they may be."""
+    """Return the depth of a tree, without recursion: it may be deeper than Python's limit."""
     level, depth = [tree], 0
     while level:
         depth += 1
@@ -210,5 +212,5 @@ def _depth(tree: Syntax) -> int:
 
 def _parts(tree: Syntax) -> tuple[Syntax, ...]:
     if isinstance(tree, NegationSyntax):
-        return (tree.of,)
+        return (tree.operand,)
     return tree.parts if isinstance(tree, JoinSyntax) else ()

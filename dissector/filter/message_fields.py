@@ -1,7 +1,7 @@
-"""What a path means: the places in all messages that it leads to, with the kind of values that each has.
+"""Look up field paths: the places in all messages that a path means, with the kind of their values.
 
 ``request.topics.name`` begins anywhere in a request, ``request.body.topics.name`` at its top, ``topics.name`` anywhere
-on either side, ``request.header.client_id`` in the header. What is inside bytes goes on behind ``_decoded``.
+on either side, ``request.header.client_id`` in the header. Fields of embedded formats follow ``_decoded``.
 """
 
 from collections.abc import Iterable
@@ -17,22 +17,22 @@ from dissector.protocol.schema.model import Field
 
 HEADER, BODY = "header", "body"
 ANY: Final = "any"
-"""The type of what bytes hold, of which the tables of the message say nothing."""
+"""The type of fields in embedded formats, which the schema of the message doesn't have."""
 MILLISECOND: Final = 10**6
 _TYPES: Final = {
     STRUCT: ValueType.STRUCT, ANY: ValueType.ANY, "bool": ValueType.BOOLEAN, "float64": ValueType.FLOAT,
     "string": ValueType.TEXT,
     "uuid": ValueType.UUID, "bytes": ValueType.BYTES, "records": ValueType.BYTES,
 }  # fmt: skip
-_FREE: Final = ("SaslAuthenticateRequest", "SaslAuthenticateResponse", "PushTelemetryRequest")
-"""Messages of which no table knows what is inside."""
-_OF_PARTS: Final = frozenset(("version", "type", "frame_version", HEADER, BODY))
-"""What the formats inside of bytes have beside the fields of messages."""
+_OPAQUE: Final = ("SaslAuthenticateRequest", "SaslAuthenticateResponse", "PushTelemetryRequest")
+"""Messages with embedded formats that have no schema."""
+_EMBEDDED_KEYS: Final = frozenset(("version", "type", "frame_version", HEADER, BODY))
+"""Keys of embedded formats that are not fields of messages."""
 
 
 def lookup(name: str) -> tuple[FieldPlace, ...]:
-    """The places that a name leads to; none where nothing is called so."""
-    sides, path = _parted(name)
+    """Return the places that a name means; none for an unknown name."""
+    sides, path = _split(name)
     if not path:
         return ()
     if path[0] == HEADER:
@@ -44,29 +44,29 @@ def lookup(name: str) -> tuple[FieldPlace, ...]:
     if not path:
         return ()
     found = [
-        place for side in sides for place in by_last(side).get(path[-1], ())
+        place for side in sides for place in places_by_name(side).get(path[-1], ())
         if place.called[-len(path) :] == path and (not anchored or place.called == path)
     ]  # fmt: skip
     return tuple(found) if not rest else _inside(found, rest)
 
 
-def _parted(name: str) -> tuple[tuple[str, ...], Path]:
+def _split(name: str) -> tuple[tuple[str, ...], Path]:
     first, *rest = name.split(".")
     return ((first,), tuple(rest)) if first in SIDES else (SIDES, (first, *rest))
 
 
 def _inside(above: Iterable[FieldPlace], rest: Path) -> tuple[FieldPlace, ...]:
-    """What is in the bytes of some places, if any format knows such a field."""
+    """Return places in the embedded formats of other places, if any format has such fields."""
     return tuple(
         place._replace(path=(*place.path, *rest), called=(*place.called, *rest), type=ANY)
         for place in above
-        if place.type == STRUCT and (place.message in _FREE or _names_inside().issuperset(rest))
+        if place.type == STRUCT and (place.message in _OPAQUE or _names_inside().issuperset(rest))
     )
 
 
 @cache
 def headers(side: str) -> tuple[FieldPlace, ...]:
-    """The places of a side's header; their message is called as the side."""
+    """Return the places of a side's header; their message has the name of the side."""
     return tuple(
         FieldPlace(side, side, None, (HEADER, field.snake_name), (HEADER, field.snake_name), field.type,
               field.versions, field)
@@ -75,8 +75,8 @@ def headers(side: str) -> tuple[FieldPlace, ...]:
 
 
 @cache
-def by_last(side: str) -> dict[str, tuple[FieldPlace, ...]]:
-    """The places of a side by the last name of what they are called."""
+def places_by_name(side: str) -> dict[str, tuple[FieldPlace, ...]]:
+    """Return the places of a side's messages by the last name of their path."""
     found: dict[str, list[FieldPlace]] = {}
     for place in places(side):
         found.setdefault(place.called[-1], []).append(place)
@@ -85,27 +85,26 @@ def by_last(side: str) -> dict[str, tuple[FieldPlace, ...]]:
 
 @cache
 def _names_inside() -> frozenset[str]:
-    """The names of all fields of messages that stand inside of bytes."""
-    names = set(_OF_PARTS)
-    others = [message(each.name) for each in entries()]
-    for each in (*others, *extra_schemas().values()):
-        _gather(each.fields, names)
+    """Return the names of all fields that embedded formats have."""
+    names = set(_EMBEDDED_KEYS)
+    for each in (*(message(entry.name) for entry in entries()), *extra_schemas().values()):
+        _add_names(each.fields, names)
     return frozenset(names | {name + DECODED for name in names})
 
 
-def _gather(fields: Iterable[Field], names: set[str]) -> None:
+def _add_names(fields: Iterable[Field], names: set[str]) -> None:
     for field in fields:
         names.add(field.snake_name)
-        _gather(field.fields, names)
+        _add_names(field.fields, names)
 
 
-def kind_of(place: FieldPlace) -> ValueKind:
-    """The kind of what stands at a place."""
+def value_kind(place: FieldPlace) -> ValueKind:
+    """Return the kind of the values at a place."""
     simple = _TYPES.get(place.type)
     if simple is not None:
         return ValueKind(simple, nullable=True)
     name = place.path[-1]
-    enum = enum_of(_table(place), ".".join(place.path)) if place.field is not None else None
+    enum = enum_of(_schema_name(place), ".".join(place.path)) if place.field is not None else None
     if ("timestamp" in name and name != "timestamp_delta") or name.endswith("start_time_ms"):
         return ValueKind(ValueType.TIME, enum, scale=MILLISECOND, nullable=True)
     if name.endswith("_ms"):
@@ -113,5 +112,5 @@ def kind_of(place: FieldPlace) -> ValueKind:
     return ValueKind(ValueType.INTEGER, enum, nullable=True)
 
 
-def _table(place: FieldPlace) -> str:
+def _schema_name(place: FieldPlace) -> str:
     return f"{place.side.capitalize()}Header" if place.path[0] == HEADER else place.message

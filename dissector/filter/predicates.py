@@ -1,7 +1,7 @@
-"""What is asked of one value: built once from an operator and its words, and then called for each value.
+"""Predicates on one value, built once from an operator and its values, then called for each value of a field.
 
-What asks for numbers is a set of intervals, so that it can be asked of a whole column too. No text is searched in more
-than linear time: regular expressions are RE2's, which has no backtracking.
+Predicates on numbers are sets of intervals, so that they can be evaluated on a whole column. Every search takes linear
+time: regular expressions are those of RE2, which doesn't backtrack.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 import re2
 
 from dissector.core.arrays import Bool, Int64
-from dissector.filter.errors import MisfitError
+from dissector.filter.errors import MismatchError
 from dissector.filter.grammar import FilterWord
 from dissector.filter.value_types import ValueKind, ValueType, boolean, data, number, text, utf8, uuid
 
@@ -22,14 +22,14 @@ Predicate = Callable[[object], bool]
 ORDERS: Final = ("<", "<=", ">", ">=")
 OPERATORS: Final = ("==", "!=", *ORDERS, "contains", "matches", "in")
 LEAST, MOST = -(1 << 63), (1 << 64) - 1
-"""Of all integers on the wire."""
+"""Bounds of all integers on the wire."""
 _TOP: Final = (1 << 63) - 1
-"""Of a column."""
+"""Largest value of a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Whole numbers within any of some intervals, their ends included."""
+    """Matches integers in any of some intervals, both ends included."""
 
     spans: tuple[tuple[int, int], ...]
 
@@ -37,7 +37,7 @@ class Intervals:
         return isinstance(value, int) and any(low <= value <= high for low, high in self.spans)
 
     def of_column(self, values: Int64) -> Bool:
-        """Which of these are, `(n,)`."""
+        """Evaluate on a column, `(n,)`."""
         hits = np.zeros(len(values), np.bool_)
         for low, high in self.spans:
             if low <= _TOP and high >= LEAST:
@@ -47,7 +47,7 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Any of some values."""
+    """Matches any of some values."""
 
     wanted: frozenset[object]
 
@@ -57,7 +57,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class NoneOf:
-    """Any value but these; null is none."""
+    """Matches any value but these and null."""
 
     unwanted: frozenset[object]
 
@@ -67,7 +67,7 @@ class NoneOf:
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """A text that has this in it, as UTF-8."""
+    """Matches texts that contain this, as UTF-8."""
 
     wanted: bytes
 
@@ -76,7 +76,7 @@ class Contains:
 
 
 def predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord]) -> Predicate:
-    """What asks a value of this kind; null is asked about by ``== null`` and ``!= null``. Raises `MisfitError`."""
+    """Return the predicate on values of this kind; only ``null`` matches null. Raises `MismatchError`."""
     nulls = [word for word in words if kind.nullable and not word.quoted and word.text == "null"]
     if nulls and operator.text in ("==", "!=", "in"):
         others = [word for word in words if word not in nulls]
@@ -88,21 +88,21 @@ def predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord]
 
 
 def _predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord]) -> Predicate:
-    asked = operator.text
+    symbol = operator.text
     if kind.type is ValueType.STRUCT:
-        raise MisfitError(operator.column, "this is a structure: compare one of its fields")
-    if asked in ORDERS and (not kind.ordered or not (kind.is_number or kind.type in (ValueType.FLOAT, ValueType.ANY))):
-        raise MisfitError(operator.column, f"{asked} needs a number: this is {kind.words}", ("==", "!=", "contains"))
-    if asked in ("contains", "matches"):
+        raise MismatchError(operator.column, "this is a structure: compare one of its fields")
+    if symbol in ORDERS and (not kind.ordered or not (kind.is_number or kind.type in (ValueType.FLOAT, ValueType.ANY))):
+        raise MismatchError(operator.column, f"{symbol} needs a number: this is {kind.words}", ("==", "!=", "contains"))
+    if symbol in ("contains", "matches"):
         return _search(kind, operator, words[0])
     if kind.is_number:
-        return Intervals(_spans(kind, asked, words))
+        return Intervals(_spans(kind, symbol, words))
     if kind.type is ValueType.FLOAT:
-        return _decimal(asked, words)
+        return _decimal(symbol, words)
     if kind.type is ValueType.ANY:
-        return _anything(asked, words)
+        return _anything(symbol, words)
     wanted = frozenset(_constant(kind, word) for word in words)
-    return NoneOf(wanted) if asked == "!=" else OneOf(wanted)
+    return NoneOf(wanted) if symbol == "!=" else OneOf(wanted)
 
 
 def _constant(kind: ValueKind, word: FilterWord) -> object:
@@ -117,11 +117,11 @@ def _constant(kind: ValueKind, word: FilterWord) -> object:
             return text(word, kind)
 
 
-def _spans(kind: ValueKind, asked: str, words: Sequence[FilterWord]) -> tuple[tuple[int, int], ...]:
-    if asked == "in":
+def _spans(kind: ValueKind, symbol: str, words: Sequence[FilterWord]) -> tuple[tuple[int, int], ...]:
+    if symbol == "in":
         return tuple(_between(*_ends(kind, word)) for word in words)
     value = number(words[0], kind)
-    match asked:
+    match symbol:
         case "==":
             return (_between(value, value),)
         case "!=":
@@ -141,7 +141,7 @@ def _between(low: Fraction, high: Fraction) -> tuple[int, int]:
 
 
 def _ends(kind: ValueKind, word: FilterWord) -> tuple[Fraction, Fraction]:
-    """A value by itself, or ``10..20``."""
+    """Return the ends of a range ``10..20``, or a value as both ends."""
     first, dots, last = ("", "", "") if word.quoted else word.text.partition("..")
     if not dots:
         value = number(word, kind)
@@ -151,22 +151,22 @@ def _ends(kind: ValueKind, word: FilterWord) -> tuple[Fraction, Fraction]:
         number(FilterWord(last, word.column + len(first) + 2), kind),
     )
     if low > high:
-        raise MisfitError(word.column, f"empty range {word.text}: it ends before it begins", (f"{last}..{first}",))
+        raise MismatchError(word.column, f"empty range {word.text}: it ends before it begins", (f"{last}..{first}",))
     return low, high
 
 
 _PLAIN: Final = ValueKind(ValueType.INTEGER)
 
 
-def _decimal(asked: str, words: Sequence[FilterWord]) -> Predicate:
-    """A number is the float nearest to it; those that are none compare with nothing."""
+def _decimal(symbol: str, words: Sequence[FilterWord]) -> Predicate:
+    """Compare floats with the float nearest to a number; NaN and infinities match nothing."""
     ends = [(_nearest(word, low), _nearest(word, high)) for word in words for low, high in (_ends(_PLAIN, word),)]
     low = ends[0][0]
 
-    def ask(value: object) -> bool:
+    def matches(value: object) -> bool:
         if not isinstance(value, float | int) or not isfinite(value):
             return False
-        match asked:
+        match symbol:
             case "!=":
                 return value != low
             case "<":
@@ -179,40 +179,40 @@ def _decimal(asked: str, words: Sequence[FilterWord]) -> Predicate:
                 return value >= low
         return any(low <= value <= high for low, high in ends)
 
-    return ask
+    return matches
 
 
 def _nearest(word: FilterWord, exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
-        raise MisfitError(word.column, f"{word.text} is too large") from None
+        raise MismatchError(word.column, f"{word.text} is too large") from None
 
 
-def _anything(asked: str, words: Sequence[FilterWord]) -> Predicate:
-    """Compare values of unknown type: each as the type that it has."""
+def _anything(symbol: str, words: Sequence[FilterWord]) -> Predicate:
+    """Compare values of unknown type: each by the type that it has."""
     kinds = {
         bool: ValueKind(ValueType.BOOLEAN), int: ValueKind(ValueType.INTEGER), float: ValueKind(ValueType.FLOAT),
         str: ValueKind(ValueType.TEXT), bytes: ValueKind(ValueType.BYTES),
     }  # fmt: skip
-    fitting: dict[type, Predicate] = {}
+    predicates: dict[type, Predicate] = {}
     for each, kind in kinds.items():
         try:
-            fitting[each] = _predicate(kind, FilterWord(asked, words[0].column), words)
-        except MisfitError:
+            predicates[each] = _predicate(kind, FilterWord(symbol, words[0].column), words)
+        except MismatchError:
             continue
-    if not fitting:
-        raise MisfitError(words[0].column, f"{words[0].text!r} is not a number")
+    if not predicates:
+        raise MismatchError(words[0].column, f"{words[0].text!r} is not a number")
 
-    def ask(value: object) -> bool:
-        found = fitting.get(type(value))
+    def matches(value: object) -> bool:
+        found = predicates.get(type(value))
         return found is not None and found(value)
 
-    return ask
+    return matches
 
 
 def _search(kind: ValueKind, operator: FilterWord, word: FilterWord) -> Predicate:
-    """``contains`` and ``matches``, in a text, in bytes, or in what a number is called."""
+    """Return the predicate of ``contains`` or ``matches``, on text, on bytes, or on the name of a number."""
     if kind.type is ValueType.ANY:
         texts, raw = (_search(ValueKind(each), operator, word) for each in (ValueType.TEXT, ValueType.BYTES))
         return lambda value: (texts if isinstance(value, str) else raw)(value)
@@ -224,7 +224,7 @@ def _search(kind: ValueKind, operator: FilterWord, word: FilterWord) -> Predicat
         return lambda value: isinstance(value, int) and within(kind.name_of(value).encode())
     if kind.type not in (ValueType.TEXT, ValueType.UUID):
         message = f"{operator.text} needs text or bytes: this is {kind.words}"
-        raise MisfitError(operator.column, message, ("==", "<", "in"))
+        raise MismatchError(operator.column, message, ("==", "<", "in"))
     if operator.text == "contains":
         return Contains(utf8(word.text))
     return lambda value: isinstance(value, str) and within(utf8(value))
@@ -240,5 +240,5 @@ def _within(operator: FilterWord, word: FilterWord, wanted: bytes) -> Callable[[
         pattern = re2.compile(utf8(word.text), options)
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if error.args else "it is too large"
-        raise MisfitError(word.column, f"invalid regular expression: {reason.partition(':')[0]}") from None
+        raise MismatchError(word.column, f"invalid regular expression: {reason.partition(':')[0]}") from None
     return lambda raw: pattern.search(raw) is not None

@@ -28,12 +28,12 @@ _KINDS: Final = {
 _IN_NANOSECONDS: Final = "_ns"
 
 
-def kind_of_row_field(field: RowField, name: str = "") -> ValueKind:
-    """The kind of a row field's values. By a `name` in ``_ns``, a number without a unit counts nanoseconds."""
+def row_field_kind(field: RowField, name: str = "") -> ValueKind:
+    """Return the kind of a row field's values. With a `name` in ``_ns``, numbers without a unit are nanoseconds."""
     kind = _KINDS[field.type]
     return replace(kind, bare=1) if counts_nanoseconds(field, name) else kind
 
 
 def counts_nanoseconds(field: RowField, name: str) -> bool:
-    """Whether a number without a unit is nanoseconds; of a time, nanoseconds since 1970."""
+    """Return whether a number without a unit is nanoseconds; for times, nanoseconds since 1970."""
     return name.endswith(_IN_NANOSECONDS) and field.type in (FieldType.DURATION, FieldType.TIME)

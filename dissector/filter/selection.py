@@ -1,11 +1,11 @@
-"""The rows of a capture that fit a filter, in steps so short that a screen can draw between them.
+"""Select the rows of a capture that match a filter, in steps so short that a screen can draw between them.
 
-Rows are narrowed on columns of the index first, a stretch at a time, and only what these leave open is decoded.
+A filter is evaluated on columns of the index first, batch by batch; only open rows are decoded.
 
 Invariants:
-  * rows come in ascending order, each once; how a range is cut makes no difference;
-  * a step decodes for a few hundredths of a second, but for a single row that takes longer;
-  * who stops asking stops the work.
+  * rows come in ascending order, each once, however a range is split;
+  * a step decodes for a few hundredths of a second, except for a single row that takes longer;
+  * work is done only as results are consumed.
 """
 
 from collections.abc import Iterator
@@ -17,120 +17,120 @@ import numpy as np
 from dissector.core.arrays import Int64, UInt8
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
-from dissector.filter.column_answers import NO, OPEN, YES
+from dissector.filter.column_evaluation import NO, OPEN, YES
 from dissector.filter.compiler import Filter
 
-FIRST: Final = 1 << 10
-STRETCH: Final = 1 << 16
-"""Rows whose columns are looked at together: few at first, so that something is there at once."""
+FIRST_BATCH: Final = 1 << 10
+LARGEST_BATCH: Final = 1 << 16
+"""Rows whose columns are evaluated together: few at first, so that results appear at once."""
 STEP: Final = 0.02
 """Seconds of decoding between two results."""
-PIECE: Final = 1 << 12
+EXAMINED_TOGETHER: Final = 1 << 12
 """Rows that are examined together."""
-TOGETHER: Final = 64
-"""Rows that are looked up at once."""
+DECODED_TOGETHER: Final = 64
+"""Rows that are decoded together."""
 
 
 class SelectedRows(NamedTuple):
-    """What a step has found."""
+    """The result of a step."""
 
     upto: int
-    """All rows before this one have been looked at."""
+    """All rows before this one are decided."""
     rows: Int64
-    """Numbers from 0, `(n,)`."""
+    """Rows that match, numbered from 0, `(n,)`."""
 
 
 class SelectableRows(Protocol):
-    """What is selected from: a capture."""
+    """A capture, as far as selecting rows needs it."""
 
     @property
     def start_ns(self) -> int:
-        """When it began."""
+        """Start of the capture, nanoseconds since 1970."""
 
     def index_rows(self, rows: range | Int64) -> tuple[int, IndexRows]:
-        """How many of these rows, which stand first, are none of the index; and columns of the others."""
+        """Return how many of these rows, which come first, are not in the index, and columns of the others."""
 
     def at(self, rows: Int64) -> Iterator[Exchange]:
-        """The exchanges of rows, decoded on demand."""
+        """Decode rows on demand."""
 
     def examine_messages(self, rows: Int64) -> Iterator[object]:
         """Examine rows in short steps, and keep their findings and errors."""
 
 
 def select(filter: Filter, capture: SelectableRows, start: int, stop: int) -> Iterator[SelectedRows]:
-    """The rows from `start` to before `stop` that fit."""
-    stretch = FIRST
+    """Yield the rows from `start` to before `stop` that match."""
+    batch = FIRST_BATCH
     while start < stop:
-        end = min(start + stretch, stop)
-        answers = narrowed(filter, capture, range(start, end))
-        if (answers == OPEN).any():
-            yield from _decoded(filter, capture, start, answers)
+        end = min(start + batch, stop)
+        results = evaluate_index(filter, capture, range(start, end))
+        if (results == OPEN).any():
+            yield from _select_decoded(filter, capture, start, results)
         else:
-            yield SelectedRows(end, start + np.flatnonzero(answers))
-        start, stretch = end, min(2 * stretch, STRETCH)
+            yield SelectedRows(end, start + np.flatnonzero(results))
+        start, batch = end, min(2 * batch, LARGEST_BATCH)
 
 
-def narrowed(filter: Filter, capture: SelectableRows, rows: range | Int64) -> UInt8:
-    """The index's answers for rows in ascending order, `(n,)`: `NO`, `OPEN`, `YES`."""
+def evaluate_index(filter: Filter, capture: SelectableRows, rows: range | Int64) -> UInt8:
+    """Evaluate a filter on the index for rows in ascending order, `(n,)`: `NO`, `OPEN`, `YES`."""
     entries, columns = capture.index_rows(rows)
-    of_index = filter.answers(columns)
+    of_index = filter.evaluate(columns)
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
 def candidates(filter: Filter, capture: SelectableRows, rows: range) -> Int64:
-    """Those of some rows that may fit, by the index alone, `(n,)`."""
+    """Return those rows that may match, by the index alone, `(n,)`."""
     found = [np.zeros(0, np.int64)]
-    for start in range(rows.start, rows.stop, STRETCH):
-        answers = narrowed(filter, capture, range(start, min(start + STRETCH, rows.stop)))
-        found.append(start + np.flatnonzero(answers != NO))
+    for start in range(rows.start, rows.stop, LARGEST_BATCH):
+        results = evaluate_index(filter, capture, range(start, min(start + LARGEST_BATCH, rows.stop)))
+        found.append(start + np.flatnonzero(results != NO))
     return np.concatenate(found)
 
 
 def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
-    """Which of these rows, in ascending order, fit now: for those that were answered since they were looked at."""
-    fitting = [np.zeros(0, np.int64)]
-    for start in range(0, len(rows), STRETCH):
-        some = rows[start : start + STRETCH]
-        answers = narrowed(filter, capture, some)
-        doubtful = np.flatnonzero(answers == OPEN)
-        if filter.reads_row_summaries and len(doubtful):
-            for _ in capture.examine_messages(some[doubtful]):
+    """Return which of these rows, in ascending order, match now, `(n,)`: for rows that were completed since."""
+    found = [np.zeros(0, np.int64)]
+    for start in range(0, len(rows), LARGEST_BATCH):
+        some = rows[start : start + LARGEST_BATCH]
+        results = evaluate_index(filter, capture, some)
+        undecided = np.flatnonzero(results == OPEN)
+        if filter.reads_row_summaries and len(undecided):
+            for _ in capture.examine_messages(some[undecided]):
                 pass
-            answers[doubtful] = narrowed(filter, capture, some[doubtful])
-            doubtful = doubtful[answers[doubtful] == OPEN]
-        for at, exchange in zip(doubtful.tolist(), capture.at(some[doubtful]), strict=True):
-            answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
-        fitting.append(some[answers == YES])
-    return np.concatenate(fitting)
+            results[undecided] = evaluate_index(filter, capture, some[undecided])
+            undecided = undecided[results[undecided] == OPEN]
+        for at, exchange in zip(undecided.tolist(), capture.at(some[undecided]), strict=True):
+            results[at] = YES if filter.matches(exchange, capture.start_ns) else NO
+        found.append(some[results == YES])
+    return np.concatenate(found)
 
 
-def _decoded(filter: Filter, capture: SelectableRows, start: int, answers: UInt8) -> Iterator[SelectedRows]:
-    """The matching rows of a range that has open rows, result by result."""
-    doubtful = np.flatnonzero(answers == OPEN)
+def _select_decoded(filter: Filter, capture: SelectableRows, start: int, results: UInt8) -> Iterator[SelectedRows]:
+    """Yield the matching rows of a range that has open rows, step by step."""
+    undecided = np.flatnonzero(results == OPEN)
     reported = 0
-    begun = perf_counter()
-    for first in range(0, len(doubtful), PIECE):
-        some = doubtful[first : first + PIECE]
+    step_start = perf_counter()
+    for first in range(0, len(undecided), EXAMINED_TOGETHER):
+        some = undecided[first : first + EXAMINED_TOGETHER]
         if filter.reads_row_summaries:
             for _ in capture.examine_messages(start + some):
-                if perf_counter() - begun > STEP:
+                if perf_counter() - step_start > STEP:
                     yield SelectedRows(start + reported, np.zeros(0, np.int64))
-                    begun = perf_counter()
-            answers[some] = narrowed(filter, capture, start + some)
-            some = some[answers[some] == OPEN]
-        for at, exchange in _together(capture, start, some):
-            answers[at] = YES if filter.matches(exchange, capture.start_ns) else NO
-            if perf_counter() - begun > STEP:
-                yield SelectedRows(start + at + 1, start + reported + np.flatnonzero(answers[reported : at + 1]))
-                reported, begun = at + 1, perf_counter()
-        upto = int(doubtful[first + PIECE]) if first + PIECE < len(doubtful) else len(answers)
-        if perf_counter() - begun > STEP or upto == len(answers):
-            yield SelectedRows(start + upto, start + reported + np.flatnonzero(answers[reported:upto]))
-            reported, begun = upto, perf_counter()
+                    step_start = perf_counter()
+            results[some] = evaluate_index(filter, capture, start + some)
+            some = some[results[some] == OPEN]
+        for at, exchange in _decoded(capture, start, some):
+            results[at] = YES if filter.matches(exchange, capture.start_ns) else NO
+            if perf_counter() - step_start > STEP:
+                yield SelectedRows(start + at + 1, start + reported + np.flatnonzero(results[reported : at + 1]))
+                reported, step_start = at + 1, perf_counter()
+        upto = int(undecided[first + EXAMINED_TOGETHER]) if first + EXAMINED_TOGETHER < len(undecided) else len(results)
+        if perf_counter() - step_start > STEP or upto == len(results):
+            yield SelectedRows(start + upto, start + reported + np.flatnonzero(results[reported:upto]))
+            reported, step_start = upto, perf_counter()
 
 
-def _together(capture: SelectableRows, start: int, doubtful: Int64) -> Iterator[tuple[int, Exchange]]:
-    """The exchanges of rows of a stretch, with their places in it."""
-    for first in range(0, len(doubtful), TOGETHER):
-        some = doubtful[first : first + TOGETHER]
+def _decoded(capture: SelectableRows, start: int, undecided: Int64) -> Iterator[tuple[int, Exchange]]:
+    """Yield the exchanges of rows that count from `start`, with these rows."""
+    for first in range(0, len(undecided), DECODED_TOGETHER):
+        some = undecided[first : first + DECODED_TOGETHER]
         yield from zip(some.tolist(), capture.at(start + some), strict=True)

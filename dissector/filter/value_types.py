@@ -1,6 +1,6 @@
-"""What a field's values are, and what a word means among them: ``50ms``, ``8KiB``, ``Fetch``, ``0x00ff``, a time.
+"""Types of values in filters, and how words become values: ``50ms``, ``8KiB``, ``Fetch``, ``0x00ff``, a time.
 
-Numbers are exact: a word is a fraction until it is compared. Names have no case; texts have.
+Numbers are exact fractions until they are compared. Names ignore case; texts don't.
 """
 
 import re
@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Final
 from uuid import UUID
 
-from dissector.filter.errors import MisfitError, nearest
+from dissector.filter.errors import MismatchError, nearest
 from dissector.filter.grammar import FilterWord
 from dissector.protocol.schema.enums import API_KEY, members, name_of, number_of
 from dissector.protocol.schema.loader import api_named
@@ -28,7 +28,7 @@ BYTES: Final = {
     "GB": 10**9, "TB": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "KiB": 2**10, "MiB": 2**20,
     "GiB": 2**30, "TiB": 2**40,
 }  # fmt: skip
-"""Units of sizes and of numbers: those of ten as the list prints them."""
+"""Units of sizes and of numbers; decimal ones as the list of rows prints them."""
 _NUMBER: Final = re.compile(r"([+-]?\d{1,60}(?:\.\d{1,60})?(?:e[+-]?\d{1,3})?)([a-zA-Zµ]*)", re.ASCII)
 _HEX: Final = re.compile(r"0[xX]((?:[0-9a-fA-F]{2})*)")
 _HEX_NUMBER: Final = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]{1,32})")
@@ -39,7 +39,7 @@ _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class ValueType(StrEnum):
-    """The words that people read."""
+    """Types of values, by the words that errors and completions use."""
 
     INTEGER = "number"
     FLOAT = "decimal number"
@@ -58,20 +58,20 @@ NUMBERS: Final = frozenset((ValueType.INTEGER, ValueType.DURATION, ValueType.TIM
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """The values of a field. Those of a duration count `scale` nanoseconds each, as do a time's, since 1970."""
+    """The values of a field. Durations, and times since 1970, count units of `scale` nanoseconds."""
 
     type: ValueType
     enum: str | None = None
-    """What its numbers are called, among the enums of the tables; `names` are those of other numbers."""
+    """The enum that names its numbers; numbers without an enum may have `names`."""
     names: tuple[str, ...] = ()
-    """The only texts that there are; or, of a number, what 0, 1, … are called."""
+    """All valid texts; or, of numbers, the names of 0, 1, …"""
     scale: int = 1
     bare: int | None = 1
-    """What a number without a unit counts, in the field's own numbers; None: it has to have one."""
+    """Factor of a number without a unit; None if a unit is required."""
     ordered: bool = True
     nullable: bool = False
     prefix: str = ""
-    """May stand before a number: ``C3``."""
+    """Optional prefix of a number: ``C3``."""
 
     @property
     def is_number(self) -> bool:
@@ -84,16 +84,16 @@ class ValueKind:
 
     @property
     def words(self) -> str:
-        """What it is, for people."""
+        """The type, for display."""
         return f"{self.type.value} ({self.enum})" if self.enum else self.type.value
 
     def name_of(self, number: int) -> str:
-        """What a number is called, as text to be searched."""
+        """Return the name of a number, to be searched."""
         return name_of(self.enum, number) if self.enum else self.names[number]
 
 
 def number(word: FilterWord, kind: ValueKind) -> Fraction:
-    """The number that a word is, in the field's own; raises `MisfitError`."""
+    """Return a word as a number in the units of the field. Raises `MismatchError`."""
     text = word.text
     named = _named(text, kind)
     if named is not None:
@@ -104,11 +104,11 @@ def number(word: FilterWord, kind: ValueKind) -> Fraction:
         return Fraction(at, kind.scale)
     found = _NUMBER.fullmatch(text.removeprefix(kind.prefix))
     if found is None:
-        raise _no_number(word, kind)
+        raise _number_error(word, kind)
     value, unit = Fraction(found[1]), found[2]
     if not unit:
         if kind.bare is None and value:
-            raise MisfitError(
+            raise MismatchError(
                 word.column, f"missing unit: {text}", tuple(f"{text}{each}" for each in ("ms", "s", "us"))
             )
         return value * (kind.bare or 1)
@@ -117,7 +117,7 @@ def number(word: FilterWord, kind: ValueKind) -> Fraction:
     if kind.type is ValueType.INTEGER and unit in BYTES:
         return value * BYTES[unit]
     units = BYTES if kind.type is ValueType.INTEGER else NANOSECONDS
-    raise MisfitError(word.column, f"unknown unit {unit!r} for a {kind.type.value}", tuple(list(units)[:5]))
+    raise MismatchError(word.column, f"unknown unit {unit!r} for a {kind.type.value}", tuple(list(units)[:5]))
 
 
 def _named(text: str, kind: ValueKind) -> int | None:
@@ -130,25 +130,25 @@ def _named(text: str, kind: ValueKind) -> int | None:
     return kind.names.index(folded) if folded in kind.names else None
 
 
-def _no_number(word: FilterWord, kind: ValueKind) -> MisfitError:
-    said = f"{word.text!r}" if word.text else "an empty text"
+def _number_error(word: FilterWord, kind: ValueKind) -> MismatchError:
+    text = f"{word.text!r}" if word.text else "an empty text"
     if kind.enum or kind.names:
         near = nearest(word.text, kind.members.values()) or tuple(list(kind.members.values())[:5])
         what = {API_KEY: "API", "ErrorCode": "error"}.get(kind.enum or "", kind.enum or "of its names")
-        return MisfitError(word.column, f"unknown {what} {said}" if kind.enum else f"unknown value {said}", near)
+        return MismatchError(word.column, f"unknown {what} {text}" if kind.enum else f"unknown value {text}", near)
     examples = {ValueType.DURATION: ("50ms", "1.5s"), ValueType.TIME: ("2.5s", "2026-01-31T12:00:00Z")}.get(
         kind.type, ()
     )
-    return MisfitError(word.column, f"{said} is not a {kind.type.value}", examples)
+    return MismatchError(word.column, f"{text} is not a {kind.type.value}", examples)
 
 
-def is_time(word: FilterWord) -> bool:
-    """Whether a word is a time of the calendar."""
-    return time_ns(word.text) is not None
+def is_time(text: str) -> bool:
+    """Return whether a text is a date or a date with a time."""
+    return time_ns(text) is not None
 
 
 def time_ns(text: str) -> int | None:
-    """Nanoseconds since 1970 of a time as ISO 8601 has it; UTC where it does not say. None for what is none."""
+    """Return nanoseconds since 1970 of an ISO 8601 date or time, UTC by default; None for other texts."""
     found = _TIME.fullmatch(text)
     if found is None:
         return None
@@ -165,23 +165,23 @@ _SECOND: Final = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC) - datetime(1970, 1, 1
 
 
 def text(word: FilterWord, kind: ValueKind) -> str:
-    """A word as a text; one of the field's own names, if it has some. Raises `MisfitError`."""
+    """Return a word as a text: one of the field's names if it has names. Raises `MismatchError`."""
     if not kind.names:
         return word.text
     folded = word.text.casefold()
     if folded not in kind.names:
-        raise MisfitError(word.column, f"unknown value {word.text!r}", nearest(word.text, kind.names, 5))
+        raise MismatchError(word.column, f"unknown value {word.text!r}", nearest(word.text, kind.names, 5))
     return folded
 
 
 def data(word: FilterWord) -> bytes:
-    """Bytes: ``0x00ff``, or the UTF-8 of a text, which may be quoted."""
+    """Return a word as bytes: ``0x00ff``, or a text as UTF-8."""
     found = None if word.quoted else _HEX.fullmatch(word.text)
     return bytes.fromhex(found[1]) if found else utf8(word.text)
 
 
 def utf8(value: str) -> bytes:
-    """A text as it was on the wire."""
+    """Return the bytes of a text as they are on the wire."""
     return value.encode("utf-8", "surrogateescape" if _came_from_bytes(value) else "replace")
 
 
@@ -190,17 +190,17 @@ def _came_from_bytes(value: str) -> bool:
 
 
 def uuid(word: FilterWord) -> str:
-    """A uuid as Kafka prints it, also from 8-4-4-4-12. Raises `MisfitError`."""
+    """Return a uuid as Kafka prints it, also from the form 8-4-4-4-12. Raises `MismatchError`."""
     if _UUID.fullmatch(word.text):
         return word.text
     try:
         return urlsafe_b64encode(UUID(word.text).bytes).rstrip(b"=").decode()
     except ValueError:
-        raise MisfitError(word.column, f"{word.text!r} is not a uuid", ("AAAAAAAAAAAAAAAAAAAAAQ",)) from None
+        raise MismatchError(word.column, f"{word.text!r} is not a uuid", ("AAAAAAAAAAAAAAAAAAAAAQ",)) from None
 
 
 def boolean(word: FilterWord) -> bool:
-    """Raises `MisfitError`."""
+    """Return a word as a boolean. Raises `MismatchError`."""
     if word.text.casefold() not in ("true", "false"):
-        raise MisfitError(word.column, f"{word.text!r} is neither true nor false", ("true", "false"))
+        raise MismatchError(word.column, f"{word.text!r} is neither true nor false", ("true", "false"))
     return word.text.casefold() == "true"

@@ -18,7 +18,15 @@ from dissector.exchange.field_paths import SIDES
 from dissector.exchange.model import STORED
 from dissector.exchange.row_fields import RowField
 from dissector.filter import Filter
-from dissector.filter.conditions import Condition, FieldTest, Joined, Negated, OfBody, OfRow, OfSubject
+from dissector.filter.conditions import (
+    Condition,
+    FieldTest,
+    Joined,
+    MessageCondition,
+    Negated,
+    RowFieldCondition,
+    SubjectCondition,
+)
 from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
 from dissector.findings import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
@@ -68,7 +76,7 @@ class _Translator:
     def of(self, condition: Condition, *, negated: bool) -> _ColumnCondition:
         """Return a condition for rows that may match; if `negated`, for rows that may not match."""
         if isinstance(condition, Negated):
-            return self.of(condition.of, negated=not negated)
+            return self.of(condition.condition, negated=not negated)
         if isinstance(condition, Joined):
             parts = [self.of(part, negated=negated) for part in condition.parts]
             join = and_ if condition.every != negated else or_
@@ -80,11 +88,11 @@ class _Translator:
 
     def _leaf(self, condition: Condition) -> _ColumnCondition | None:
         """Translate one condition; None if columns can't decide it."""
-        if isinstance(condition, OfRow):
+        if isinstance(condition, RowFieldCondition):
             return self._row(condition.field, condition.predicate, self._start_ns if condition.is_relative else 0)
-        if isinstance(condition, OfSubject):
+        if isinstance(condition, SubjectCondition):
             return _subject(condition)
-        return _body(condition) if isinstance(condition, OfBody) else None
+        return _body(condition) if isinstance(condition, MessageCondition) else None
 
     def _row(self, field: RowField, predicate: Predicate | None, shift: int) -> _ColumnCondition | None:
         self.uses_numbers |= field.name in ("number", "connection")
@@ -155,7 +163,7 @@ def _finding(predicate: Predicate | None) -> Column:
     return f.exists("findings", lambda each: each["code"].isin(codes))
 
 
-def _subject(condition: OfSubject) -> _ColumnCondition:
+def _subject(condition: SubjectCondition) -> _ColumnCondition:
     """Test that the API has such a field and, for names, that the name is in the text of the message."""
     predicate = condition.predicate
     sides = []
@@ -176,13 +184,13 @@ def _is_plain(word: object) -> bool:
     return isinstance(word, str) and all(" " < char < "\x7f" and char not in '"\\/' for char in word)
 
 
-def _body(condition: OfBody) -> _ColumnCondition:
+def _body(condition: MessageCondition) -> _ColumnCondition:
     """Test values at paths of messages, if they can be expressed in columns; otherwise the APIs that have these
     paths."""
     named = {each.request: each.key for each in apis()} | {each.response: each.key for each in apis()}
-    in_columns = sum(map(len, condition.looks.values())) <= MAX_PATHS
-    some = [f.col("kind").isin(sorted(STORED))] if any(name in STORED for _, name in condition.looks) else []
-    for (side, name), tests in condition.looks.items():
+    in_columns = sum(map(len, condition.tests.values())) <= MAX_PATHS
+    some = [f.col("kind").isin(sorted(STORED))] if any(name in STORED for _, name in condition.tests) else []
+    for (side, name), tests in condition.tests.items():
         if name in STORED:
             continue
         of_api = f.col("kind") == _EXCHANGE if name == side else f.col("api_key") == named[name]

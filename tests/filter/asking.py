@@ -12,8 +12,8 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from dissector.filter import parse
-from dissector.filter.column_answers import NO, OPEN, YES
-from dissector.filter.selection import narrowed
+from dissector.filter.column_evaluation import NO, OPEN, YES
+from dissector.filter.selection import evaluate_index
 from tests.conftest import PCAPS
 
 Leaf = tuple[tuple[str, ...], Any]
@@ -57,10 +57,10 @@ def asked(text: str, capture: Capture) -> list[int]:
     """The rows that fit, from 0: the same by columns, by exchanges one by one, by `select` and by `matching`."""
     wanted = parse(text)
     one_by_one = [n for n, each in enumerate(capture.exchanges()) if wanted.matches(each, capture.start_ns)]
-    answers = narrowed(wanted, capture, range(len(capture)))
+    answers = evaluate_index(wanted, capture, range(len(capture)))
     assert set(np.flatnonzero(answers == YES).tolist()) <= set(one_by_one), text
     assert not set(np.flatnonzero(answers == NO).tolist()) & set(one_by_one), text
-    if wanted.is_of_index:
+    if wanted.is_indexed:
         assert all(is_odd(capture.exchange(n)) for n in np.flatnonzero(answers == OPEN).tolist()), text
     selected = [row for found in capture.select(wanted) for row in found.rows.tolist()]
     assert selected == one_by_one, text

@@ -28,9 +28,9 @@ def test_any_cut_of_a_capture_gives_the_same_rows(text: str, cuts: list[int], ea
     capture = opened(bundled("java"), SEGMENT)
     with pytest.MonkeyPatch.context() as patch:
         whole = [row for found in capture.select(wanted) for row in found.rows.tolist()]
-        patch.setattr(selection, "FIRST", stretch)
-        patch.setattr(selection, "STRETCH", stretch * 3)
-        patch.setattr(selection, "TOGETHER", stretch)
+        patch.setattr(selection, "FIRST_BATCH", stretch)
+        patch.setattr(selection, "LARGEST_BATCH", stretch * 3)
+        patch.setattr(selection, "DECODED_TOGETHER", stretch)
         patch.setattr(selection, "STEP", -1.0 if eager else 1e9)  # a result for each row, or none before the end
         places = [0, *sorted(min(cut, len(capture)) for cut in cuts), len(capture)]
         rows, upto = [], 0
@@ -94,7 +94,7 @@ def test_only_apis_that_can_fit_are_decoded(text: str, apis: set[str], monkeypat
 def test_fields_of_the_row_decode_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "api == Fetch && latency > 1us && client_id contains a && server contains 9092 && size > 1 && time >= 0s"
     wanted = parse(text)
-    assert wanted.is_of_index
+    assert wanted.is_indexed
     capture = opened("java")
     monkeypatch.setattr(Capture, "at", None)
     assert sum(len(found.rows) for found in capture.select(wanted))

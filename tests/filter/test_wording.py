@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import FieldType, row_fields
 from dissector.filter import cell_expression, expression, parse
-from dissector.filter.conditions import OfBody
+from dissector.filter.conditions import MessageCondition
 from tests.filter.asking import Leaf, exchanges, leaves
 
 NAMES = ("java", "java-admin", "java-classic", "java-streams", "plain-socket-message-sets", "two-brokers")
@@ -98,6 +98,6 @@ def test_any_value_is_written_so_that_it_is_read_again(value: object) -> None:
     # What bytes hold is compared as what it is.
     text = expression("metadata_decoded.topics", value)
     condition = parse(text).condition
-    assert isinstance(condition, OfBody)
-    [look, *_] = next(iter(condition.looks.values()))
-    assert look.predicate(value)
+    assert isinstance(condition, MessageCondition)
+    [test, *_] = next(iter(condition.tests.values()))
+    assert test.predicate(value)

@@ -17,8 +17,8 @@ from dissector.exchange.frame_templates import FrameTemplates, has_fixed_layout
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.filter import parse
-from dissector.filter.column_answers import OPEN, YES
-from dissector.filter.selection import narrowed
+from dissector.filter.column_evaluation import OPEN, YES
+from dissector.filter.selection import evaluate_index
 from dissector.findings import CODES
 from dissector.findings.message_column import field_masks, reads_of
 from dissector.findings.summary import SEVERITIES, FindingSummary
@@ -96,10 +96,12 @@ def test_summaries_of_rows_are_what_decoding_gives(path: Path, examined: bool) -
             "error": [bool(told.errors - {0}) for told in expected],
         }
         for text, fits in asked.items():
-            answers = narrowed(parse(text), capture, range(len(capture)))
+            answers = evaluate_index(parse(text), capture, range(len(capture)))
             assert not (answers == OPEN).any(), text
             assert (answers == YES).tolist() == fits, text
-            assert narrowed(parse(f"!({text})"), capture, range(len(capture))).tolist() == (YES - answers).tolist()
+            assert (
+                evaluate_index(parse(f"!({text})"), capture, range(len(capture))).tolist() == (YES - answers).tolist()
+            )
 
 
 @cache
@@ -150,7 +152,7 @@ def test_findings_of_several_rows_count_where_nothing_else_is_found(tmp_path: Pa
         assert not capture.matching(wanted, np.arange(2)).tolist()
         for _ in capture.examine():
             pass
-        assert narrowed(wanted, capture, range(2)).tolist() == [0, YES]
+        assert evaluate_index(wanted, capture, range(2)).tolist() == [0, YES]
 
 
 def test_several_threads_tell_what_one_tells() -> None:

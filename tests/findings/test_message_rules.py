@@ -12,8 +12,8 @@ from dissector.exchange import message_rules
 from dissector.exchange.message_findings import Find, MessageRules, ReadFields, UndeclaredFieldError, field_reads
 from dissector.exchange.to_json import json_line
 from dissector.filter import parse
-from dissector.filter.column_answers import YES
-from dissector.filter.selection import narrowed
+from dissector.filter.column_evaluation import YES
+from dissector.filter.selection import evaluate_index
 from tests.conftest import PCAPS
 
 NAMES = ("compare-java-1", "java-kip848", "kafka-python", "trouble-consumer-lag", "two-brokers")
@@ -89,9 +89,9 @@ def assert_agree(path: Path) -> None:
         assert [f'"{ODD}"'.encode() in json_line(each) for each in exchanges] == expected
         for _ in capture.findings.examine_messages(np.arange(len(capture))):
             pass
-        answers = narrowed(parse(f"finding == {ODD}"), capture, range(len(capture)))
+        answers = evaluate_index(parse(f"finding == {ODD}"), capture, range(len(capture)))
         assert (answers == YES).tolist() == expected
-        gravest = narrowed(parse("severity == error"), capture, range(len(capture)))
+        gravest = evaluate_index(parse("severity == error"), capture, range(len(capture)))
         assert (gravest == YES).tolist() == [each.row.severity is Severity.ERROR for each in exchanges]
 
 

@@ -218,7 +218,7 @@ class FilterFeature(CoreScreen):
     def _match_rows(self, run: FilterRun, *, restart: bool = False) -> None:
         """Match the rows that are not matched yet; with `restart` all of them, to be shown when that is done."""
         worker = get_current_worker()
-        if run.filter.asks_findings and self._done and not self._examine(worker):
+        if run.filter.reads_findings and self._done and not self._examine(worker):
             return
         capture, start, stop = self.capture, 0 if restart else run.upto, len(self.capture)
         pending = run.pending if not restart else run.pending[:0]

@@ -1,6 +1,6 @@
-"""The answers of columns of the index to a predicate: 0 for no, 2 for yes, 1 for a row that must be decoded.
+"""Evaluate a predicate on a column of the index: 0 for no, 2 for yes, 1 (open) for a row that must be decoded.
 
-With these numbers `and` is the minimum, `or` the maximum, and `not` is 2 minus the answer (Kleene's three-valued
+With these numbers `and` is the minimum, `or` the maximum, and `not` is 2 minus the result (Kleene's three-valued
 logic).
 """
 
@@ -15,13 +15,13 @@ from dissector.filter.predicates import Intervals, Predicate
 
 NO, OPEN, YES = 0, 1, 2
 _KEYS: Final = 1 << 15
-"""API keys are INT16, and never negative."""
+"""API keys are INT16 and not negative."""
 
 
-def answer(column: RowValues | RowValueSets, predicate: Predicate | None) -> UInt8:
-    """Which rows have a value that matches; without a predicate, a value at all."""
+def evaluate_column(column: RowValues | RowValueSets, predicate: Predicate | None) -> UInt8:
+    """Evaluate a predicate, `(n,)`; without a predicate, whether there is a value."""
     if isinstance(column, RowValueSets):
-        return _answer_of_sets(column, _is_something if predicate is None else predicate)
+        return _evaluate_sets(column, _is_set if predicate is None else predicate)
     if predicate is None:
         hits = column.present
         if column.texts is not None:
@@ -30,11 +30,11 @@ def answer(column: RowValues | RowValueSets, predicate: Predicate | None) -> UIn
         hits = column.present & predicate.of_column(column.values)
     else:
         hits = column.present & _per_distinct(column, predicate)
-    return _marked(hits, column.unclear)
+    return _results(hits, column.unclear)
 
 
 def _per_distinct(column: RowValues, predicate: Predicate) -> Bool:
-    """The predicate for every row, evaluated once for each distinct value."""
+    """Return the predicate of every row, evaluated once for each distinct value."""
     distinct, inverse = np.unique(column.values, return_inverse=True)
     convert = column.texts or int
     hits = np.array([predicate(convert(value)) for value in distinct.tolist()], np.bool_)
@@ -42,28 +42,28 @@ def _per_distinct(column: RowValues, predicate: Predicate) -> Bool:
     return found
 
 
-def _is_something(value: object) -> bool:
+def _is_set(value: object) -> bool:
     """An error code of 0 means that there is no error."""
     return value != 0
 
 
-def _answer_of_sets(column: RowValueSets, predicate: Predicate) -> UInt8:
+def _evaluate_sets(column: RowValueSets, predicate: Predicate) -> UInt8:
     hits = np.zeros(len(column.unclear), np.bool_)
     for numbers, sets in column.sources:
         distinct, inverse = np.unique(numbers, return_inverse=True)
         hits |= np.array([any(map(predicate, sets[number])) for number in distinct.tolist()], np.bool_)[inverse]
-    return _marked(hits, column.unclear)
+    return _results(hits, column.unclear)
 
 
-def _marked(hits: Bool, unclear: Bool | None) -> UInt8:
-    answers = hits.astype(np.uint8) * np.uint8(YES)
+def _results(hits: Bool, unclear: Bool | None) -> UInt8:
+    results = hits.astype(np.uint8) * np.uint8(YES)
     if unclear is not None:
-        answers[unclear] = OPEN
-    return answers
+        results[unclear] = OPEN
+    return results
 
 
 def has_any(keys: Int64, api_keys: Sequence[int]) -> Bool:
-    """Which keys are those of some APIs, `(n,)`."""
+    """Return which keys are those of some APIs, `(n,)`."""
     known = np.zeros(_KEYS, np.bool_)
     known[[key for key in api_keys if 0 <= key < _KEYS]] = True
     found: Bool = known[np.clip(keys, -1, _KEYS - 1)] & (keys >= 0) & (keys < _KEYS)
