@@ -120,7 +120,7 @@ def _stats_of_tables(
         from dissector.pipeline.table_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):
-            by_value, rows = counts_by(tables, row_filter, by.name), tables.fitting(row_filter).count()
+            by_value, rows = counts_by(tables, row_filter, by.name), tables.matching_rows(row_filter).count()
         else:
             counts = statistics(tables, row_filter, bodies=by in _DECODING)
             rows = sum(counts.kinds.values())

@@ -49,7 +49,7 @@ def show_on_screen(folder: str, cluster: Cluster, text: str | None, screen: Scre
         with open_tables(folder, cluster) as (tables, bar):
             found = write_capture(tables, row_filter, Path(directory) / f"{Path(folder).name}.pcapng")
             if not found.rows:
-                is_empty = tables.fitting(row_filter).isEmpty()
+                is_empty = tables.matching_rows(row_filter).isEmpty()
                 bar.stop()
                 print_error(no_rows_message(folder, tables, row_filter) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
@@ -94,7 +94,9 @@ def _conversation_rows(tables: "Tables", row_filter: "Filter | None") -> Iterato
         [("number", pa.int64()), ("conn", pa.int64()), ("client", pa.string()), ("server", pa.string()),
          ("messages", pa.binary())]
     )  # fmt: skip
-    rows: Iterator[Any] = tables.made(row_filter, _pickled_messages, schema).orderBy("number").toLocalIterator()
+    rows: Iterator[Any] = (
+        tables.map_exchanges(row_filter, _pickled_messages, schema).orderBy("number").toLocalIterator()
+    )
     return rows
 
 
@@ -136,7 +138,7 @@ def open_sides(named: Sequence[tuple[str, str]], cluster: Cluster) -> Iterator[l
 
 def _side(tables: "Tables", folder: str, name: str, path: Path) -> TableCapture:
     """Write the rows of one capture, or else of one client id."""
-    captures = tables.called(name)
+    captures = tables.captures_named(name)
     if len(captures) > 1:
         raise CaptureError(f"{folder}: {len(captures)} captures are called {name}: say the path of one, or its digest")
     if captures:

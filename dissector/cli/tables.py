@@ -71,7 +71,7 @@ def tables_of(spark: "SparkSession", folder: str) -> "Tables":
     from dissector.pipeline.table_reader import Tables
 
     tables = Tables(spark, folder)
-    if not tables.are_there:
+    if not tables.exist:
         raise CaptureError(f"{folder}: no tables are there")
     return tables
 
@@ -113,7 +113,7 @@ def lines(
             yield exchange.fields.number, b"".join(printing.exchanges([exchange], start_ns))
 
     schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
-    rows = tables.made(row_filter, rendered, schema, most=limit)
+    rows = tables.map_exchanges(row_filter, rendered, schema, most=limit)
     for row in (rows if limit is not None else rows.orderBy("number")).toLocalIterator():
         yield bytes(row.line)
 

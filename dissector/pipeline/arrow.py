@@ -77,5 +77,5 @@ def _lists(values: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.Array:
     columns = (
         [[each[field.name] for each in flat] for field in kind.value_type] if is_named else zip(*flat, strict=True)
     )
-    fields = [column(some, field.type) for some, field in zip(columns, kind.value_type, strict=True)]
+    fields = [column(cells, field.type) for cells, field in zip(columns, kind.value_type, strict=True)]
     return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays(fields, fields=list(kind.value_type)), type=kind)

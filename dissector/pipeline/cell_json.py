@@ -1,6 +1,6 @@
-"""JSON of messages for cells of tables: without contents that are not to be kept, or that do not fit into a cell.
+"""JSON of messages for cells of tables, without contents that are not kept or do not fit into a cell.
 
-Invariant: content that does not fit gives a finding, it is never dropped silently.
+Invariant: content that does not fit gives a finding; it is never dropped silently.
 """
 
 from typing import Any, Final, NamedTuple
@@ -27,28 +27,29 @@ class CellJson(NamedTuple):
     lost: str
 
 
-def of_message(said: Body, name: str | None, *, records: bool) -> CellJson:
-    """Return the cell of a request or response, given as a JSON object; `name` is its name in the schema."""
-    whole = said if records else _without_records(said, name)
-    json = dumps(whole)
+def message_cell(message: Body, name: str | None, *, records: bool) -> CellJson:
+    """Return the cell of a request or response, given as an object; `name` is its name in the schema."""
+    content = message if records else _without_records(message, name)
+    json = dumps(content)
     if len(json) <= MAX_BYTES:
         return CellJson(json, "")
-    json = dumps(_without_records(said, name))
+    json = dumps(_without_records(message, name))
     if len(json) <= MAX_BYTES:
         return CellJson(json, RECORDS_ALONE)
-    return CellJson(dumps({"time_ns": said["time_ns"], "size": said["size"], "header": None, "body": None}), NOT_KEPT)
+    without_body = {"time_ns": message["time_ns"], "size": message["size"], "header": None, "body": None}
+    return CellJson(dumps(without_body), NOT_KEPT)
 
 
-def of_entry(entry: Body, *, records: bool) -> CellJson:
-    """Return the cell of other kinds of rows, such as a batch of a log with its records."""
+def entry_cell(entry: Body, *, records: bool) -> CellJson:
+    """Return the cell of a row of another kind, such as a batch of a log with its records."""
     json = dumps(entry if records else without_contents(entry))
     return CellJson(json, "") if len(json) <= MAX_BYTES else CellJson(dumps(without_contents(entry)), RECORDS_ALONE)
 
 
-def _without_records(said: Body, name: str | None) -> Body:
-    if name not in RECORDS_FIELDS or not said["body"]:
-        return said
-    return said | {"body": _without_records_at(said["body"], RECORDS_FIELDS[name].split("."))}
+def _without_records(message: Body, name: str | None) -> Body:
+    if name not in RECORDS_FIELDS or not message["body"]:
+        return message
+    return message | {"body": _without_records_at(message["body"], RECORDS_FIELDS[name].split("."))}
 
 
 def _without_records_at(value: Any, path: list[str]) -> Any:
@@ -56,12 +57,12 @@ def _without_records_at(value: Any, path: list[str]) -> Any:
     if isinstance(value, list):
         return [_without_records_at(each, path) for each in value]
     if not path:
-        return value if value is None else _of_field(value)
+        return value if value is None else _field_without_records(value)
     return value | {path[0]: _without_records_at(value[path[0]], path[1:])} if value and path[0] in value else value
 
 
-def _of_field(field: Body) -> Body:
-    """Return a `records` field without its records. Of bytes that are no batch the size remains."""
+def _field_without_records(field: Body) -> Body:
+    """Return a `records` field without its records. Of bytes that are not a batch, the size remains."""
     return {
         name: [without_contents(batch) for batch in value] if name == "batches"
         else without_contents(value) if isinstance(value, dict) else value

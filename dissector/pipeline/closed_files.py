@@ -1,4 +1,4 @@
-"""Spark's Python Data Source for streams: files of a folder as they are closed. The offset is the length of the log."""
+"""Spark's Python Data Source for streams: files of a folder as they are closed. The offset is the log's length."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,10 +1,10 @@
-"""Commits a staged micro-batch: all of it or nothing, whenever the process dies.
+"""Commits a staged micro-batch: completely or not at all, whenever the process dies.
 
 The staging folder holds files of tables (`TABLE/day=…/capture=…/*.parquet`), the carry-over of each partition
-(`left-BATCH/`) and the follower's state (`committed`). The file `complete` marks it as complete.
+(`carry-over-BATCH/`) and the follower's state (`committed`). The file `complete` marks it as complete.
 
 Invariant: a complete staging folder ends up in place, each file once, however often the commit is interrupted; an
-incomplete one is dropped. `captures` is committed last of the tables: it says which captures are there.
+incomplete one is dropped. `captures` is the last table to be committed, as it makes captures visible.
 """
 
 import shutil
@@ -18,7 +18,7 @@ FOLLOWER: Final = "_follow"
 STAGE: Final = "stage"
 COMPLETE: Final = "complete"
 COMMITTED: Final = "committed"
-CARRY_OVER: Final = "left-"
+CARRY_OVER: Final = "carry-over-"
 
 
 def carry_over_folder(batch: int) -> str:
@@ -35,12 +35,12 @@ def commit_staged(folder: Path) -> None:
                 target = folder.parent / file.relative_to(stage)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 file.rename(target)
-        for left in stage.glob(f"{CARRY_OVER}*"):
-            left.rename(folder / left.name)
+        for carry_over in stage.glob(f"{CARRY_OVER}*"):
+            carry_over.rename(folder / carry_over.name)
         if (stage / COMMITTED).exists():
             (stage / COMMITTED).replace(folder / COMMITTED)
-        everything = sorted(folder.glob(f"{CARRY_OVER}*"), key=lambda left: int(left.name.removeprefix(CARRY_OVER)))
-        for old in everything[:-1]:
+        carry_overs = folder.glob(f"{CARRY_OVER}*")
+        for old in sorted(carry_overs, key=lambda path: int(path.name.removeprefix(CARRY_OVER)))[:-1]:
             shutil.rmtree(old)
         (stage / COMPLETE).unlink()
     shutil.rmtree(stage, ignore_errors=True)

@@ -21,9 +21,9 @@ _MARKS: Final = rf"^(\[({'|'.join(sorted({each.explanation.code for each in DETE
 _SEVERITIES: Final = [each.value for each in Severity]
 
 
-def partitioned(notes: DataFrame, partitions: int) -> DataFrame:
+def partitioned(observations: DataFrame, partitions: int) -> DataFrame:
     """Return observations of all partitions in the order that `observations.findings_of` needs."""
-    return notes.repartition(partitions, *BY).sortWithinPartitions(*ORDER)
+    return observations.repartition(partitions, *BY).sortWithinPartitions(*ORDER)
 
 
 def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
@@ -54,5 +54,5 @@ def _rank(severity: str) -> Column:
 def finding_rows(found: DataFrame, exchanges: DataFrame) -> DataFrame:
     """Return findings as rows of `findings`, with the columns that come from their exchanges."""
     names = [column.name for column in (*PARTITIONS, *BY_NAME["findings"].columns)]
-    known = exchanges.select(*KEYS, *(name for name in names if name not in found.columns))
-    return known.join(f.broadcast(found), KEYS).select(*names)
+    exchange_columns = exchanges.select(*KEYS, *(name for name in names if name not in found.columns))
+    return exchange_columns.join(f.broadcast(found), KEYS).select(*names)

@@ -1,7 +1,7 @@
 """Translates a filter into a condition on Spark columns, which Parquet can evaluate, so that few rows are checked in
 Python.
 
-Invariant: a row that matches the filter fulfils the condition; if the condition is exact, also vice versa: a property
+Invariant: a row that matches the filter satisfies the condition; if the condition is exact, also vice versa: a property
 test.
 """
 
@@ -41,32 +41,32 @@ _EXCHANGE: Final = "exchange"
 class PushedFilter(NamedTuple):
     """A filter as a condition on columns."""
 
-    may: Column
+    column: Column
     is_exact: bool
-    """Whether every row that fulfils `may` matches the filter."""
+    """Whether every row that satisfies `column` matches the filter."""
     uses_numbers: bool = False
-    """Whether `may` uses `number` or `conn`."""
+    """Whether `column` uses `number` or `conn`."""
     uses_findings: bool = False
 
 
 class _ColumnCondition(NamedTuple):
     """A part of a filter as a condition on columns."""
 
-    may: Column
+    column: Column
     is_exact: bool
 
 
-def push_down(matching: Filter | None, start_ns: int) -> PushedFilter:
+def push_down(row_filter: Filter | None, start_ns: int) -> PushedFilter:
     """Translate a filter; relative times count from `start_ns`."""
-    if matching is None:
+    if row_filter is None:
         return PushedFilter(f.lit(True), is_exact=True)
     columns = _Translator(start_ns)
-    may, is_exact = columns.of(matching.condition, negated=False)
-    return PushedFilter(may, is_exact, columns.uses_numbers, columns.uses_findings)
+    column, is_exact = columns.of(row_filter.condition, negated=False)
+    return PushedFilter(column, is_exact, columns.uses_numbers, columns.uses_findings)
 
 
 class _Translator:
-    """Translates parts of a filter, and notes which columns they use."""
+    """Translates parts of a filter, and records which columns they use."""
 
     def __init__(self, start_ns: int) -> None:
         self._start_ns = start_ns
@@ -80,11 +80,11 @@ class _Translator:
         if isinstance(condition, Joined):
             parts = [self.of(part, negated=negated) for part in condition.parts]
             join = and_ if condition.every != negated else or_
-            return _ColumnCondition(reduce(join, [part.may for part in parts]), all(part.is_exact for part in parts))
+            return _ColumnCondition(reduce(join, [part.column for part in parts]), all(part.is_exact for part in parts))
         known = self._leaf(condition)
         if known is None or (negated and not known.is_exact):
             return _ColumnCondition(f.lit(True), is_exact=False)
-        return _ColumnCondition(known.may.isNull() | ~known.may, is_exact=True) if negated else known
+        return _ColumnCondition(known.column.isNull() | ~known.column, is_exact=True) if negated else known
 
     def _leaf(self, condition: Condition) -> _ColumnCondition | None:
         """Translate one condition; None if columns can't decide it."""
@@ -100,18 +100,18 @@ class _Translator:
         if field.name == "finding":
             return _ColumnCondition(_finding(predicate), is_exact=True)
         if field.name == "severity":
-            fits = [severity.value for at, severity in enumerate(Severity) if predicate is None or predicate(at)]
-            return _ColumnCondition(f.col("severity").isin(fits), is_exact=True)
+            values = [severity.value for at, severity in enumerate(Severity) if predicate is None or predicate(at)]
+            return _ColumnCondition(f.col("severity").isin(values), is_exact=True)
         if field.name == "api":
             return _api(predicate)
         if not field.table_columns:
             return None
         columns = [_test(f.col(column), predicate, shift) for column in field.table_columns]
-        some = [column for column in columns if column is not None]
-        if len(some) < len(columns):
+        known_columns = [column for column in columns if column is not None]
+        if len(known_columns) < len(columns):
             return None
-        may = (f.col("kind") == _EXCHANGE) & _any(some) if field.of_exchanges else _any(some)
-        return _ColumnCondition(may, is_exact=True)
+        column = (f.col("kind") == _EXCHANGE) & _any(known_columns) if field.of_exchanges else _any(known_columns)
+        return _ColumnCondition(column, is_exact=True)
 
 
 def _any(columns: Sequence[Column]) -> Column:
@@ -153,9 +153,9 @@ def _api(predicate: Predicate | None) -> _ColumnCondition:
     """Test the API key or, if the request is missing, the inferred name."""
     known = [each for each in apis() if predicate is None or predicate(each.key)]
     keys = _test(f.col("api_key"), predicate)
-    may = f.col("api").isin([f"{each.name}?" for each in known])
-    may = may | (f.col("api_key").isin([each.key for each in known]) if keys is None else keys)
-    return _ColumnCondition((f.col("kind") == _EXCHANGE) & may, is_exact=keys is not None)
+    column = f.col("api").isin([f"{each.name}?" for each in known])
+    column = column | (f.col("api_key").isin([each.key for each in known]) if keys is None else keys)
+    return _ColumnCondition((f.col("kind") == _EXCHANGE) & column, is_exact=keys is not None)
 
 
 def _finding(predicate: Predicate | None) -> Column:
@@ -170,11 +170,11 @@ def _subject(condition: SubjectCondition) -> _ColumnCondition:
     for side in SIDES:
         keys = sorted({place.api_key for place in condition.subject.places
                        if place.side == side and place.api_key is not None})  # fmt: skip
-        may = f.col("api_key").isin(keys) & f.col(f"{side}_size").isNotNull()
+        column = f.col("api_key").isin(keys) & f.col(f"{side}_size").isNotNull()
         if isinstance(predicate, OneOf) and all(_is_plain(word) for word in predicate.wanted):
             text = f.to_json(f.col(side))
-            may = may & _any([text.contains(f'"{word}"') for word in sorted(map(str, predicate.wanted))])
-        sides.append(may)
+            column = column & _any([text.contains(f'"{word}"') for word in sorted(map(str, predicate.wanted))])
+        sides.append(column)
     inferred = f.col("api_key").isNull()
     return _ColumnCondition((f.col("kind") == _EXCHANGE) & _any([*sides, inferred]), is_exact=False)
 
@@ -189,18 +189,18 @@ def _body(condition: MessageCondition) -> _ColumnCondition:
     paths."""
     named = {each.request: each.key for each in apis()} | {each.response: each.key for each in apis()}
     in_columns = sum(map(len, condition.tests.values())) <= MAX_PATHS
-    some = [f.col("kind").isin(sorted(STORED))] if any(name in STORED for _, name in condition.tests) else []
+    conditions = [f.col("kind").isin(sorted(STORED))] if any(name in STORED for _, name in condition.tests) else []
     for (side, name), tests in condition.tests.items():
         if name in STORED:
             continue
         of_api = f.col("kind") == _EXCHANGE if name == side else f.col("api_key") == named[name]
         columns = [_path_condition(side, name, test) if in_columns else None for test in tests]
         known = [column for column in columns if column is not None]
-        some.append(
+        conditions.append(
             of_api & f.col(f"{side}_size").isNotNull() & (_any(known) if len(known) == len(tests) else f.lit(True))
         )
     inferred = f.col("api_key").isNull() & (f.col("kind") == _EXCHANGE)
-    return _ColumnCondition(_any([*some, inferred]), is_exact=False)
+    return _ColumnCondition(_any([*conditions, inferred]), is_exact=False)
 
 
 def _path_condition(side: str, name: str, test: FieldTest) -> Column | None:
@@ -248,9 +248,9 @@ def _test_path(
     if _test_path(value, "$", rest, kind, predicate) is None:
         return None
 
-    def fits(each: Column) -> Column:
-        found = _test_path(each, "$", rest, kind, predicate)
-        assert found is not None
-        return found
+    def matches(element: Column) -> Column:
+        column = _test_path(element, "$", rest, kind, predicate)
+        assert column is not None
+        return column
 
-    return f.exists(f.try_variant_get(value, inner, "array<variant>"), fits)
+    return f.exists(f.try_variant_get(value, inner, "array<variant>"), matches)

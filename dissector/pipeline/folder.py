@@ -47,7 +47,7 @@ class Folder:
 
     def has(self, name: str) -> bool:
         """Whether a folder exists. Raises `FolderError`."""
-        with self._told(name):
+        with self._named_errors(name):
             return bool(self._files.get_file_info(f"{self._path}/{name}").type == pa.fs.FileType.Directory)
 
     def partitions(self, name: str) -> list[str]:
@@ -55,7 +55,7 @@ class Folder:
         if not self.has(name):
             return []
         top = f"{self._path}/{name}"
-        with self._told(name):
+        with self._named_errors(name):
             found = self._files.get_file_info(pa.fs.FileSelector(top, recursive=True))
         inside = (each.path[len(top) + 1 :] for each in found if each.type == pa.fs.FileType.Directory)
         return sorted(each for each in inside if each.startswith("day=") and each.count("/") == 1)
@@ -63,18 +63,18 @@ class Folder:
     def move(self, source: str, target: str) -> None:
         """Replace a folder by another. Raises `FolderError`."""
         self.remove(target)
-        with self._told(target):
+        with self._named_errors(target):
             self._files.create_dir(f"{self._path}/{target}".rpartition("/")[0], recursive=True)
             self._files.move(f"{self._path}/{source}", f"{self._path}/{target}")
 
     def remove(self, name: str) -> None:
         """Remove a folder and everything in it, if it exists. Raises `FolderError`."""
         if self.has(name):
-            with self._told(name):
+            with self._named_errors(name):
                 self._files.delete_dir(f"{self._path}/{name}")
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _named_errors(self, name: str) -> Iterator[None]:
         """Turn an error into a `FolderError` that names the path."""
         try:
             yield

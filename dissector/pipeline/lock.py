@@ -1,5 +1,5 @@
-"""Locks a folder of tables: one run writes to it at a time. A second one would remove what the first has not finished
-as the rest of a killed run.
+"""Locks a folder of tables: one run writes to it at a time. A second one would take the
+unfinished rows of the first for those of a killed run, and remove them.
 
 The lock is the file `_lock` in the folder, which names the process that holds it. On local file systems and NFS the
 kernel releases the lock when the process ends, however it ends. Object stores and HDFS have no such locks: there the
@@ -21,22 +21,22 @@ import pyarrow.fs
 from dissector.pipeline.folder import FolderError, opened
 
 NAME: Final = "_lock"
-_LONGEST: Final = 200
+_MAX_DESCRIPTION: Final = 200
 """Bytes of the lock file that are read."""
 
 
 @contextmanager
-def exclusive(out: str, tell: Callable[[str], object]) -> Iterator[None]:
-    """Hold the lock of a folder. Raises `FolderError` if another process has it; `tell` gets a line if a run that ended
-    left its lock file."""
+def exclusive(out: str, report: Callable[[str], object]) -> Iterator[None]:
+    """Hold the lock of a folder. Raises `FolderError` if another process has it; `report` gets a line if a
+    run that ended left its lock file behind."""
     files, path = opened(out)
     held = _lock_file(out, f"{path}/{NAME}") if isinstance(files, pa.fs.LocalFileSystem) else None
     if held is None:
-        _create_lock_file(out, files, f"{path}/{NAME}", tell)
+        _create_lock_file(out, files, f"{path}/{NAME}", report)
     try:
         yield
     finally:
-        with suppress(FileNotFoundError):  # it was removed by hand
+        with suppress(FileNotFoundError):  # removed by hand
             files.delete_file(f"{path}/{NAME}")
         if held is not None:
             os.close(held)
@@ -53,7 +53,7 @@ def _lock_file(out: str, path: str) -> int | None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            who = os.pread(file, _LONGEST, 0).decode(errors="replace")
+            who = os.pread(file, _MAX_DESCRIPTION, 0).decode(errors="replace")
             os.close(file)
             raise FolderError(f"{out}: {who or 'another run'} is writing to it; only one run at a time can") from None
         except OSError:
@@ -66,15 +66,15 @@ def _lock_file(out: str, path: str) -> int | None:
         os.close(file)
 
 
-def _create_lock_file(out: str, files: pa.fs.FileSystem, path: str, tell: Callable[[str], object]) -> None:
+def _create_lock_file(out: str, files: pa.fs.FileSystem, path: str, report: Callable[[str], object]) -> None:
     """Create the lock file, or replace that of a process of this host that has ended."""
     if files.get_file_info(path).type != pa.fs.FileType.NotFound:
-        with files.open_input_stream(path) as there:
-            who = there.read(_LONGEST).decode(errors="replace")
+        with files.open_input_stream(path) as lock:
+            who = lock.read(_MAX_DESCRIPTION).decode(errors="replace")
         if not _is_gone(who):
             how = f"if it has ended, remove {out.rstrip('/')}/{NAME}"
             raise FolderError(f"{out}: {who or 'another run'} is writing to it; only one run at a time can; {how}")
-        tell(f"{out}: {who} was writing to it and has ended: its unfinished rows are removed")
+        report(f"{out}: {who} was writing to it and has ended: its unfinished rows are removed")
     with files.open_output_stream(path) as file:
         file.write(_description().encode())
 

@@ -64,42 +64,42 @@ def read_shared_state(
 
 def rows(
     blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, shared_state: SharedState,
-    origins: list[Origin], options: WriteOptions, put: Callable[[CarryOver], None] | None, now_ns: int,
+    origins: list[Origin], options: WriteOptions, save: Callable[[CarryOver], None] | None, now_ns: int,
 ) -> Iterator[TableRow]:  # fmt: skip
-    """Yield the table and the row of everything that is final, then save the carry-over with `put`. Without `put` these
-    are the last packets, and all rows are yielded. `now_ns` is the time that the whole capture has reached.
+    """Yield the table and the row of everything that is final, then pass the carry-over to `save`. Without `save` these
+    are the last packets, and all rows are yielded. `now_ns` is the time that the complete capture has reached.
 
     Rows of `OBSERVATIONS` come first, for cross-connection findings, then those of `UPDATES`, for rows that are
-    already written. The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the whole
+    already written. The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the
     partition."""
     routing_tallies: list[CaptureTally] = []
     with _open(blocks, partition, carry_over, routing_tallies, secrets=options.secrets) as capture:
-        for _ in capture.read_available() if put is not None else capture.read(sort=False):
+        for _ in capture.read_available() if save is not None else capture.read(sort=False):
             pass
         capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine_in_order(now_ns):
-            yield from ((OBSERVATIONS, row_of(noted)) for noted in capture.findings.take_observations())
+            yield from ((OBSERVATIONS, row_of(observation)) for observation in capture.findings.take_observations())
         yield from ((UPDATES, cells) for cells in updates_of(capture.incremental.take_revisions(), origins))
         connections = set(carry_over.connections)
-        yield from _FinalRows(capture, origins, options).all_of(connections)
+        yield from _FinalRows(capture, origins, options).final_rows(connections)
         pending = capture.incremental.oldest_pending_packet(now_ns)
         yield TALLIES, {"tally": pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally, pending))}
-        if put is not None:
-            put(CarryOver(capture.incremental.checkpoint(), frozenset(connections)))
+        if save is not None:
+            save(CarryOver(capture.incremental.checkpoint(), frozenset(connections)))
 
 
 class _FinalRows(RowBuilder):
     """Builds the rows that are final."""
 
-    def all_of(self, connections: set[int]) -> Iterator[TableRow]:
-        """Yield them, and update `connections`: those that have no row of `connections` yet."""
+    def final_rows(self, connections: set[int]) -> Iterator[TableRow]:
+        """Yield the final rows, and update `connections`, which have no row of `connections` yet."""
         final = self._capture.incremental.take_final_rows()
         for number, begin, exchange in self._at(final):
             connections.add(exchange.row.connection)
-            for table, row in self._of(number, begin, exchange):
+            for table, row in self._rows_of(number, begin, exchange):
                 if table != "connections":
                     yield table, row
-        waiting = np.array(sorted(connections), np.int64)
-        for connection in waiting[self._capture.incremental.are_closed(waiting)].tolist():
+        without_row = np.array(sorted(connections), np.int64)
+        for connection in without_row[self._capture.incremental.are_closed(without_row)].tolist():
             connections.discard(connection)
-            yield "connections", self._of_connection(connection)
+            yield "connections", self._connection_row(connection)

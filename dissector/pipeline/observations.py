@@ -1,6 +1,6 @@
-"""Observations for cross-connection findings as rows, and the rows of the findings made of them.
+"""Observations for cross-connection findings as rows, and the rows of the findings that they give.
 
-A partition yields observations beside its rows of tables. Those of all partitions, sorted by scope, give findings.
+A partition yields observations besides its rows of tables. Those of all partitions, sorted by scope, give findings.
 """
 
 import pickle
@@ -14,43 +14,44 @@ from dissector.pipeline.origins import Origin, Origins
 from dissector.pipeline.table_rows import Cells
 
 OBSERVATIONS: Final = "observations"
-"""Stands in place of a table's name, with an observation."""
+"""In place of a table's name: the row is an observation."""
 UPDATES: Final = "updates"
-"""Likewise, with an update of a row of an earlier micro-batch."""
+"""In place of a table's name: the row is an update of a row of an earlier micro-batch."""
 FINDING_KEY: Final = ("packet", "start", "code", "path")
 """Identifies a finding of a capture, together with its message."""
-BY: Final = ("noter", "scope")
+BY: Final = ("extractor", "scope")
 ORDER: Final = (*BY, "packet", "start", "nth")
 
 
-def row_of(noted: Observation) -> Cells:
+def row_of(observation: Observation) -> Cells:
     """Return an observation as a row of `table_schemas.OBSERVATIONS`; packets are numbered over all files."""
     return {
-        "day": None, "capture": None, "noter": noted.extractor, "scope": repr(noted.scope), "packet": noted.packet,
-        "start": noted.start, "nth": noted.nth, "note": pickle.dumps((noted.scope, noted.value)),
+        "day": None, "capture": None, "extractor": observation.extractor, "scope": repr(observation.scope),
+        "packet": observation.packet, "start": observation.start, "nth": observation.nth,
+        "pickled": pickle.dumps((observation.scope, observation.value)),
     }  # fmt: skip
 
 
 def findings_of(
-    notes: Iterable[Cells], origins: list[Origin],
-    make: Callable[[Iterable[Observation]], Iterable[tuple[Observation, Finding]]] = aggregate,
+    rows: Iterable[Cells], origins: list[Origin],
+    aggregation: Callable[[Iterable[Observation]], Iterable[tuple[Observation, Finding]]] = aggregate,
 ) -> Iterator[Cells]:  # fmt: skip
     """Yield findings of observations as rows of `table_schemas.FOUND`. The observations are in `ORDER`, those of one
-    detector and scope together. They are all, or those of one micro-batch if `make` keeps state between these."""
-    places = Origins(origins)
-    for noted, finding in make(_noted(notes)):
-        origin, packet = places.of(noted.packet)
+    detector and scope together. They are all, or those of one micro-batch if `aggregation` keeps state."""
+    origins_by_packet = Origins(origins)
+    for observation, finding in aggregation(_observations(rows)):
+        origin, packet = origins_by_packet.of(observation.packet)
         yield {
-            "day": origin.day, "capture": origin.capture, "packet": packet, "start": noted.start,
+            "day": origin.day, "capture": origin.capture, "packet": packet, "start": observation.start,
             "code": finding.code, "severity": finding.severity.value, "path": finding.path, "message": finding.message,
         }  # fmt: skip
 
 
-def updates_of(changes: Iterable[Revision], origins: list[Origin]) -> Iterator[Cells]:
+def updates_of(updates: Iterable[Revision], origins: list[Origin]) -> Iterator[Cells]:
     """Yield findings about rows that are written already, as rows of `table_schemas.UPDATES`."""
-    places = Origins(origins)
-    for (at, start), before, finding in changes:
-        origin, packet = places.of(at)
+    origins_by_packet = Origins(origins)
+    for (at, start), before, finding in updates:
+        origin, packet = origins_by_packet.of(at)
         yield {
             "day": origin.day, "capture": origin.capture, "packet": packet, "start": start, "code": finding.code,
             "severity": finding.severity.value, "path": finding.path, "message": finding.message,
@@ -58,28 +59,28 @@ def updates_of(changes: Iterable[Revision], origins: list[Origin]) -> Iterator[C
         }  # fmt: skip
 
 
-def apply_updates(waiting: list[Cells], changes: Iterable[Cells]) -> list[Cells]:
-    """Change the messages of findings that wait for their exchanges. Return the updates of other findings."""
-    by_key = {_finding_key(each, each["message"]): each for each in waiting}
-    left = []
-    for change in changes:
-        of = by_key.get(_finding_key(change, change["before"]))
-        if of is None:
-            left.append(change)
+def apply_updates(pending: list[Cells], updates: Iterable[Cells]) -> list[Cells]:
+    """Update the messages of `pending` findings, whose exchanges come later. Return the updates of other findings."""
+    by_key = {_finding_key(each, each["message"]): each for each in pending}
+    others = []
+    for update in updates:
+        finding = by_key.get(_finding_key(update, update["before"]))
+        if finding is None:
+            others.append(update)
         else:
-            of["message"] = change["message"]
-    return left
+            finding["message"] = update["message"]
+    return others
 
 
-def _finding_key(cells: Cells, words: str | None) -> tuple[Any, ...]:
-    return (cells["capture"], *(cells[name] for name in FINDING_KEY), words)
+def _finding_key(cells: Cells, message: str | None) -> tuple[Any, ...]:
+    return (cells["capture"], *(cells[name] for name in FINDING_KEY), message)
 
 
-def _noted(notes: Iterable[Cells]) -> Iterator[Observation]:
+def _observations(rows: Iterable[Cells]) -> Iterator[Observation]:
     last: tuple[Any, ...] = ()
-    for cells in notes:
+    for cells in rows:
         order = tuple(cells[name] for name in ORDER)
         assert last <= order, "observations are not in order"
         last = order
-        scope, note = pickle.loads(cells["note"])
-        yield Observation(cells["noter"], scope, cells["packet"], cells["start"], cells["nth"], note)
+        scope, value = pickle.loads(cells["pickled"])
+        yield Observation(cells["extractor"], scope, cells["packet"], cells["start"], cells["nth"], value)

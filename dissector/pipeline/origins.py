@@ -1,4 +1,4 @@
-"""Which file a packet of the capture of all files comes from, and its name in the tables."""
+"""Maps packets of all files to the file that they come from, and to its name in the tables."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def origins(scans: Sequence[FileScan], found: Sequence[InputSplit]) -> list[Orig
     by_path = {each.path: each for each in scans}
     first: dict[str, Origin] = {}
     for segment in found:
-        begins = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
-        if begins.path not in first:
-            first[begins.path] = Origin(segment.first, begins.digest, begins.earliest_ns)
+        earliest = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
+        if earliest.path not in first:
+            first[earliest.path] = Origin(segment.first, earliest.digest, earliest.earliest_ns)
     return sorted(first.values())

@@ -5,7 +5,7 @@ Bytes can be decoded again without context, except records of internal topics an
 topic ids, whose names depend on the conversation. These stay decoded. So does what could not be decoded, as the reason
 may be the budget of the whole message.
 
-Invariant: `unpacked` returns the message's JSON, whatever is in it: a test over all captures.
+Invariant: `unpacked` returns the JSON of the original message: a test over all captures.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ from dissector.protocol.wire.writing import EncodeError
 
 BYTES: Final = "bytes"
 """Key of a packed field's bytes, as hex."""
-_OF_MESSAGE: Final = ("offset", "message_size", "magic", "compression")
-_WHOLE: Final = frozenset(("records", "messages", "data", "value"))
-"""An unpacked batch, or a value that is no batch, has one of these keys."""
+_MESSAGE_KEYS: Final = ("offset", "message_size", "magic", "compression")
+_DECODED_KEYS: Final = frozenset(("records", "messages", "data", "value"))
+"""A decoded batch, or a value that is not a batch, has one of these keys."""
 
 
 class Packer:
@@ -53,19 +53,19 @@ class Packer:
         self._budget = frame_budget()
 
     @cached_property
-    def _whole(self) -> RecordsDecoder:
+    def _decoder(self) -> RecordsDecoder:
         """Decodes fields that stay decoded. Few messages have any."""
         named = has_names(self._layout.body or "", self._layout.body_version, self._context)
         return records_decoder(self._context, self._budget, named=named)
 
     def __call__(self, data: bytes, topic: Object, partition: Object) -> Object:
         """Return a field without its records."""
-        called = topic_of(topic, self._context)
+        topic_name = topic_of(topic, self._context)
         log = LogPartition(
-            called or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index"))
+            topic_name or str(topic.get("topic_id")), partition.get("partition_index", partition.get("index"))
         )
-        if called in INTERNAL_TOPICS:
-            return self._opened(data, topic, partition, log)
+        if topic_name in INTERNAL_TOPICS:
+            return self._decoded(data, topic, partition, log)
         batches: list[Object] = []
         value: Object = {"size": len(data), "batches": batches}
         for kind, start, end in split_entries(data):
@@ -74,7 +74,7 @@ class Packer:
             elif kind is RecordsEntryKind.BATCH:
                 batch = Batch.read(data[start:end])
                 if batch.is_control:
-                    batches += self._opened(data[start:end], topic, partition, log)["batches"]
+                    batches += self._decoded(data[start:end], topic, partition, log)["batches"]
                 else:
                     batches.append(self._batch(batch, log))
             elif not self._kept:
@@ -83,9 +83,9 @@ class Packer:
             value[BYTES] = data.hex()
         return value
 
-    def _opened(self, data: bytes, topic: Object, partition: Object, log: LogPartition) -> Object:
+    def _decoded(self, data: bytes, topic: Object, partition: Object, log: LogPartition) -> Object:
         """Return a field that stays decoded."""
-        value: Object = self._whole(data, topic, partition)
+        value: Object = self._decoder(data, topic, partition)
         for batch in value["batches"]:
             self._carried += records_of_object(batch, log)
         return value
@@ -102,7 +102,7 @@ class Packer:
         self._carried += records_of_object(value, log)
         if "error" in value:
             return value
-        return {name: value[name] for name in _OF_MESSAGE} if self._kept else value
+        return {name: value[name] for name in _MESSAGE_KEYS} if self._kept else value
 
 
 def _size_object(batch: Batch) -> Object:
@@ -126,11 +126,11 @@ def as_sent(body: Object, name: str) -> Object:
     return _with_fields(body, name, _sent)
 
 
-def _with_fields(body: Object, name: str, made: Callable[[Object], object]) -> Object:
+def _with_fields(body: Object, name: str, convert: Callable[[Object], object]) -> Object:
     topics, partitions, field = RECORDS_FIELDS[name].split(".")
 
     def of_partition(partition: dict[str, Any]) -> dict[str, Any]:
-        return partition | ({field: made(partition[field])} if partition.get(field) else {})
+        return partition | ({field: convert(partition[field])} if partition.get(field) else {})
 
     def of_topic(topic: dict[str, Any]) -> dict[str, Any]:
         return topic | {partitions: [of_partition(each) for each in topic[partitions]]}
@@ -142,7 +142,7 @@ def _sent(value: Object) -> object:
     if BYTES in value:
         return value[BYTES]
     rest = (value[kind.value] for kind in (RecordsEntryKind.TRUNCATED, RecordsEntryKind.UNKNOWN) if kind.value in value)
-    if not all(part.keys() & _WHOLE for part in (*value["batches"], *rest)):
+    if not all(part.keys() & _DECODED_KEYS for part in (*value["batches"], *rest)):
         raise EncodeError("its bytes were not kept")
     return value
 
@@ -152,7 +152,7 @@ def _read(value: Object) -> Object:
         return value
     found = records_object(bytes.fromhex(value[BYTES]))
     batches = [
-        packed if packed.keys() & _WHOLE else opened
-        for packed, opened in zip(value["batches"], found["batches"], strict=True)
+        packed if packed.keys() & _DECODED_KEYS else decoded
+        for packed, decoded in zip(value["batches"], found["batches"], strict=True)
     ]
     return cast(Object, orjson.loads(dumps(found | {"batches": batches})))

@@ -29,11 +29,11 @@ from dissector.protocol.schema.errors import error_name
 from dissector.transport.partitions import Partition
 
 TALLIES: Final = "tallies"
-"""Stands in place of a table's name, with the tally of what a partition ignored."""
+"""In place of a table's name: the row is the tally of what a partition ignored."""
 _OPTIONAL_CELLS: Final[Cells] = dict.fromkeys(("request", "response", "rest", "request_bytes", "response_bytes"))
 """Cells that not every row of `exchanges` has."""
 _NOT_IN_REST: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
-"""Fields of rows that are no exchanges and that have columns, here or in `captures`: they are not in `rest`."""
+"""Fields of rows that are not exchanges, and that have columns here or in `captures`: they are not in `rest`."""
 
 RowStart = tuple[int, int]
 """Packet and stream offset of a row's first byte."""
@@ -62,15 +62,15 @@ class RowBuilder:
         self._software = lru_cache(maxsize=1 << 12)(capture.connections.software)
         """Safe to cache: the partition is read completely before the first row is built."""
 
-    def all(self) -> Iterator[TableRow]:
+    def rows(self) -> Iterator[TableRow]:
         """Yield the table and the row of everything."""
         for number, begin, exchange in self._at(range(len(self._capture))):
-            yield from self._of(number, begin, exchange)
+            yield from self._rows_of(number, begin, exchange)
 
     def _at(self, rows: range | NDArray[np.int64]) -> Iterator[tuple[int, RowStart, Exchange]]:
         return zip(np.asarray(rows).tolist(), self._capture.index.positions(rows), self._capture.at(rows), strict=True)
 
-    def _of(self, number: int, begin: RowStart, exchange: Exchange) -> Iterator[TableRow]:
+    def _rows_of(self, number: int, begin: RowStart, exchange: Exchange) -> Iterator[TableRow]:
         capture, row = self._capture, exchange.row
         origin, packet = self._origin(begin[0])
         is_new = row.connection not in self._names
@@ -82,11 +82,11 @@ class RowBuilder:
         if exchange.is_stored:
             where |= {"connection": None, "client": None, "server": None}
         elif is_new:
-            yield "connections", self._of_connection(row.connection)
+            yield "connections", self._connection_row(row.connection)
         batches: list[CarriedRecords] = []
         to_object = messages_object if row.kind == "exchange" else exchange_object
-        made = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
-        cells, lost = self._exchange(where, exchange, made)
+        content = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
+        cells, lost = self._exchange(where, exchange, content)
         yield "exchanges", cells
         for finding in (*(exchange.findings if row.severity else ()), *lost):
             yield "findings", where | {
@@ -98,12 +98,12 @@ class RowBuilder:
                 side = "request" if span.of_client else "response"
                 yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
         if exchange.is_stored:
-            batches.extend(records_of_entry(row.server, made))
-        said = where | {"api": row.api, "client_id": row.client_id}
+            batches.extend(records_of_entry(row.server, content))
+        shared = where | {"api": row.api, "client_id": row.client_id}
         for batch in batches:
-            yield "records", record_rows.record_rows(batch, said, kept=self._options.records)
+            yield "records", record_rows.record_rows(batch, shared, kept=self._options.records)
 
-    def _exchange(self, where: Cells, exchange: Exchange, made: Cells) -> tuple[Cells, list[Finding]]:
+    def _exchange(self, where: Cells, exchange: Exchange, content: Cells) -> tuple[Cells, list[Finding]]:
         """Return the row of `exchanges`, and findings about what cells could not hold."""
         row = exchange.row
         software = self._software(row.connection)
@@ -116,7 +116,7 @@ class RowBuilder:
             "severity": row.severity.value if row.severity else None, "info": row.info,
         }  # fmt: skip
         lost: list[Finding] = []
-        for name, cell in self._json(exchange, made):
+        for name, cell in self._json(exchange, content):
             found[name] = cell.json
             if cell.lost:
                 words = f"JSON too large for a cell of a table: {cell.lost}"
@@ -128,18 +128,18 @@ class RowBuilder:
                     found[f"{side}_bytes"] = message.data
         return found, lost
 
-    def _json(self, exchange: Exchange, made: Cells) -> Iterator[tuple[str, cell_json.CellJson]]:
+    def _json(self, exchange: Exchange, content: Cells) -> Iterator[tuple[str, cell_json.CellJson]]:
         """Yield the cells with JSON, by column."""
         records = self._options.records
         if exchange.row.kind != "exchange":
-            rest = {name: value for name, value in made.items() if name not in _NOT_IN_REST}
-            yield "rest", cell_json.of_entry(rest, records=records)
+            rest = {name: value for name, value in content.items() if name not in _NOT_IN_REST}
+            yield "rest", cell_json.entry_cell(rest, records=records)
             return
         for side, message in (("request", exchange.request), ("response", exchange.response)):
             if message is not None:
-                yield side, cell_json.of_message(made[side], message.layout.body, records=records)
+                yield side, cell_json.message_cell(content[side], message.layout.body, records=records)
 
-    def _of_connection(self, connection: int) -> Cells:
+    def _connection_row(self, connection: int) -> Cells:
         capture = self._capture
         origin, packet = self._origin(capture.connections.first_packet(connection))
         client, server = capture.connections.ends(connection)
@@ -203,8 +203,8 @@ def rows(
     with _read(blocks, partition, options, routing_tallies) as capture:
         capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine(part=True):
-            yield from ((OBSERVATIONS, row_of(noted)) for noted in capture.findings.take_observations())
-        yield from RowBuilder(capture, origins, options).all()
+            yield from ((OBSERVATIONS, row_of(observation)) for observation in capture.findings.take_observations())
+        yield from RowBuilder(capture, origins, options).rows()
         tally = pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally))
         yield TALLIES, {"day": None, "capture": None, "tally": tally}
 
@@ -214,12 +214,12 @@ def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iter
     with Capture([path], show_secrets=options.secrets) as capture:
         for _ in capture.read():
             pass
-        yield from RowBuilder(capture, [origin], options).all()
+        yield from RowBuilder(capture, [origin], options).rows()
 
 
 def _errors(exchange: Exchange) -> list[str]:
     """Return the names of the errors in its response, each once."""
     if all(finding.code != ERROR_RESPONSE for finding in exchange.row_findings):
-        return []  # nearly all: so the body is not walked again
+        return []  # in nearly all rows; the body need not be walked again
     codes = dict.fromkeys(code for code in ERROR.of(exchange) if isinstance(code, int) and code)
     return [error_name(code) for code in codes]

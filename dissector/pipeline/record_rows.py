@@ -1,4 +1,4 @@
-"""Rows of `records`: records that an exchange carried, or that are in a log."""
+"""Rows of the table `records`: records that an exchange carried, or that are in a log."""
 
 import hashlib
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Contents = Sequence[bytes | None]
 
 
 def body_packer(carried: list[CarriedRecords], *, kept: bool) -> Body:
-    """Return a function that gives bodies without records, which go to `carried`. `kept` says whether their bytes are
+    """Return a function that returns bodies without records, which go to `carried`. `kept` says whether their bytes are
     in the body."""
 
     def body(message: ExchangeMessage) -> Values:
@@ -50,14 +50,14 @@ def _contents(batches: Sequence[CarriedRecords]) -> RecordColumns:
 
 def _digests(batches: Sequence[CarriedRecords]) -> RecordColumns:
     columns, keys, values, headers = _columns(batches)
-    nameless = [[(each.key, None) for each in some] for some in headers]
-    return columns | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": nameless}
+    header_names = [[(header.key, None) for header in of_record] for of_record in headers]
+    return columns | {"key_sha256": _sha256(keys), "value_sha256": _sha256(values), "headers": header_names}
 
 
 def _columns(
     batches: Sequence[CarriedRecords],
 ) -> tuple[RecordColumns, Contents, Contents, Sequence[Sequence[RecordHeader]]]:
-    """What all records have, one after the other, and their keys, values and headers."""
+    """Return the columns that all records have, and the records' keys, values and headers."""
     records = chain.from_iterable(batch.records for batch in batches)
     offsets, times, keys, values, headers = zip(*records, strict=True)
     columns: RecordColumns = {

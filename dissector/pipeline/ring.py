@@ -43,10 +43,10 @@ class Ring:
         self._quiet = quiet
         self._clock = clock
         _truncate_incomplete_line(log)
-        self._given = list(logged_files(log))
-        self._known = set(self._given)
+        self._reported = list(logged_files(log))
+        self._known = set(self._reported)
         self._since: dict[str, tuple[RingFile, float]] = {}
-        """When each file was first seen as it is."""
+        """Each file as it is, and the time since when."""
 
     def take(self) -> int:
         """Append newly closed files to the log; return how many files it has now. Raises `OSError`."""
@@ -61,9 +61,9 @@ class Ring:
             new.append(entry)
         if new:
             self._write(new)
-            self._given += new
+            self._reported += new
             self._known.update(new)
-        return len(self._given)
+        return len(self._reported)
 
     def _closed(self) -> list[RingFile]:
         """Return closed files, the oldest first."""
@@ -102,10 +102,10 @@ def logged_files(log: Path) -> Iterator[RingFile]:
 def ring_file(path: Path) -> RingFile | None:
     """Return a file as it is now; None if the ring has just removed it."""
     try:
-        about = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return RingFile(str(path.absolute()), about.st_size, about.st_mtime_ns, about.st_ino)
+    return RingFile(str(path.absolute()), status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def _truncate_incomplete_line(log: Path) -> None:

@@ -1,6 +1,6 @@
-"""From a row back to the entry of one of Kafka's own files: its bytes, and its fields in the order of the file.
+"""Rebuilds entries of Kafka's own files from rows: their bytes, and their fields in the order of the file.
 
-Bytes are those that were kept, or else encoded again. How records are decoded depends on the topic: that of the file's
+Bytes are those that were kept, or are encoded again. How records are decoded depends on the topic: that of the file's
 folder, or the metadata topic, which a log also shows by its first record. So both are tried, and compared with the row.
 """
 
@@ -19,24 +19,24 @@ INDEX: Final = "index"
 Body = dict[str, Any]
 
 
-def entry_of_row(row: ExchangeRow, said: Body, kept: bytes | None) -> ExchangeMessage | None:
-    """Return the entry of a row with the JSON body `said`; None if its bytes were not `kept` and can't be encoded."""
+def entry_of_row(row: ExchangeRow, body: Body, kept: bytes | None) -> ExchangeMessage | None:
+    """Return the entry of a row with the JSON body `body`; None if its bytes were not `kept` and can't be encoded."""
     if row.kind == INDEX:
-        found = indexes.entry_of(said)
+        found = indexes.entry_of(body)
         return None if found is None else found.message
-    data = kept or _written(said)
+    data = kept or _written(body)
     if data is None or len(data) != row.request_size:
         return None
-    read = (_read(data, said, topic) for topic in (segment.partition_of(row.server)[0], CLUSTER_METADATA))
-    return next((each for each in read if kept or orjson.loads(dumps(each.body)) == said), None)
+    read = (_read(data, body, topic) for topic in (segment.partition_of(row.server)[0], CLUSTER_METADATA))
+    return next((each for each in read if kept or orjson.loads(dumps(each.body)) == body), None)
 
 
-def _read(data: bytes, said: Body, topic: str) -> ExchangeMessage:
-    return segment.entry_of(data, said["position"], topic).message
+def _read(data: bytes, body: Body, topic: str) -> ExchangeMessage:
+    return segment.entry_of(data, body["position"], topic).message
 
 
-def _written(said: Body) -> bytes | None:
+def _written(body: Body) -> bytes | None:
     try:
-        return records_bytes({"batches": [said]})
+        return records_bytes({"batches": [body]})
     except EncodeError:
         return None

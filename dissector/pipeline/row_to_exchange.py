@@ -1,6 +1,6 @@
-"""From a row of the tables back to its exchange, so that filters and output formats work on tables too.
+"""Rebuilds exchanges from rows of the tables, so that filters and output formats work on tables too.
 
-Frames are the bytes that were kept, or else encoded again from the bodies. The conversation state (names of topics,
+Frames are the bytes that were kept, or are encoded from the bodies. The conversation state (names of topics,
 protocols of groups, SASL mechanisms) is taken from decoded values beside the bytes in the row.
 
 Invariant: the exchange has the row's info column and findings, and its bodies are those of the row, whatever the frames
@@ -45,7 +45,7 @@ _MECHANISMS: Final = ("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256")
 
 
 class _EveryGroup(dict[str, str]):
-    """Gives the same protocol for every group."""
+    """A mapping with the same protocol for every group."""
 
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
@@ -73,7 +73,7 @@ class RowMessage(ExchangeMessage):
 
     @classmethod
     def of(cls, message: ExchangeMessage, content: dict[str, Any]) -> Self:
-        """Make it of what a row has of a message."""
+        """Return a message with the contents of a row."""
         return cls(message.time_ns, message.size, b"", 0, message.layout, message.context, content=content)
 
     def _decode(self) -> Decoded:
@@ -95,65 +95,68 @@ def exchange_of_row(cells: Cells) -> Exchange:
         Severity(cells["severity"]) if cells["severity"] else None,
     )  # fmt: skip
     if kind != "exchange":
-        asked, answered = _other_messages(cells, row)
-        return TableExchange(row, None, asked, answered, findings)
-    asked_json, answered_json = (orjson.loads(cells[side]) if cells[side] else None for side in ("request", "response"))
-    line = {
+        request, response = _other_messages(cells, row)
+        return TableExchange(row, None, request, response, findings)
+    request_json, response_json = (
+        orjson.loads(cells[side]) if cells[side] else None for side in ("request", "response")
+    )
+    identity = {
         "api_key": cells["api_key"], "api": None if row.api == UNKNOWN_API else row.api,
         "api_version": row.version, "correlation_id": row.correlation_id, "client_id": row.client_id,
     }  # fmt: skip
-    asked = _message(line, "request", asked_json, cells["request_bytes"])
-    inner = enveloped(asked.body) if asked is not None and cells["api_key"] == ApiKey.ENVELOPE else None
-    answered = _message(line, "response", answered_json, cells["response_bytes"], inner)
-    made = TableExchange(row, cells["api_key"], asked, answered, findings)
-    if asked_json is not None and "fetch_session" in asked_json:
-        made.fetched = {each["topic"]: each["partitions"] for each in asked_json["fetch_session"]}
-    return made
+    request = _message(identity, "request", request_json, cells["request_bytes"])
+    inner = enveloped(request.body) if request is not None and cells["api_key"] == ApiKey.ENVELOPE else None
+    response = _message(identity, "response", response_json, cells["response_bytes"], inner)
+    exchange = TableExchange(row, cells["api_key"], request, response, findings)
+    if request_json is not None and "fetch_session" in request_json:
+        exchange.fetched = {each["topic"]: each["partitions"] for each in request_json["fetch_session"]}
+    return exchange
 
 
 def _message(
-    line: dict[str, Any], side: str, content: dict[str, Any] | None, kept: bytes | None,
+    identity: dict[str, Any], side: str, content: dict[str, Any] | None, kept: bytes | None,
     inner: tuple[int, int] | None = None,
 ) -> ExchangeMessage | None:  # fmt: skip
     if content is None:
         return None
-    data = _frame(line, side, content, kept)
+    data = _frame(identity, side, content, kept)
     message = ExchangeMessage(
-        content["time_ns"], content["size"], data or b"", len(data or b""), _layout(line, side, content, data or b""),
+        content["time_ns"], content["size"], data or b"", len(data or b""),
+        _layout(identity, side, content, data or b""),
         DecodingContext(topic_names=dict(_topic_names(content.get("body"))), enveloped=inner),
     )  # fmt: skip
-    if data is not None and (_is_sure(message) or len(data) < content["size"]):
+    if data is not None and (_is_certain(message) or len(data) < content["size"]):
         return message
-    if (name := _carrier(line, side, content)) is not None:
+    if (name := _carrier(identity, side, content)) is not None:
         content = content | {"body": unpacked(content["body"], name)}
     candidates = () if data is None else (message, *_candidates(message))
     return next((each for each in candidates if _matches_row(each, content)), None) or RowMessage.of(message, content)
 
 
-def _carrier(line: dict[str, Any], side: str, content: dict[str, Any]) -> str | None:
+def _carrier(identity: dict[str, Any], side: str, content: dict[str, Any]) -> str | None:
     """Return the name of the body's message in the schema, if it may have records."""
-    known = api(line["api_key"]) if line["api_key"] is not None else None
+    known = api(identity["api_key"]) if identity["api_key"] is not None else None
     name = None if known is None else known.request if side == "request" else known.response
     return name if content.get("body") and name in RECORDS_FIELDS else None
 
 
-def _frame(line: dict[str, Any], side: str, content: dict[str, Any], kept: bytes | None) -> bytes | None:
-    """Return the captured bytes of a message; None if they can't be encoded again."""
+def _frame(identity: dict[str, Any], side: str, content: dict[str, Any], kept: bytes | None) -> bytes | None:
+    """Return the captured bytes of a message; None if they can't be encoded."""
     if kept is not None and len(kept) == content["size"]:
         return kept
     try:
-        if (name := _carrier(line, side, content)) is not None:
+        if (name := _carrier(identity, side, content)) is not None:
             content = content | {"body": as_sent(content["body"], name)}
-        found = frames_of_exchange(line | {side: content})[0 if side == "request" else 1]
+        found = frames_of_exchange(identity | {side: content})[0 if side == "request" else 1]
     except EncodeError:
         return None
     return found.data if found is not None else None
 
 
-def _layout(line: dict[str, Any], side: str, content: dict[str, Any], data: bytes) -> MessageLayout:
-    key, version = line["api_key"], line["api_version"]
-    if key is None and line["api"] is not None:
-        known = api_named(line["api"].removesuffix("?"))
+def _layout(identity: dict[str, Any], side: str, content: dict[str, Any], data: bytes) -> MessageLayout:
+    key, version = identity["api_key"], identity["api_version"]
+    if key is None and identity["api"] is not None:
+        known = api_named(identity["api"].removesuffix("?"))
         key = known.key if known is not None else None
     if key is None or version is None:
         return UNKNOWN_RESPONSE
@@ -172,7 +175,7 @@ def _topic_names(value: object) -> Iterator[tuple[str, str]]:
             yield from _topic_names(each)
 
 
-def _is_sure(message: ExchangeMessage) -> bool:
+def _is_certain(message: ExchangeMessage) -> bool:
     """Whether a message is certain to decode to the row's values: not if embedded bytes depend on the conversation
     state, nor if the frame has another size than the captured one."""
     return message.layout.body not in FORMATS and len(message.data) == message.size
@@ -196,7 +199,7 @@ def _plain(value: object) -> object:
 
 
 def _other_messages(cells: Cells, row: ExchangeRow) -> tuple[ExchangeMessage | None, ExchangeMessage | None]:
-    """Return the messages of a row that is no exchange."""
+    """Return the messages of a row that is not an exchange."""
     content = orjson.loads(cells["rest"]) if cells["rest"] else {}
     if row.kind in STORED:
         body = {name: value for name, value in content.items() if name != "size"}

@@ -17,12 +17,12 @@ from pyspark.sql import functions as f
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.file_scan import FileScan, scan_file
 
-TASKS_A_CORE: Final = 4
-"""Tasks for a scan of many files: more cost more than they balance."""
+TASKS_PER_CORE: Final = 4
+"""Tasks per core for a scan of many files: more cost more than they balance."""
 
 
 class _CancelledError(Exception):
-    """The result of the scan is not needed any more."""
+    """The result of the scan is no longer needed."""
 
 
 class BackgroundScan:
@@ -72,19 +72,19 @@ def scan_files(spark: SparkSession, paths: Sequence[str], ahead: BackgroundScan 
 def _scan_in_tasks(spark: SparkSession, paths: Sequence[str]) -> list[FileScan]:
     if not paths:
         return []
-    tasks = len(paths) if len(paths) <= TASKS_A_CORE else min(len(paths), TASKS_A_CORE * cores(spark))
+    tasks = len(paths) if len(paths) <= TASKS_PER_CORE else min(len(paths), TASKS_PER_CORE * cores(spark))
     numbered = [(number % tasks, number, os.fsencode(path)) for number, path in enumerate(paths)]
     files = frame(spark, numbered, "task INT, number INT, path BINARY")
-    planned = files.repartitionById(tasks, f.col("task")).mapInArrow(_scan_batch, "number INT, scan BINARY")
-    return [pickle.loads(row.scan) for row in sorted(planned.collect(), key=lambda row: row.number)]
+    scans = files.repartitionById(tasks, f.col("task")).mapInArrow(_scan_batch, "number INT, scan BINARY")
+    return [pickle.loads(row.scan) for row in sorted(scans.collect(), key=lambda row: row.number)]
 
 
-def _scan_batch(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in some:
+def _scan_batch(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
         for number, path in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
-            made = pickle.dumps(scan_file(os.fsdecode(path)))
+            pickled_scan = pickle.dumps(scan_file(os.fsdecode(path)))
             yield pa.RecordBatch.from_pydict(
-                {"number": pa.array([number], pa.int32()), "scan": pa.array([made], pa.binary())}
+                {"number": pa.array([number], pa.int32()), "scan": pa.array([pickled_scan], pa.binary())}
             )
 
 

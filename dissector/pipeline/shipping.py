@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 _ROOT: Final = Path(__file__).parents[1]
-_LEFT_OUT: Final = ("__pycache__", "cli")
+_EXCLUDED: Final = ("__pycache__", "cli")
 
 
 @contextmanager
@@ -34,6 +34,6 @@ def packed() -> Iterator[Path]:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as target:
             for each in sorted(_ROOT.rglob("*")):
                 inside = each.relative_to(_ROOT)
-                if each.is_file() and not set(inside.parts) & set(_LEFT_OUT):
+                if each.is_file() and not set(inside.parts) & set(_EXCLUDED):
                     target.write(each, Path(_ROOT.name) / inside)
         yield path

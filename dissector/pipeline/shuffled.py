@@ -1,7 +1,7 @@
 """Blocks of packets between the two sides of the shuffle: in files of the run, with the location of each.
 
 Spark shuffles the locations and no packets: blocks are written once, and both passes read them from the files. A task
-that is tried again writes another file, and nothing refers to the first one.
+that is retried writes another file, and nothing refers to the first one.
 
 Invariants:
   * about `GATHERED_BYTES` are held in memory before they are written;
@@ -60,23 +60,23 @@ def write_blocks(routed: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordB
     files, top = opened(uri)
     files.create_dir(top, recursive=True)
     path = f"{top}/{uuid.uuid4().hex}"
-    places: list[BlockLocation] = []
+    locations: list[BlockLocation] = []
     with files.open_output_stream(path) as file:
         if isinstance(files, pa.fs.LocalFileSystem):
             Path(path).chmod(0o600)  # secrets are masked in tables, but not here
-        for part, block in _gathered(routed):
+        for part, block in _grouped_by_partition(routed):
             if block.heads:
-                places.append(
+                locations.append(
                     BlockLocation(part, block.first, path, file.tell(), len(block.heads), len(block.data), None)
                 )
                 file.write(block.heads)
                 file.write(block.data)
             else:
-                places.append(location_without_packets(part, block))
-    yield pa.RecordBatch.from_pylist([each._asdict() for each in places], _ARROW)
+                locations.append(location_without_packets(part, block))
+    yield pa.RecordBatch.from_pylist([each._asdict() for each in locations], _ARROW)
 
 
-def _gathered(routed: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
+def _grouped_by_partition(routed: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
     """Yield blocks partition by partition, some megabytes at a time; those of a partition stay in order."""
     waiting: dict[int, list[Block]] = defaultdict(list)
     size = 0
@@ -91,12 +91,12 @@ def _gathered(routed: Iterable[RoutedBlock]) -> Iterator[RoutedBlock]:
 
 
 def _by_partition(waiting: dict[int, list[Block]]) -> Iterator[RoutedBlock]:
-    return (RoutedBlock(part, block) for part, some in sorted(waiting.items()) for block in join_small_blocks(some))
+    return (RoutedBlock(part, block) for part, blocks in sorted(waiting.items()) for block in join_small_blocks(blocks))
 
 
-def by_partition(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int, Iterator[Block]]]:
+def by_partition(batches: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int, Iterator[Block]]]:
     """Yield the number of each partition and its blocks, by locations that are sorted by partition."""
-    ahead = _read_blocks(some, uri)
+    ahead = _read_blocks(batches, uri)
     first = next(ahead, None)
     while first is not None:
         rest: list[RoutedBlock] = []
@@ -113,16 +113,16 @@ def by_partition(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[tuple[int
         first = rest[0] if rest else None
 
 
-def _read_blocks(some: Iterable[pa.RecordBatch], uri: str) -> Iterator[RoutedBlock]:
+def _read_blocks(batches: Iterable[pa.RecordBatch], uri: str) -> Iterator[RoutedBlock]:
     files, _ = opened(uri)
     with ExitStack() as stack:
         path, file = None, None
-        for place in (BlockLocation(**row) for batch in some for row in batch.to_pylist()):
-            if place.tally is not None:
-                yield RoutedBlock(place.part, Block(place.first, b"", place.tally))
+        for location in (BlockLocation(**row) for batch in batches for row in batch.to_pylist()):
+            if location.tally is not None:
+                yield RoutedBlock(location.part, Block(location.first, b"", location.tally))
                 continue
-            if file is None or place.path != path:
+            if file is None or location.path != path:
                 stack.close()
-                path, file = place.path, stack.enter_context(files.open_input_file(place.path))
-            both = file.read_at(place.heads + place.data, place.at)
-            yield RoutedBlock(place.part, Block(place.first, both[: place.heads], both[place.heads :]))
+                path, file = location.path, stack.enter_context(files.open_input_file(location.path))
+            both = file.read_at(location.heads + location.data, location.at)
+            yield RoutedBlock(location.part, Block(location.first, both[: location.heads], both[location.heads :]))

@@ -52,24 +52,24 @@ class PacketReader(DataSourceReader):
         return self.__dict__ | {"_splits": []}
 
     def partitions(self) -> list[InputPartition]:
-        return [_ReadTask(some) for some in group_splits(self._splits, 2 * self._parts)]
+        return [_ReadTask(group) for group in group_splits(self._splits, 2 * self._parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        some = cast(list[InputSplit], partition.value)
-        yield from write_blocks((each for split in some for each in route(split, self._parts)), self._folder)
+        group = cast(list[InputSplit], partition.value)
+        yield from write_blocks((each for split in group for each in route(split, self._parts)), self._folder)
 
 
 def group_splits(splits: list[InputSplit], tasks: int) -> list[list[InputSplit]]:
-    """Group splits for about so many tasks. Small neighbors go together: a task costs more than they do."""
+    """Group splits for about so many tasks. Small neighbors share a task, as a task costs more than they do."""
     enough = sum(split.packets for split in splits) / tasks
     found: list[list[InputSplit]] = []
-    left = 0.0
+    remaining = 0.0
     for split in splits:
-        if left <= 0:
+        if remaining <= 0:
             found.append([])
-            left = enough
+            remaining = enough
         found[-1].append(split)
-        left -= split.packets
+        remaining -= split.packets
     return found
 
 

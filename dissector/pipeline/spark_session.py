@@ -78,7 +78,7 @@ def session(
     if remote is None or is_local(url):
         _check_java()
     if is_local(url):
-        os.environ["PYSPARK_PYTHON"] = sys.executable  # workers import what we import
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # workers use the same Python and packages
     elif PYTHON in settings:
         os.environ["PYSPARK_PYTHON"] = settings[PYTHON]  # Spark itself applies it only in spark-submit
     with _quiet(verbose=verbose):
@@ -164,18 +164,18 @@ def _quiet(*, verbose: bool) -> Iterator[None]:
         yield
         return
     logging.disable()  # py4j logs an interrupted call by the root logger
-    kept, said = os.dup(2), sys.stderr
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    original_fd, original_stderr = os.dup(2), sys.stderr
+    null_fd = os.open(os.devnull, os.O_WRONLY)
     sys.stderr.flush()
-    os.dup2(nowhere, 2)
-    with os.fdopen(os.dup(kept), "w", buffering=1) as ours, warnings.catch_warnings():
+    os.dup2(null_fd, 2)
+    with os.fdopen(os.dup(original_fd), "w", buffering=1) as stderr_copy, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sys.stderr = ours
+        sys.stderr = stderr_copy
         try:
             yield
         finally:
             logging.disable(logging.NOTSET)
-            sys.stderr = said
-            os.dup2(kept, 2)
-            os.close(kept)
-            os.close(nowhere)
+            sys.stderr = original_stderr
+            os.dup2(original_fd, 2)
+            os.close(original_fd)
+            os.close(null_fd)

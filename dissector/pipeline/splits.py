@@ -65,29 +65,29 @@ def splits(scans: Sequence[FileScan]) -> list[InputSplit]:
     untimed = [scan for scan in by_time if not scan.has_times]
     found: list[InputSplit] = []
     first = 0
-    for together in [*_overlapping(timed), *([scan] for scan in untimed)]:
-        paths, sizes = tuple(scan.path for scan in together), tuple(scan.size for scan in together)
-        packets = sum(scan.packets for scan in together)
-        if len(together) > 1:
+    for group in [*_overlapping(timed), *([scan] for scan in untimed)]:
+        paths, sizes = tuple(scan.path for scan in group), tuple(scan.size for scan in group)
+        packets = sum(scan.packets for scan in group)
+        if len(group) > 1:
             found.append(InputSplit(paths, None, first, packets, sizes))
         else:
-            found += [InputSplit(paths, each, first + each.first, each.packets, sizes) for each in together[0].ranges]
+            found += [InputSplit(paths, each, first + each.first, each.packets, sizes) for each in group[0].ranges]
         first += packets
     return found
 
 
 def _overlapping(scans: list[FileScan]) -> Iterator[list[FileScan]]:
     """Yield groups of files that must be merged, in the order of time. `scans` are sorted by their first packets."""
-    together: list[FileScan] = []
+    group: list[FileScan] = []
     until = 0
     for scan in scans:
-        if together and scan.first_ns >= until:
-            yield together
-            together = []
-        until = max(until, scan.latest_ns) if together else scan.latest_ns
-        together.append(scan)
-    if together:
-        yield together
+        if group and scan.first_ns >= until:
+            yield group
+            group = []
+        until = max(until, scan.latest_ns) if group else scan.latest_ns
+        group.append(scan)
+    if group:
+        yield group
 
 
 def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[PacketBatch]:

@@ -1,4 +1,4 @@
-"""Writes the rows of a partition to Parquet files, in the task that makes them. Spark gets the files, not the rows.
+"""Writes the rows of a partition to Parquet files, in the task that produces them. Spark gets the files, not the rows.
 
 So few rows pass through the JVM, none twice, and it sorts none. A task that is tried again writes other files: only
 files of tasks that succeeded count.
@@ -39,7 +39,7 @@ class StagedFile(NamedTuple):
     """Relative to the folder of the run."""
     rows: int
     tally: bytes | None = None
-    """Instead of a file: the tally of what a partition ignored."""
+    """The tally of what a partition ignored, in place of a file."""
 
     @property
     def batch(self) -> pa.RecordBatch:
@@ -71,16 +71,16 @@ class _StagingFiles:
     def __init__(self, uri: str) -> None:
         self.closed: list[StagedFile] = []
         self._files, self._top = opened(uri)
-        self._mine = uuid.uuid4().hex
+        self._file_prefix = uuid.uuid4().hex
         self._open: OrderedDict[tuple[str, str | None], _StagingWriter] = OrderedDict()
-        """By table, and by capture if a file is of one capture."""
+        """Writers by table, and by capture if a file has rows of one capture only."""
 
     def __enter__(self) -> "_StagingFiles":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         while self._open:
-            self._close(is_whole=kind is None)
+            self._close(is_complete=kind is None)
 
     def of(self, name: str, cells: Cells) -> "_StagingWriter":
         """Return the writer for a row of a table."""
@@ -88,20 +88,20 @@ class _StagingFiles:
         writer = self._open.get(key)
         if writer is None:
             if len(self._open) == MAX_OPEN_FILES:
-                self._close(is_whole=True)
-            writer = self._open[key] = self._begun(name, cells)
+                self._close(is_complete=True)
+            writer = self._open[key] = self._new_writer(name, cells)
         self._open.move_to_end(key)
         return writer
 
-    def _begun(self, name: str, cells: Cells) -> "_StagingWriter":
+    def _new_writer(self, name: str, cells: Cells) -> "_StagingWriter":
         folder = f"{name}/day={cells['day']}/capture={cells['capture']}" if name in UNCHANGED_TABLES else name
         self._files.create_dir(f"{self._top}/{folder}", recursive=True)
-        path = f"{folder}/{self._mine}-{len(self.closed) + len(self._open)}.parquet"
+        path = f"{folder}/{self._file_prefix}-{len(self.closed) + len(self._open)}.parquet"
         return _StagingWriter(_TABLES[name], path, self._files.open_output_stream(f"{self._top}/{path}"))
 
-    def _close(self, *, is_whole: bool) -> None:
+    def _close(self, *, is_complete: bool) -> None:
         (name, _), writer = self._open.popitem(last=False)
-        writer.close(is_whole=is_whole)
+        writer.close(is_complete=is_complete)
         self.closed.append(StagedFile(name, writer.path, writer.count))
 
 
@@ -111,12 +111,12 @@ class _StagingWriter:
     def __init__(self, table: TableSchema, path: str, file: pa.NativeFile) -> None:
         self.count = 0
         self.path = path
-        stays = table.name in UNCHANGED_TABLES
-        self._schema = arrow_schema(table, partitions=not stays)
+        is_final = table.name in UNCHANGED_TABLES
+        self._schema = arrow_schema(table, partitions=not is_final)
         self._long = [c.name for c in table.columns if c.of_json or c.type == "BINARY"]
         self._file = file
         self._writer = pq.ParquetWriter(
-            file, self._schema, compression="zstd" if stays else "lz4", use_dictionary=stays
+            file, self._schema, compression="zstd" if is_final else "lz4", use_dictionary=is_final
         )
         self._begin()
 
@@ -128,10 +128,10 @@ class _StagingWriter:
         self._groups: list[RowGroup] = []
         self._rows = self._size = 0
 
-    def close(self, *, is_whole: bool) -> None:
-        """Finish the file. If it is not whole, rows that are not written yet are dropped."""
+    def close(self, *, is_complete: bool) -> None:
+        """Finish the file. If it is not complete, rows that are not written yet are dropped."""
         with self._file:
-            if is_whole:
+            if is_complete:
                 self._flush()
             self._writer.close()
 
@@ -155,10 +155,12 @@ class _StagingWriter:
     def _flush(self) -> None:
         if self._rows:
             groups = self._groups
-            made = groups[0].columns([each.source for each in groups]) if groups else {}
-            shared = self._shared_columns([each.name for each in self._schema if each.name not in made])
+            grouped = groups[0].columns([each.source for each in groups]) if groups else {}
+            shared = self._shared_columns([each.name for each in self._schema if each.name not in grouped])
             columns = [
-                column(made[each.name], each.type) if each.name in made else self._repeated(shared[each.name], each)
+                column(grouped[each.name], each.type)
+                if each.name in grouped
+                else self._repeated(shared[each.name], each)
                 for each in self._schema
             ]
             self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema))
@@ -175,5 +177,5 @@ class _StagingWriter:
 
     def _repeated(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
         """Return a column of shared cells, each repeated for all rows of its group."""
-        made = column(values, field.type)
-        return made.take(pa.array(np.repeat(np.arange(len(made)), self._counts))) if self._counts else made
+        cells = column(values, field.type)
+        return cells.take(pa.array(np.repeat(np.arange(len(cells)), self._counts))) if self._counts else cells

@@ -1,7 +1,7 @@
 """Reads the tables of a folder, as Spark's data frames and as exchanges.
 
 Invariants:
-  * a row is there when its capture is in `captures`: nothing of a run that was killed is visible;
+  * a row is visible when its capture is in `captures`: nothing of a killed run is;
   * a table without files is empty;
   * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only.
 """
@@ -60,7 +60,7 @@ class Tables:
     def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
         self._spark = spark
         self._only = capture
-        self._given = folder
+        self._folder_name = folder
         self._folder = folder.rstrip("/") if _IS_URI in folder else f"file://{Path(folder).absolute()}"
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
 
@@ -88,8 +88,8 @@ class Tables:
             raise
 
     @property
-    def are_there(self) -> bool:
-        """Whether there are any tables: `captures` exists once a capture is in them."""
+    def exist(self) -> bool:
+        """Whether the tables exist: `captures` does once a capture is in them."""
         return self._is_there(f"{self._folder}/captures")
 
     def count(self) -> tuple[int, int]:
@@ -104,10 +104,10 @@ class Tables:
         without times. Raises `CaptureError` if the tables are of another version."""
         found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
         if any(row.form not in _ORDER for row in found):
-            raise CaptureError(f"{self._given}: tables of another version: ingest the captures again")
+            raise CaptureError(f"{self._folder_name}: tables of another version: ingest the captures again")
         return sorted(_CaptureRow(_ORDER.index(row.form), *row[1:]) for row in found)
 
-    def called(self, name: str) -> "list[Tables]":
+    def captures_named(self, name: str) -> "list[Tables]":
         """Return the tables of each capture with a name: its path, its file name with or without the extension, or the
         first digits of its digest."""
         return [Tables(self._spark, self._folder, each.capture) for each in self._files if _has_name(each, name)]
@@ -133,17 +133,17 @@ class Tables:
         place = f.row_number().over(Window.partitionBy("capture").orderBy(*by))
         return rows.join(f.broadcast(order), "capture").withColumn(name, f.col("before") + place).drop("before")
 
-    def exchanges(self, fitting: Filter | None = None) -> tuple[DataFrame, PushedFilter]:
+    def exchanges(self, row_filter: Filter | None = None) -> tuple[DataFrame, PushedFilter]:
         """Return rows of `exchanges` that may match, with `number`, `conn` and `findings`, and the pushed filter."""
-        narrow = push_down(fitting, self.start_ns)
+        pushed = push_down(row_filter, self.start_ns)
         rows = self.table("exchanges")
         if self._only is not None:
             rows = rows.where(f.col("capture") == self._only)
-        if narrow.uses_numbers:
-            return self._with_findings(self._with_numbers(rows)).where(narrow.may), narrow
-        if narrow.uses_findings:
-            return self._with_numbers(self._with_findings(rows).where(narrow.may)), narrow
-        return self._with_findings(self._with_numbers(rows.where(narrow.may))), narrow
+        if pushed.uses_numbers:
+            return self._with_findings(self._with_numbers(rows)).where(pushed.column), pushed
+        if pushed.uses_findings:
+            return self._with_numbers(self._with_findings(rows).where(pushed.column)), pushed
+        return self._with_findings(self._with_numbers(rows.where(pushed.column))), pushed
 
     def _with_numbers(self, rows: DataFrame) -> DataFrame:
         """Add the numbers of rows and of their connections. One of Kafka's own files counts as a connection, before all
@@ -172,42 +172,45 @@ class Tables:
         kept = f.col("request_bytes").isNotNull() | f.col("response_bytes").isNotNull()
         return not self.table("exchanges").where(kept).isEmpty()
 
-    def fitting(self, wanted: Filter | None) -> DataFrame:
+    def matching_rows(self, row_filter: Filter | None) -> DataFrame:
         """Return the rows of `exchanges` that match, with `number` and `conn`."""
-        rows, narrow = self.exchanges(wanted)
-        if narrow.is_exact:
+        rows, pushed = self.exchanges(row_filter)
+        if pushed.is_exact:
             return rows
-        numbers = self.made(wanted, lambda exchanges: ((each.fields.number,) for each in exchanges), _NUMBERS)
+        numbers = self.map_exchanges(
+            row_filter, lambda exchanges: ((each.fields.number,) for each in exchanges), _NUMBERS
+        )
         return rows.join(numbers, "number", "left_semi")
 
-    def made(
+    def map_exchanges(
         self,
-        wanted: Filter | None,
-        make: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]],
+        row_filter: Filter | None,
+        convert: Callable[[Iterator[Exchange]], Iterator[tuple[Any, ...]]],
         schema: pa.Schema,
         *,
         most: int | None = None,
         of: DataFrame | None = None,
     ) -> DataFrame:
-        """Return rows that `make` yields as tuples from the exchanges that match: from the first `most` of them, or
+        """Return rows that `convert` yields as tuples from the exchanges that match: from the first `most` of them, or
         from those whose numbers are in the data frame `of`."""
-        rows, narrow = self.exchanges(wanted)
-        text = None if wanted is None or narrow.is_exact else wanted.text
+        rows, pushed = self.exchanges(row_filter)
+        text = None if row_filter is None or pushed.is_exact else row_filter.text
         start_ns = self.start_ns
 
-        def make_all(some: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in some:
-                made = list(make(_matching(batch, text, start_ns)))
+        def convert_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                converted = list(convert(_matching(batch, text, start_ns)))
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([row[at] for row in made], field.type) for at, field in enumerate(schema)], schema=schema
+                    [pa.array([row[at] for row in converted], field.type) for at, field in enumerate(schema)],
+                    schema=schema,
                 )
 
         if of is not None:
             rows = rows.join(of, "number", "left_semi")
-        if most is not None and narrow.is_exact:
+        if most is not None and pushed.is_exact:
             rows = rows.orderBy("number").limit(most)
-        made = rows.select(*map(_as_text, rows.columns)).mapInArrow(make_all, _ddl(schema))
-        return made if most is None else made.orderBy("number").limit(most)
+        converted = rows.select(*map(_as_text, rows.columns)).mapInArrow(convert_all, _ddl(schema))
+        return converted if most is None else converted.orderBy("number").limit(most)
 
 
 def _has_name(file: _CaptureRow, name: str) -> bool:
@@ -217,11 +220,11 @@ def _has_name(file: _CaptureRow, name: str) -> bool:
 
 def _matching(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterator[Exchange]:
     """Yield the exchanges of a batch that match."""
-    wanted = None if text is None else _parsed(text)
+    row_filter = None if text is None else _parsed(text)
     for cells in batch.to_pylist():
-        made = exchange_of_row(cells)
-        if wanted is None or wanted.matches(made, start_ns):
-            yield made
+        exchange = exchange_of_row(cells)
+        if row_filter is None or row_filter.matches(exchange, start_ns):
+            yield exchange
 
 
 _parsed = lru_cache(maxsize=4)(parse)

@@ -145,12 +145,12 @@ TABLES: Final = (
 )  # fmt: skip
 OBSERVATIONS: Final = TableSchema(
     "observations", "One row per observation, for cross-connection findings. Staged, removed after the run", (
-    _C("noter", "STRING", "the detector that made it, and so its type"),
+    _C("extractor", "STRING", "name of the extractor that emitted it"),
     _C("scope", "STRING", "what it is about: observations of one scope are aggregated together"),
     _C("packet", "BIGINT", "number of the packet with the row's first byte, from 0, in the capture of all files"),
     _C("start", "BIGINT", "offset of that byte in the stream of its direction, bytes"),
     _C("nth", "BIGINT", "its position among the observations of its partition"),
-    _C("note", "BINARY", "scope and observation, pickled"),
+    _C("pickled", "BINARY", "scope and value of the observation, pickled"),
 ))  # fmt: skip
 FOUND: Final = TableSchema("found", "One row per cross-connection finding. Staged, removed after the run", (
     *_WHERE,

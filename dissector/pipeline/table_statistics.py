@@ -40,7 +40,7 @@ from dissector.protocol.schema.enums import ERROR_CODE, number_of
 
 _API: Final = ("api_key", "api_version")
 _CLIENT: Final = ("client_id", "software_name", "software_version")
-_ABOUT: Final = pa.schema([
+_TOPIC_ROWS: Final = pa.schema([
     ("number", pa.int64()), ("place", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()),
     ("out", pa.int64()), ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()),
     ("latency_ns", pa.int64()),
@@ -54,46 +54,46 @@ _BY_VALUE: Final = pa.schema([
 _TRACED: Final = pa.schema([("traced", pa.binary())])
 
 
-def statistics(tables: Tables, fitting: Filter | None, *, bodies: bool = True) -> Statistics:
+def statistics(tables: Tables, row_filter: Filter | None, *, bodies: bool = True) -> Statistics:
     """Return the statistics of the matching rows; those of topics, partitions and fields only with `bodies`."""
-    made = Statistics()
-    rows = _measured(tables, tables.fitting(fitting)).persist()
+    result = Statistics()
+    rows = _measured(tables, tables.matching_rows(row_filter)).persist()
     for row in rows.groupBy("kind").count().orderBy("kind").collect():
         kind = "entry" if row.kind in STORED else row.kind
-        made.kinds[kind] = made.kinds.get(kind, 0) + row["count"]
+        result.kinds[kind] = result.kinds.get(kind, 0) + row["count"]
     rows = rows.where(f.col("kind") == "exchange")
-    _take(made.apis, rows, _API, _api, first=_API)
-    _take(made.clients, rows, _CLIENT, _client, first=("conn", "number"))
-    _take(
-        made.connections,
+    _count_into(result.apis, rows, _API, _api, first=_API)
+    _count_into(result.clients, rows, _CLIENT, _client, first=("conn", "number"))
+    _count_into(
+        result.connections,
         rows,
         ("conn", "client", "server"),
         lambda row: StatsConnection(row.conn, row.client, row.server),
     )
     requests = rows.where(f.col("api_key").isNotNull()).withColumn("error", f.lit(0))  # errors are counted elsewhere
-    _take(
-        made.used_versions,
+    _count_into(
+        result.used_versions,
         requests,
         (*_CLIENT, "server", *_API),
         lambda row: VersionUse(_client(row), row.server, *_api(row)),
     )
     wrong = rows.where(f.col("error") == 1).withColumn("name", f.explode("errors"))
-    _take(made.errors, wrong, ("api_key", "name"), lambda row: ApiError(_api_key(row), _code(row.name)))
-    for tally in made.apis.counts.values():
-        made.total.merge(tally)
-    made.total.merge(made.apis.others)
-    _add_advertised_versions(tables, rows, made)
+    _count_into(result.errors, wrong, ("api_key", "name"), lambda row: ApiError(_api_key(row), _code(row.name)))
+    for tally in result.apis.counts.values():
+        result.total.merge(tally)
+    result.total.merge(result.apis.others)
+    _add_advertised_versions(tables, rows, result)
     if bodies:
-        _add_bodies(tables, fitting, rows, made)
+        _add_bodies(tables, row_filter, rows, result)
     rows.unpersist()
-    return made
+    return result
 
 
-def counts_by(tables: Tables, fitting: Filter | None, name: str) -> CountsByKey[str]:
+def counts_by(tables: Tables, row_filter: Filter | None, name: str) -> CountsByKey[str]:
     """Count the matching rows by the value of a row field."""
     counts = CountsByKey[str]()
-    values = tables.made(fitting, partial(_values, name), _BY_VALUE)
-    _take(counts, values, ("value",), lambda row: row.value)
+    values = tables.map_exchanges(row_filter, partial(_values, name), _BY_VALUE)
+    _count_into(counts, values, ("value",), lambda row: row.value)
     return counts
 
 
@@ -104,9 +104,9 @@ def _values(name: str, exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...
             yield exchange.fields.number, place, key, out, back, int(has_error), int(is_unanswered), latency_ns
 
 
-def over_time(tables: Tables, fitting: Filter | None) -> LatencyOverTime | None:
+def over_time(tables: Tables, row_filter: Filter | None) -> LatencyOverTime | None:
     """Return latencies over time; None if there is no response."""
-    rows = tables.fitting(fitting).where((f.col("kind") == "exchange") & f.col("latency_ns").isNotNull())
+    rows = tables.matching_rows(row_filter).where((f.col("kind") == "exchange") & f.col("latency_ns").isNotNull())
     [ends] = rows.agg(f.min("time_ns").alias("begin"), f.max("time_ns").alias("end")).collect()
     if ends.begin is None:
         return None
@@ -145,7 +145,7 @@ def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _take(
+def _count_into(
     group: CountsByKey[Any], rows: DataFrame, by: tuple[str, ...], key: Callable[[Row], Any],
     first: tuple[str, ...] = ("number", "place"),
 ) -> None:  # fmt: skip
@@ -155,8 +155,8 @@ def _take(
         f.sum("back").alias("back"), f.sum("error").alias("error"), f.sum("unanswered").alias("unanswered"),
         f.min("latency_ns").alias("least"), f.max("latency_ns").alias("most"),
     )  # fmt: skip
-    whole = f.struct("bucket", "rows", "out", "back", "error", "unanswered", "least", "most")
-    keys = buckets.groupBy(*by).agg(f.min("first").alias("first"), f.collect_list(whole).alias("buckets"))
+    bucket = f.struct("bucket", "rows", "out", "back", "error", "unanswered", "least", "most")
+    keys = buckets.groupBy(*by).agg(f.min("first").alias("first"), f.collect_list(bucket).alias("buckets"))
     for row in keys.orderBy("first").toLocalIterator():
         group.of(key(row)).merge(_tally(row.buckets))
 
@@ -189,23 +189,23 @@ def _code(name: str) -> int:
     return int(name.removeprefix("UNKNOWN(").removesuffix(")")) if code is None else code
 
 
-def _add_advertised_versions(tables: Tables, rows: DataFrame, made: Statistics) -> None:
+def _add_advertised_versions(tables: Tables, rows: DataFrame, result: Statistics) -> None:
     """Add the versions that servers advertised on the connections of the rows."""
     some = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
     offered = some.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
     for row in offered.agg(f.min("range.low").alias("low"), f.max("range.high").alias("high")).toLocalIterator():
-        if row.server in made.advertised_versions or len(made.advertised_versions) < MAX_KEYS:
-            known = made.advertised_versions.setdefault(row.server, {})
+        if row.server in result.advertised_versions or len(result.advertised_versions) < MAX_KEYS:
+            known = result.advertised_versions.setdefault(row.server, {})
             if row.key is not None:
                 widen_span(known, row.key, VersionSpan(row.low, row.high))
 
 
-def _add_bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: Statistics) -> None:
+def _add_bodies(tables: Tables, row_filter: Filter | None, rows: DataFrame, result: Statistics) -> None:
     """Add what is in bodies: topics and partitions, and the bytes of fields, of a sample."""
-    about = tables.made(fitting, _about, _ABOUT)
-    _take(made.topics, about.where(f.col("partition").isNull()), ("topic",), lambda row: row.topic)
-    parts = about.where(f.col("partition").isNotNull())
-    _take(made.partitions, parts, ("topic", "partition"), lambda row: TopicPartition(row.topic, row.partition))
+    topic_rows = tables.map_exchanges(row_filter, _topic_rows, _TOPIC_ROWS)
+    _count_into(result.topics, topic_rows.where(f.col("partition").isNull()), ("topic",), lambda row: row.topic)
+    parts = topic_rows.where(f.col("partition").isNotNull())
+    _count_into(result.partitions, parts, ("topic", "partition"), lambda row: TopicPartition(row.topic, row.partition))
     sides = rows.groupBy(*_API).agg(
         *(f.count(f.when(f.col(side) > 0, 1)).alias(f"{side}s") for side in ("out", "back")), f.sum("out").alias("out"),
         f.sum("back").alias("back"),
@@ -213,25 +213,25 @@ def _add_bodies(tables: Tables, fitting: Filter | None, rows: DataFrame, made: S
     for row in sides.orderBy(*_API).collect():
         for side, count, size in (("request", row.outs, row.out), ("response", row.backs, row.back)):
             if count:
-                made.fields.kinds[MessageKind(*_api(row), side)] = MessageSample(count, size)
+                result.fields.kinds[MessageKind(*_api(row), side)] = MessageSample(count, size)
     place = f.row_number().over(Window.partitionBy(*_API).orderBy(f.hash(*KEY)))
     sample = rows.withColumn("place", place).where(f.col("place") <= SAMPLE_SIZE).select("number")
-    for row in tables.made(None, _traced, _TRACED, of=sample).toLocalIterator():
+    for row in tables.map_exchanges(None, _traced_messages, _TRACED, of=sample).toLocalIterator():
         kind, size, paths = pickle.loads(row.traced)
-        made.fields.of(kind).add_traced(size, paths)
+        result.fields.of(kind).add_traced(size, paths)
 
 
-def _about(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
+def _topic_rows(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
     for exchange in exchanges:
         row = exchange.fields
         if row.kind != "exchange":
             continue
-        for place, (whole, (out, back, error)) in enumerate(record_bytes_by_topic(exchange).items()):
-            of = (whole, None) if isinstance(whole, str) else whole
-            yield row.number, place, *of, out, back, int(error), 0, row.latency_ns
+        for place, (subject, (out, back, error)) in enumerate(record_bytes_by_topic(exchange).items()):
+            topic_partition = (subject, None) if isinstance(subject, str) else subject
+            yield row.number, place, *topic_partition, out, back, int(error), 0, row.latency_ns
 
 
-def _traced(exchanges: Iterator[Exchange]) -> Iterator[tuple[bytes]]:
+def _traced_messages(exchanges: Iterator[Exchange]) -> Iterator[tuple[bytes]]:
     for exchange in exchanges:
         key, version = exchange.api_key, exchange.fields.version
         api = ApiVersion(-1, -1) if key is None or version is None else ApiVersion(key, version)

@@ -1,4 +1,4 @@
-"""Rows of files that a task reads by itself: Kafka's own files, and files with parts that could not be read.
+"""Rows of files that are read alone: Kafka's own files, and files with parts that could not be read.
 
 Invariant: the first bytes of an unreadable part are kept as they are in the file, decompressed if that is possible.
 """
@@ -39,11 +39,11 @@ def rows_of_file(scan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
 def _unread(scan: FileScan) -> Iterator[Cells]:
     """Yield the parts of a file that could not be read."""
     if scan.unread_reason:
-        data = _beginning(scan, 0, scan.size)
+        data = _first_bytes(scan, 0, scan.size)
         yield {"at": None, "packet": None, "size": scan.size, "reason": scan.unread_reason, "data": data}
         return
     if scan.undecoded is not None:
-        yield _cells(scan.undecoded, _beginning(scan, scan.undecoded.at, scan.undecoded.size))
+        yield _cells(scan.undecoded, _first_bytes(scan, scan.undecoded.at, scan.undecoded.size))
     if not scan.damage:
         return
     store = Store()
@@ -53,18 +53,18 @@ def _unread(scan: FileScan) -> Iterator[Cells]:
         if not reader.can_be_resumed:  # a compressed file must be read completely before its bytes can be read
             for _ in reader.batches():
                 pass
-        for place in scan.damage:
-            yield _cells(place, reader.bytes_at(place.at, min(place.size, KEPT_BYTES)))
+        for damaged in scan.damage:
+            yield _cells(damaged, reader.bytes_at(damaged.at, min(damaged.size, KEPT_BYTES)))
     finally:
         store.release()
         reader.close()
 
 
-def _cells(place: DamagedRange, data: bytes) -> Cells:
-    return {"at": place.at, "packet": place.packet, "size": place.size, "reason": place.reason, "data": data}
+def _cells(damaged: DamagedRange, data: bytes) -> Cells:
+    return {"at": damaged.at, "packet": damaged.packet, "size": damaged.size, "reason": damaged.reason, "data": data}
 
 
-def _beginning(scan: FileScan, at: int, size: int) -> bytes:
+def _first_bytes(scan: FileScan, at: int, size: int) -> bytes:
     """Return the first bytes of a part of the file as it is on the disk."""
     with Path(scan.path).open("rb") as file:
         file.seek(at)

@@ -31,10 +31,10 @@ def files(tables: Path) -> dict[str, str]:
 
 
 BEFORE = {
-    "_follow/committed": "old", "_follow/left-3/0": "old", "exchanges/day=1/capture=a/0.parquet": "old",
+    "_follow/committed": "old", "_follow/carry-over-3/0": "old", "exchanges/day=1/capture=a/0.parquet": "old",
 }  # fmt: skip
 AFTER = {
-    "_follow/committed": "new", "_follow/left-4/0": "new", "exchanges/day=1/capture=a/0.parquet": "new",
+    "_follow/committed": "new", "_follow/carry-over-4/0": "new", "exchanges/day=1/capture=a/0.parquet": "new",
     "exchanges/day=1/capture=a/1.parquet": "new", "exchanges/day=1/capture=b/2.parquet": "new",
     "captures/3.parquet": "new",
 }  # fmt: skip

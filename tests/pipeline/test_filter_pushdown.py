@@ -51,7 +51,7 @@ def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(ingested: Ing
     tables = Tables(ingested.spark, ingested.folder)
     rows, _ = tables.exchanges(parse("number > 0 && (finding || !finding)"))
     narrow = [push_down(parse(text), tables.start_ns) for text in texts]
-    columns = [f.coalesce(each.may, f.lit(False)).alias(f"fits{at}") for at, each in enumerate(narrow)]
+    columns = [f.coalesce(each.column, f.lit(False)).alias(f"fits{at}") for at, each in enumerate(narrow)]
     found = sorted(rows.select("number", *columns).collect())
     assert [each.is_exact for each in narrow] == [text in EXACT for text in texts]
     with Capture(ingested.captures) as capture:
@@ -74,7 +74,9 @@ def test_what_columns_leave_open_is_asked_of_each_row(ingested: Ingested, text: 
 
     tables = Tables(ingested.spark, ingested.folder)
     schema = pa.schema([("number", pa.int64()), ("conn", pa.int64())])
-    made = tables.made(parse(text), lambda some: ((e.fields.number, e.fields.connection) for e in some), schema)
+    made = tables.map_exchanges(
+        parse(text), lambda some: ((e.fields.number, e.fields.connection) for e in some), schema
+    )
     with Capture(ingested.captures) as capture:
         for step in (capture.read(), capture.examine()):
             for _ in step:
@@ -90,7 +92,7 @@ def test_parquet_is_asked(ingested: Ingested) -> None:
 
     tables = Tables(ingested.spark, ingested.folder)
     ingested.spark.conf.set("spark.sql.maxMetadataStringLength", "100000")  # else plans leave out most of it
-    asked = push_down(parse("api == Fetch && latency > 5ms"), 0).may
+    asked = push_down(parse("api == Fetch && latency > 5ms"), 0).column
     plan = tables.table("exchanges").where(asked)._jdf.queryExecution().executedPlan().toString()
     pushed = re.search(r"PushedFilters: \[(.*?)\], ReadSchema", plan, re.DOTALL)
     assert pushed is not None

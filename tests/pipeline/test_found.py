@@ -52,7 +52,7 @@ def test_topics_have_their_names_though_nobody_who_was_found_told_them(ingested:
 def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: str, tmp_path: Path) -> None:
     from dissector.pipeline.table_reader import Tables
 
-    [tables] = Tables(ingested.spark, ingested.folder).called(name)
+    [tables] = Tables(ingested.spark, ingested.folder).captures_named(name)
     found = write_capture(tables, None, tmp_path / "side.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as whole, Capture([found.path], ports=found.ports) as side:
         for capture in (whole, side):
@@ -72,6 +72,6 @@ def test_sides_are_told_by_the_folder_before_them(ingested: Ingested) -> None:
     tables = Tables(ingested.spark, ingested.folder)
     digest = hashlib.sha256(Path(ingested.captures[0]).read_bytes()).hexdigest()
     for name in (ingested.captures[0], "java.pcapng", "java", digest, digest[:8]):
-        assert len(tables.called(name)) == 1, name
+        assert len(tables.captures_named(name)) == 1, name
     for name in ("nobody", digest[:7], digest[1:], ""):
-        assert tables.called(name) == []
+        assert tables.captures_named(name) == []

@@ -39,7 +39,9 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
         origin = Origin(0, "0" * 64, capture.start_ns)
         findings: defaultdict[object, list[dict[str, Any]]] = defaultdict(list)
         rows = []
-        for table, row in one_by_one(RowBuilder(capture, [origin], WriteOptions(frames=frames, records=records)).all()):
+        for table, row in one_by_one(
+            RowBuilder(capture, [origin], WriteOptions(frames=frames, records=records)).rows()
+        ):
             if table == "findings":
                 findings[row["packet"], row["start"]].append(row)
             elif table == "exchanges":
