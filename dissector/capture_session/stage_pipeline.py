@@ -114,6 +114,7 @@ class StagePipeline:
         self.tally = CaptureTally(
             self.files.problems + of_readers + self._merged.problems, Counter(self.transport.ignored),
             self.transport.connections.resumed, self.indexer.omitted_non_kafka, self.transport.retransmissions.left_out,
+            self.indexer.early_responses,
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
+from dissector.core.text import counted
 from dissector.transport.next_header import ORDINARY
 from dissector.transport.reassembly import OUT_OF_WINDOW
 
@@ -28,6 +29,8 @@ class CaptureTally:
     """Connections on Kafka's port that are not Kafka and have no row."""
     omitted_near_losses: int = 0
     """Near losses that are not kept, as there are too many."""
+    early_responses: int = 0
+    """Responses that the capture has before their requests."""
     omitted_findings: Counter[str] = field(default_factory=Counter)
     """Other findings that are not kept, by code."""
 
@@ -45,6 +48,7 @@ class CaptureTally:
             whole.resumed_connections += each.resumed_connections
             whole.non_kafka_connections += each.non_kafka_connections
             whole.omitted_near_losses += each.omitted_near_losses
+            whole.early_responses += each.early_responses
             whole.omitted_findings += each.omitted_findings
         del fragments[OUT_OF_WINDOW]
         whole.ignored += fragments
@@ -56,8 +60,8 @@ class CaptureTally:
         near_losses = Counter({"near-loss": self.omitted_near_losses})
         return [
             *self.file_problems, *_ignored_packets(self.ignored), *_resumed_connections(self.resumed_connections),
-            *_non_kafka(self.non_kafka_connections), *omitted_findings(near_losses),
-            *omitted_findings(self.omitted_findings),
+            *_non_kafka(self.non_kafka_connections), *_early_responses(self.early_responses),
+            *omitted_findings(near_losses), *omitted_findings(self.omitted_findings),
         ]  # fmt: skip
 
 
@@ -95,6 +99,17 @@ def _non_kafka(count: int) -> list[Finding]:
         return []
     words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
     return [Finding("non-kafka-connections", Severity.WARNING, words)]
+
+
+def _early_responses(count: int) -> list[Finding]:
+    """A finding about responses that the capture has before their requests."""
+    if not count:
+        return []
+    words = (
+        f"{counted(count, 'response')} before {'its request' if count == 1 else 'their requests'}: packets are out of "
+        "order, or the clocks of merged captures differ; latencies are not to be trusted"
+    )
+    return [Finding("early-responses", Severity.WARNING, words)]
 
 
 def omitted_findings(counts: Counter[str]) -> list[Finding]:

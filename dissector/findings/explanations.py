@@ -192,6 +192,12 @@ OF_FILES: Final = (
         _CAPTURE_AGAIN,
     ),
     Explanation(
+        "early-responses", "Responses before their requests", WARNING,
+        "The capture has responses in front of the requests that they respond to. They are paired all the same.",
+        "A network card with several queues, the interface any, or captures of two hosts whose clocks differ.",
+        "Do not trust latencies of this capture. Shift one of the merged captures (editcap -t), and merge them again.",
+    ),
+    Explanation(
         "connections-forgotten", "Connections split in two", WARNING,
         "Too many connections were open: idle ones were forgotten, and those that continued are shown as two.",
         "The bound on open connections keeps memory flat.",

@@ -36,7 +36,7 @@ class Indexer:
     def __init__(self, store: Store, connections: Connections, limits: Limits, ports: Set[int] = frozenset()) -> None:
         self._store = store
         self._connections = connections
-        self._pairing = Pairing(limits.pending_requests)
+        self._pairing = Pairing(limits.pending_requests, self._is_whole)
         self.detector = KafkaDetector(connections, limits, self._pairing.outstanding, ports)
         self._max_non_kafka = limits.non_kafka_connections
         self.omitted_non_kafka = 0
@@ -63,11 +63,12 @@ class Indexer:
         requests = self._add_requests(batch, rows, of_requests)
         of_responses = np.flatnonzero(is_frame & ~from_client)
         responses = self._responses(batch, rows, of_responses)
-        lost = np.flatnonzero(~is_frame & ~from_client)
-        self._pairing.lost(batch.direction[lost] >> 1, batch.packet[lost])
-        paired_requests, paired_responses, orphans = self._pairing.pair(requests, responses)
-        self.table.set_responses(paired_requests, paired_responses)
-        self._add_orphans(orphans)
+        lost = np.flatnonzero(~is_frame)
+        self._pairing.lost(batch.direction[lost] >> 1, batch.packet[lost], from_client[lost])
+        self.table.set_responses(*self._pairing.pair(requests, responses))
+        if self._pairing.is_full:
+            self._pair_early()
+            self._add_orphans(self._pairing.give_up())
         self._add_between_frames(batch, rows, by_time[~is_frame[by_time]], from_client)
         return ()
 
@@ -134,6 +135,7 @@ class Indexer:
         """Add rows for responses of these connections that wait for a request."""
         if len(connections):
             self.generation += 1
+            self._pair_early(connections)
             self._add_orphans(self._pairing.end(connections))
             self._tokens.end(connections)
         return ()
@@ -141,6 +143,7 @@ class Indexer:
     def flush(self) -> tuple[()]:
         """Add rows for what has no partner, and for connections that are not Kafka: the capture ends."""
         self.generation += 1
+        self._pair_early()
         self._add_orphans(self._pairing.flush())
         self._add_non_kafka()
         return ()
@@ -181,8 +184,9 @@ class Indexer:
         connection = batch.direction[of_requests] >> 1
         packet = batch.packet[of_requests]
         tokens = self._tokens.of_client(
-            connection, packet, headers, lambda n: self._reads_as_request(int(rows[of_requests[n]]))
-        )
+            connection, packet, batch.start[of_requests], headers,
+            lambda n: self._reads_as_request(int(rows[of_requests[n]])),
+        )  # fmt: skip
         if tokens.any():
             self._add_tokens(connection[tokens], packet[tokens], request=rows[of_requests[tokens]])
             return self._add_requests(batch, rows, of_requests[~tokens])
@@ -210,10 +214,33 @@ class Indexer:
         key = key_of(batch.direction[of_responses] >> 1, ids)
         return PendingFrames(key, rows[of_responses], batch.packet[of_responses])
 
+    def _pair_early(self, connections: Int64 | None = None) -> None:
+        """Pair responses with requests that the capture has behind them, where the connection used their id once."""
+        keys, rows, frames = self._pairing.early_pairs(connections)
+        if not len(keys):
+            return
+        table = self.table
+        same = np.isin(table.connection.values, np.unique(keys >> 32)) & (table.kind.values == RowKind.EXCHANGE)
+        ids = table.correlation_id.values[same].astype(np.int64)
+        used, counts = np.unique(key_of(table.connection.values[same].astype(np.int64), ids), return_counts=True)
+        once = counts[np.searchsorted(used, keys)] == 1
+        self._pairing.remove(rows[once], frames[once])
+        table.set_responses(rows[once], frames[once])
+
+    def _is_whole(self, connection: int) -> bool:
+        """Whether a connection is in the capture from its SYN on."""
+        return self._connections.syn_side(connection) >= 0
+
+    @property
+    def early_responses(self) -> int:
+        """Responses that the capture has before their requests."""
+        return self._pairing.early_responses
+
     def _add_orphans(self, rows: Int64) -> None:
         """Add rows for responses without a request, and for a server's raw SASL tokens."""
         connection, packet = self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows]
-        tokens = self._tokens.of_server(connection, packet) | (self.frames.size.values[rows] < RESPONSE_HEAD_SIZE)
+        tokens = self._tokens.of_server(connection, packet, self.frames.start.values[rows], self._responses_of)
+        tokens |= self.frames.size.values[rows] < RESPONSE_HEAD_SIZE
         if tokens.any():
             self._add_tokens(connection[tokens], packet[tokens], response=rows[tokens])
             self._add_orphans(rows[~tokens])
@@ -223,6 +250,14 @@ class Indexer:
                 response=rows, api_key=np.full(len(rows), NO_FRAME), version=np.full(len(rows), NO_FRAME),
                 correlation_id=response_correlation_ids(self._store, self.frames, rows),
             )  # fmt: skip
+
+    def _responses_of(self, connection: int) -> tuple[Int64, Bool]:
+        """Places in the stream of a connection's responses, and which of them respond to a SaslHandshake."""
+        table = self.table
+        rows = np.flatnonzero((table.connection.values == connection) & (table.response.values != NO_FRAME))
+        return self.frames.start.values[table.response.values[rows]], table.api_key.values[
+            rows
+        ] == ApiKey.SASL_HANDSHAKE
 
     def _add_between_frames(self, batch: FrameBatch, rows: Int64, which: Int64, from_client: Bool) -> None:
         """Add rows for gaps and for unparsed bytes."""

@@ -1,7 +1,8 @@
 """Raw SASL tokens: logins from before Kafka 1.0, where both sides send tokens after SaslHandshake version 0 (KIP-43).
 
 A token is a frame without a header. Tokens last from the handshake to the client's next frame that is a valid request.
-A server's frame in that time that belongs to no request is a token too.
+A server's frame that belongs to no request is a token too if it comes in that time, or if it follows the response to
+the handshake in its stream: packets of a capture may be out of order.
 
 Invariant: connections without such a handshake cost only the check for one.
 """
@@ -17,6 +18,7 @@ from dissector.protocol.schema.api_keys import ApiKey
 
 _FOREVER: Final = 1 << 62
 IsRequest = Callable[[int], bool]
+Responses = Callable[[int], tuple[Int64, Bool]]
 
 
 class RawSaslTokens:
@@ -31,14 +33,17 @@ class RawSaslTokens:
         for connection in connections.tolist() if self._since else ():
             self._since.pop(connection, None)
 
-    def of_client(self, connection: Int64, packet: Int64, headers: RequestHeaders, is_request: IsRequest) -> Bool:
-        """Return which client frames of a batch, in the order of time, are tokens. `is_request(n)` reads frame `n`."""
+    def of_client(
+        self, connection: Int64, packet: Int64, start: Int64, headers: RequestHeaders, is_request: IsRequest
+    ) -> Bool:
+        """Return which client frames of a batch are tokens. `start` is the place of each in its stream; `is_request(n)`
+        reads frame `n`."""
         handshakes = (headers.api_key == ApiKey.SASL_HANDSHAKE) & (headers.version == 0)
         tokens = np.zeros(len(connection), np.bool_)
         if not handshakes.any() and not self._since:
             return tokens
         affected = np.isin(connection, [*self._since, *connection[handshakes].tolist()])
-        for n in np.flatnonzero(affected).tolist():
+        for n in np.flatnonzero(affected)[np.argsort(start[affected], kind="stable")].tolist():
             spans = self._since.setdefault(int(connection[n]), [])
             in_span = bool(spans) and spans[-1][1] == _FOREVER
             if in_span and not is_request(n):
@@ -50,11 +55,18 @@ class RawSaslTokens:
                 spans.append([int(packet[n]), _FOREVER])
         return tokens
 
-    def of_server(self, connection: Int64, packet: Int64) -> Bool:
-        """Return which of the server's frames that belong to no request are tokens."""
-        if not self._since:
-            return np.zeros(len(connection), np.bool_)
-        return np.array([
-            any(first <= at < last for first, last in self._since.get(each, ()))
-            for each, at in zip(connection.tolist(), packet.tolist(), strict=True)
-        ], np.bool_)  # fmt: skip
+    def of_server(self, connection: Int64, packet: Int64, start: Int64, responses: Responses) -> Bool:
+        """Return which of the server's frames that belong to no request are tokens. `responses(c)` returns the places
+        in the stream of the responses of a connection, and which of them respond to a handshake."""
+        tokens = np.zeros(len(connection), np.bool_)
+        for n in np.flatnonzero(np.isin(connection, list(self._since))).tolist() if self._since else ():
+            spans = self._since[int(connection[n])]
+            tokens[n] = any(first <= packet[n] < last for first, last in spans) or _follows_handshake(
+                int(start[n]), *responses(int(connection[n]))
+            )
+        return tokens
+
+
+def _follows_handshake(start: int, starts: Int64, are_handshakes: Bool) -> bool:
+    before = np.flatnonzero(starts < start)
+    return bool(len(before)) and bool(are_handshakes[before[np.argmax(starts[before])]])

@@ -2,7 +2,8 @@
 
 A pair of endpoints has many connections, one after the other. The next one begins
   * with a SYN that does not repeat the ISN of its side, or with a SYN|ACK of a side whose known ISN differs: the SYN
-    before it was not captured. But both sides may open one connection at once (RFC 9293, 3.5);
+    before it was not captured. But both sides may open one connection at once (RFC 9293, 3.5), and a SYN right before
+    the first bytes that were captured is theirs: the capture has it out of order;
   * after the end (an RST, or a FIN of each side), with bytes whose sequence number is far from where that side ended:
     the handshake was not captured. Bytes near it are late, or sent again.
 
@@ -28,6 +29,8 @@ OPEN: Final = 1 << 62
 """`end_packet` of a connection that has not ended."""
 NEAR: Final = 1 << 24
 """Distance from the end of a side, in bytes, up to which later bytes are of the same connection."""
+LATE_SYN: Final = 1 << 16
+"""Distance in bytes from a SYN to the first bytes captured of its side, up to which both are of one connection."""
 _MASK: Final = 0xFFFFFFFF
 _HALF: Final = 1 << 31
 
@@ -62,6 +65,8 @@ class ConnectionLifecycle:
         self.flags = Column(np.uint8)
         """FIN and RST captured, by direction."""
         self._isn = Column(np.int64, UNKNOWN)
+        self._first = Column(np.int64, UNKNOWN)
+        """By direction: the sequence number of the connection's first row, or the one that it acknowledges."""
         self._end = Column(np.int64, UNKNOWN)
         """By direction: the sequence number after the FIN or the RST, or after what came later."""
 
@@ -69,14 +74,14 @@ class ConnectionLifecycle:
         """Make room for this many connections."""
         self.syn_side.grow(connections)
         self.end_packet.grow(connections)
-        for column in (self.flags, self._isn, self._end):
+        for column in (self.flags, self._isn, self._first, self._end):
             column.grow(2 * connections)
 
     def put_in_order(self, before: int, order: Int64) -> None:
         """Renumber the connections from `before` on: `order` has their old numbers, counted from there."""
         for column in (self.syn_side, self.end_packet):
             column.values[before:] = column.values[before:][order]
-        for column in (self.flags, self._isn, self._end):
+        for column in (self.flags, self._isn, self._first, self._end):
             rows = column.values[2 * before :].reshape(-1, 2)
             rows[:] = rows[order]
 
@@ -92,6 +97,8 @@ class ConnectionLifecycle:
             mine = int(self._isn.values[direction])
             if mine != UNKNOWN:
                 return mine != seq
+            if _is_right_before(seq, int(self._first.values[direction])):
+                return False
             both_open = self._isn.values[direction ^ 1] != UNKNOWN and self.end_packet.values[number] == OPEN
             return not flags & ACK and not first and not both_open
         late = size > 0 and packet > self.end_packet.values[number]
@@ -101,6 +108,8 @@ class ConnectionLifecycle:
         """Record one row of this connection."""
         flags, seq, ack, size, packet = row
         direction = 2 * number + side
+        if self._first.values[direction] == self._first.values[direction ^ 1] == UNKNOWN:
+            self._first.values[direction], self._first.values[direction ^ 1] = seq, ack if flags & ACK else UNKNOWN
         if flags & (SYN | RST) == SYN:
             self._record_opening(number, side, seq, (ack - 1) & _MASK if flags & ACK else UNKNOWN)
         if flags & (FIN | RST):
@@ -130,6 +139,7 @@ class ConnectionLifecycle:
         openings = _Openings(rows, first)
         endings = _Endings(self, rows, connection, direction)
         unusual = unique(np.concatenate([openings.unusual, endings.unusual]))
+        self._record_first(rows, direction, first & ~np.isin(rows.entry, unusual))
         self._record_openings(rows, direction, openings, unusual)
         endings.record(unusual)
         return unusual
@@ -141,6 +151,11 @@ class ConnectionLifecycle:
         self._isn.values[side] = rows.seq[usual]
         self._isn.values[side[answers] ^ 1] = (rows.ack[usual][answers] - 1) & _MASK
         self.syn_side.values[side >> 1] = (side & 1) ^ answers
+
+    def _record_first(self, rows: SegmentRows, direction: Int64, first: Bool) -> None:
+        acknowledges = (rows.flags[first] & ACK) != 0
+        self._first.values[direction[first]] = rows.seq[first]
+        self._first.values[direction[first] ^ 1] = np.where(acknowledges, rows.ack[first], UNKNOWN)
 
     def ends(self) -> Column:
         """The sequence number at which each side ended, by direction."""
@@ -223,6 +238,10 @@ def _as_before(column: npt.NDArray[np.generic]) -> Bool:
     same = np.zeros(len(column), np.bool_)
     same[1:] = column[1:] == column[:-1]
     return same
+
+
+def _is_right_before(isn: int, first: int) -> bool:
+    return first != UNKNOWN and 0 < ((first - isn) & _MASK) <= LATE_SYN
 
 
 def _near(end: int, seq: int) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
+from dissector.transport.connection_lifecycle import LATE_SYN
 from dissector.transport.connection_table import ACK, RST, SYN
 from dissector.transport.out_of_order import HALF, LARGEST_WINDOW, MASK, StreamPiece
 from dissector.transport.retransmissions import SEEN
@@ -43,7 +44,9 @@ class ExpectedSequence:
         self.position.values[direction] = position
 
     def begin(self, segments: SegmentBatch, rows: Int64) -> None:
-        """Start new directions: at their SYN, at the peer's SYN|ACK, or at their first captured segment."""
+        """Start new directions: at their SYN, at the peer's SYN|ACK, or at their first captured segment.
+
+        A SYN may be out of order, too: in the batch that has the first segment it is looked for behind it."""
         directions = segments.direction[rows]
         firsts = np.flatnonzero(np.diff(directions, prepend=-1))
         group = directions[firsts]
@@ -51,11 +54,19 @@ class ExpectedSequence:
         group, first_rows = group[fresh], rows[firsts[fresh]]
         syn = (segments.flags[first_rows] & SYN) != 0
         self.expected.values[group] = (segments.seq[first_rows].astype(np.int64) + syn) & MASK
+        late = rows[(segments.flags[rows] & (SYN | RST)) == SYN]
+        self._start_before(group, segments.direction[late], segments.seq[late].astype(np.int64) + 1)
         self._answered(segments, group, first_rows)
+
+    def _start_before(self, begun: Int64, directions: Int64, starts: Int64) -> None:
+        """Move the starts of directions that have just begun to these, where they are right before them."""
+        distance = (self.expected.values[directions] - starts) & MASK
+        moved = np.isin(directions, begun) & (distance > 0) & (distance <= LATE_SYN)
+        self.expected.values[directions[moved]] = starts[moved] & MASK
 
     def _answered(self, segments: SegmentBatch, begun: Int64, first_rows: Int64) -> None:
         """Start directions whose SYN was not captured at the acknowledgement of the peer's SYN|ACK (RFC 9293, 3.5). The
-        first one counts, if it precedes all segments of the direction."""
+        first one counts, if it precedes all segments of the direction, or is right before them in the stream."""
         answers = np.flatnonzero((segments.flags & (SYN | ACK | RST)) == (SYN | ACK))
         peer, firsts = np.unique(segments.direction[answers] ^ 1, return_index=True)
         row = answers[firsts]
@@ -63,6 +74,7 @@ class ExpectedSequence:
         if len(begun) and len(peer):
             at = np.minimum(np.searchsorted(begun, peer), len(begun) - 1)
             early |= (begun[at] == peer) & (first_rows[at] > row)
+        self._start_before(begun, peer[~early], segments.ack[row[~early]].astype(np.int64))
         self.expected.values[peer[early]] = segments.ack[row[early]]
 
 

@@ -38,9 +38,9 @@ def test_packets_that_cannot_be_kafka_are_no_problem() -> None:
 
 def test_every_count_is_a_problem_and_files_come_first() -> None:
     wrong = Finding("file-damaged", Severity.WARNING, "a.pcap: the file")
-    whole = CaptureTally([wrong], Counter({INCOMPLETE: 1_000, NOT_TCP: 9}), 2, 3, 4, Counter({"slow": 5}))
+    whole = CaptureTally([wrong], Counter({INCOMPLETE: 1_000, NOT_TCP: 9}), 2, 3, 4, 6, Counter({"slow": 5}))
     assert [each.code for each in whole.problems] == [
-        "file-damaged", "packets-skipped", "connections-forgotten", "non-kafka-connections", "findings-omitted",
-        "findings-omitted",
+        "file-damaged", "packets-skipped", "connections-forgotten", "non-kafka-connections", "early-responses",
+        "findings-omitted", "findings-omitted",
     ]  # fmt: skip
     assert whole.problems[1].message == f"1,000 packets were not looked into: {INCOMPLETE} 1,000"

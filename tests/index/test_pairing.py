@@ -23,15 +23,15 @@ def pending(packets: list[int], ids: list[int]) -> PendingFrames:
 
 def pairs(some: Sequence[Event], cuts: set[int]) -> set[tuple[int, int]]:
     """Packets of requests and of their responses, paired in pieces."""
-    pairing = Pairing(1000)
+    pairing = Pairing(1000, lambda _connection: False)
     found: set[tuple[int, int]] = set()
     edges = [0, *sorted(cut for cut in cuts if 0 < cut < len(some)), len(some)]
     for low, high in pairwise(edges):
         piece = [(packet, *some[packet]) for packet in range(low, high)]
         lost = np.array([packet for packet, kind, _ in piece if kind == LOSS], np.int64)
-        pairing.lost(np.zeros(len(lost), np.int64), lost)
+        pairing.lost(np.zeros(len(lost), np.int64), lost, np.zeros(len(lost), np.bool_))
         sides = [[each for each in piece if each[1] == kind] for kind in (ASK, ANSWER)]
-        asked, answers, _ = pairing.pair(*(pending([e[0] for e in side], [e[2] for e in side]) for side in sides))
+        asked, answers = pairing.pair(*(pending([e[0] for e in side], [e[2] for e in side]) for side in sides))
         found |= set(zip(asked.tolist(), answers.tolist(), strict=True))
     return found
 
