@@ -12,11 +12,11 @@ from dissector.analysis.diff.rendering import render_html, render_markdown, rend
 from dissector.analysis.diff.report import ReportBlock, diff_report, matrix_report
 from dissector.analysis.diff.to_json import diff_to_json, matrix_to_json
 from dissector.capture_session import Capture
-from dissector.cli.errors import NEGATIVE, UsageError, print_error
+from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
 from dissector.cli.formats import DiffFormat
 from dissector.cli.options import CaptureOptions, Cluster, parse_filter
 from dissector.cli.render.progress import read_with_progress
-from dissector.cli.show import no_kafka_message, print_problems
+from dissector.cli.show import read_rows
 from dissector.cli.table_captures import open_sides, side_of_tables
 from dissector.cli.tables import are_tables, is_folder
 from dissector.core.garbage_collection import infrequent_collection
@@ -57,10 +57,8 @@ def compare(
         if not isinstance(form, DiffFormat):
             return form(sides[0], sides[1], connections)
         for capture in captures:
-            read_with_progress(capture)
-            print_problems(capture)
-            if not len(capture):
-                return print_error(no_kafka_message(capture))
+            if not read_rows(capture):
+                return BAD_INPUT
         if len(captures) > 2:
             return _matrix([_side(capture, None) for capture in captures], form)
         comparison = diff(sides[0], sides[1], connections)

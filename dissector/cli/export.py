@@ -10,8 +10,8 @@ import numpy as np
 from dissector.capture import CaptureError
 from dissector.cli.errors import NEGATIVE, os_error_message, print_error
 from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
-from dissector.cli.render.progress import examine_with_progress, read_with_progress
-from dissector.cli.show import no_kafka_message, print_problems
+from dissector.cli.render.progress import examine_with_progress
+from dissector.cli.show import read_rows
 from dissector.core.text import counted
 from dissector.export.exporter import ExportRequest, NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat
@@ -41,13 +41,10 @@ def export(
     if any(_is_same_file(name, out) for name in files):
         raise CaptureError(f"{out}: is read from: choose another name to write to")
     with options.open(files) as capture:
-        read_with_progress(capture)
+        if not read_rows(capture):
+            return NEGATIVE
         if form.entry.needs_findings or (row_filter is not None and row_filter.reads_findings):
             examine_with_progress(capture)
-        print_problems(capture)
-        if not len(capture):
-            print_error(no_kafka_message(capture))
-            return NEGATIVE
         rows: Sequence[int] = range(len(capture)) if ranges is None else _rows(ranges, len(capture))
         if not rows:
             print_error(f"no row {numbers}: there are {counted(len(capture), 'row')}")

@@ -49,6 +49,15 @@ def show(
         return NEGATIVE
 
 
+def read_rows(capture: Capture) -> bool:
+    """Read a capture and print what is wrong with it; return whether it has rows."""
+    read_with_progress(capture)
+    print_problems(capture)
+    if not len(capture):
+        print_error(no_kafka_message(capture))
+    return len(capture) > 0
+
+
 def print_problems(capture: Capture) -> None:
     """Print what is wrong with a capture's files."""
     for problem in capture.problems:

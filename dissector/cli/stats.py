@@ -23,8 +23,8 @@ from dissector.cli.options import CaptureOptions, Cluster, no_match_message, par
 from dissector.cli.render.pages import DIM, NAME, NOTE, print_lines, write_out
 from dissector.cli.render.pages import Line as Styled
 from dissector.cli.render.plots import plots
-from dissector.cli.render.progress import examine_with_progress, read_with_progress, step_with_progress
-from dissector.cli.show import no_kafka_message, print_problems
+from dissector.cli.render.progress import examine_with_progress, step_with_progress
+from dissector.cli.show import read_rows
 from dissector.cli.tables import are_tables, no_rows_message, open_tables, summary
 from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import infrequent_collection
@@ -83,10 +83,7 @@ def stats(
     if are_tables(files, cluster, options):
         return _stats_of_tables(files[0], cluster, table, form, row_filter, plot=plot)
     with infrequent_collection(), options.open(files) as capture:
-        read_with_progress(capture)
-        print_problems(capture)
-        if not len(capture):
-            print_error(no_kafka_message(capture))
+        if not read_rows(capture):
             return NEGATIVE
         rows = None
         if row_filter is not None:

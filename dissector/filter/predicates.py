@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, isfinite
+from operator import ge, gt, le, lt, ne
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,9 @@ from dissector.filter.grammar import FilterWord
 from dissector.filter.value_types import ValueKind, ValueType, boolean, data, number, text, utf8, uuid
 
 Predicate = Callable[[object], bool]
+_COMPARISONS: Final = {"!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_CONVERSIONS: Final = {ValueType.BOOLEAN: boolean, ValueType.UUID: uuid, ValueType.BYTES: data}
+_PLAIN: Final = ValueKind(ValueType.INTEGER)
 ORDERS: Final = ("<", "<=", ">", ">=")
 OPERATORS: Final = ("==", "!=", *ORDERS, "contains", "matches", "in")
 LEAST, MOST = -(1 << 63), (1 << 64) - 1
@@ -101,39 +105,20 @@ def _predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord
         return _decimal(symbol, words)
     if kind.type is ValueType.ANY:
         return _anything(symbol, words)
-    wanted = frozenset(_constant(kind, word) for word in words)
+    convert = _CONVERSIONS.get(kind.type)
+    wanted = frozenset(convert(word) if convert else text(word, kind) for word in words)
     return NoneOf(wanted) if symbol == "!=" else OneOf(wanted)
-
-
-def _constant(kind: ValueKind, word: FilterWord) -> object:
-    match kind.type:
-        case ValueType.BOOLEAN:
-            return boolean(word)
-        case ValueType.UUID:
-            return uuid(word)
-        case ValueType.BYTES:
-            return data(word)
-        case _:
-            return text(word, kind)
 
 
 def _spans(kind: ValueKind, symbol: str, words: Sequence[FilterWord]) -> tuple[tuple[int, int], ...]:
     if symbol == "in":
         return tuple(_between(*_ends(kind, word)) for word in words)
     value = number(words[0], kind)
-    match symbol:
-        case "==":
-            return (_between(value, value),)
-        case "!=":
-            return ((LEAST, ceil(value) - 1), (floor(value) + 1, MOST))
-        case "<":
-            return ((LEAST, ceil(value) - 1),)
-        case "<=":
-            return ((LEAST, floor(value)),)
-        case ">":
-            return ((floor(value) + 1, MOST),)
-        case _:
-            return ((ceil(value), MOST),)
+    below, above = (LEAST, ceil(value) - 1), (floor(value) + 1, MOST)
+    return {
+        "==": (_between(value, value),), "!=": (below, above), "<": (below,), ">": (above,),
+        "<=": ((LEAST, floor(value)),), ">=": ((ceil(value), MOST),),
+    }[symbol]  # fmt: skip
 
 
 def _between(low: Fraction, high: Fraction) -> tuple[int, int]:
@@ -146,37 +131,23 @@ def _ends(kind: ValueKind, word: FilterWord) -> tuple[Fraction, Fraction]:
     if not dots:
         value = number(word, kind)
         return value, value
-    low, high = (
-        number(FilterWord(first, word.column), kind),
-        number(FilterWord(last, word.column + len(first) + 2), kind),
-    )
+    low = number(FilterWord(first, word.column), kind)
+    high = number(FilterWord(last, word.column + len(first) + 2), kind)
     if low > high:
         raise MismatchError(word.column, f"empty range {word.text}: it ends before it begins", (f"{last}..{first}",))
     return low, high
 
 
-_PLAIN: Final = ValueKind(ValueType.INTEGER)
-
-
 def _decimal(symbol: str, words: Sequence[FilterWord]) -> Predicate:
     """Compare floats with the float nearest to a number; NaN and infinities match nothing."""
     ends = [(_nearest(word, low), _nearest(word, high)) for word in words for low, high in (_ends(_PLAIN, word),)]
-    low = ends[0][0]
+    compare = _COMPARISONS.get(symbol)
 
     def matches(value: object) -> bool:
         if not isinstance(value, float | int) or not isfinite(value):
             return False
-        match symbol:
-            case "!=":
-                return value != low
-            case "<":
-                return value < low
-            case "<=":
-                return value <= low
-            case ">":
-                return value > low
-            case ">=":
-                return value >= low
+        if compare is not None:
+            return bool(compare(value, ends[0][0]))
         return any(low <= value <= high for low, high in ends)
 
     return matches

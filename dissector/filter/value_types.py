@@ -7,7 +7,7 @@ import re
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final
@@ -54,6 +54,7 @@ class ValueType(StrEnum):
 
 
 NUMBERS: Final = frozenset((ValueType.INTEGER, ValueType.DURATION, ValueType.TIME))
+_EXAMPLES: Final = {ValueType.DURATION: ("50ms", "1.5s"), ValueType.TIME: ("2.5s", "2026-01-31T12:00:00Z")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,7 @@ def number(word: FilterWord, kind: ValueKind) -> Fraction:
     value, unit = Fraction(found[1]), found[2]
     if not unit:
         if kind.bare is None and value:
-            raise MismatchError(
-                word.column, f"missing unit: {text}", tuple(f"{text}{each}" for each in ("ms", "s", "us"))
-            )
+            raise MismatchError(word.column, f"missing unit: {text}", (f"{text}ms", f"{text}s", f"{text}us"))
         return value * (kind.bare or 1)
     if kind.type in (ValueType.DURATION, ValueType.TIME) and unit in NANOSECONDS:
         return value * Fraction(NANOSECONDS[unit], kind.scale)
@@ -136,9 +135,7 @@ def _number_error(word: FilterWord, kind: ValueKind) -> MismatchError:
         near = nearest(word.text, kind.members.values()) or tuple(list(kind.members.values())[:5])
         what = {API_KEY: "API", "ErrorCode": "error"}.get(kind.enum or "", kind.enum or "of its names")
         return MismatchError(word.column, f"unknown {what} {text}" if kind.enum else f"unknown value {text}", near)
-    examples = {ValueType.DURATION: ("50ms", "1.5s"), ValueType.TIME: ("2.5s", "2026-01-31T12:00:00Z")}.get(
-        kind.type, ()
-    )
+    examples = _EXAMPLES.get(kind.type, ())
     return MismatchError(word.column, f"{text} is not a {kind.type.value}", examples)
 
 
@@ -155,13 +152,10 @@ def time_ns(text: str) -> int | None:
     day, clock, fraction, zone = found.groups()
     try:
         at = datetime.fromisoformat(f"{day}T{clock or '00:00'}{'+00:00' if zone in (None, 'Z') else zone}")
-        seconds = (at - datetime(1970, 1, 1, tzinfo=UTC)) // _SECOND
+        seconds = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(seconds=1)
     except (ValueError, OverflowError):
         return None
     return seconds * 10**9 + int((fraction or "").ljust(9, "0"))
-
-
-_SECOND: Final = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def text(word: FilterWord, kind: ValueKind) -> str:
@@ -182,11 +176,8 @@ def data(word: FilterWord) -> bytes:
 
 def utf8(value: str) -> bytes:
     """Return the bytes of a text as they are on the wire."""
-    return value.encode("utf-8", "surrogateescape" if _came_from_bytes(value) else "replace")
-
-
-def _came_from_bytes(value: str) -> bool:
-    return not any("\ud800" <= char < "\udc80" or "\udcff" < char < "\ue000" for char in value)
+    is_from_bytes = not any("\ud800" <= char < "\udc80" or "\udcff" < char < "\ue000" for char in value)
+    return value.encode("utf-8", "surrogateescape" if is_from_bytes else "replace")
 
 
 def uuid(word: FilterWord) -> str:
