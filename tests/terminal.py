@@ -45,7 +45,7 @@ class NotATerminalsError(AssertionError):
 
 @dataclass(frozen=True)
 class Output:
-    """What a terminal was told: its escape sequences, and all that it was to show."""
+    """What a terminal received: escape sequences, and the text to show."""
 
     sequences: list[str]
     text: str

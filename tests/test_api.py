@@ -30,7 +30,7 @@ def test_exchanges_outlive_the_capture() -> None:
     assert kept[3].request.tree.find("body") is not None
 
 
-def test_opening_nothing_is_an_error_of_its_own() -> None:
+def test_opening_no_file_is_a_distinct_error() -> None:
     with pytest.raises(Exception, match="no such file"):
         dissector.open("nowhere.pcap")
 
@@ -42,15 +42,15 @@ def test_lone_frames_are_decoded() -> None:
 
 def test_a_lone_response_without_its_api_is_inferred() -> None:
     with dissector.open(PCAPS / "java.pcapng") as capture:
-        asked = {each.row.api: each for each in capture.exchanges()}
+        exchange_of = {each.row.api: each for each in capture.exchanges()}
     for name in ("Metadata", "Fetch", "ApiVersions"):
-        paired = asked[name].response
+        paired = exchange_of[name].response
         assert paired is not None
         lone = dissector.decode_response(paired.data)
         assert lone.body == paired.body
         [finding] = lone.findings
         assert finding.code == "inferred"
-        assert f"{name} v{asked[name].row.version}" in finding.message or "the same layout" in finding.message
+        assert f"{name} v{exchange_of[name].row.version}" in finding.message or "the same layout" in finding.message
         assert lone.tree.find("body") is not None
 
 

@@ -32,7 +32,7 @@ def test_on_a_terminal_it_is_as_if_it_had_been_started() -> None:
     assert run_on_terminal(KDISSECT[-1], words) == its.written
 
 
-def test_each_has_its_own_environment() -> None:
+def test_each_program_has_its_environment() -> None:
     wide, narrow = (run_module(KDISSECT[-1], ["--help"], ENVIRONMENT | {"COLUMNS": n}).stdout for n in ("90", "50"))
     assert max(map(len, wide.splitlines())) > 50 >= max(map(len, narrow.splitlines()))
 

@@ -24,7 +24,7 @@ def test_a_case_is_the_same_from_its_file() -> None:
 
 
 @pytest.mark.slow
-def test_fresh_damage_of_every_kind_brings_nothing_down() -> None:
+def test_fresh_damage_of_every_kind_crashes_nothing() -> None:
     loaded = seeds.load()
     seen = set()
     for number in range(FRESH):

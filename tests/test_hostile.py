@@ -1,8 +1,8 @@
 """No control character from the wire reaches a terminal, in any face: each runs in a pty of its own, over a capture of
 which every word is hostile, and what it writes is taken apart strictly.
 
-The words have a mark where a terminal would read on behind an introducer: what the terminal was told as a sequence must
-not have the mark, and what it was told to show must.
+The words have a mark where a terminal would read on behind an introducer: the sequences that the terminal receives
+must not contain the mark, and the text that it shows must.
 """
 
 import json
@@ -41,11 +41,14 @@ KDISSECT = [sys.executable, "-m", "dissector.cli.main"]
 def exchange(
     api: str, version: int, request: dict[str, object], response: dict[str, object], number: int
 ) -> list[Turn]:
-    asked = dissector.encode_request(api, version, request, correlation_id=number, client_id=LINE)
-    return [Turn(True, asked), Turn(False, dissector.encode_response(api, version, response, correlation_id=number))]
+    request_frame = dissector.encode_request(api, version, request, correlation_id=number, client_id=LINE)
+    return [
+        Turn(True, request_frame),
+        Turn(False, dissector.encode_response(api, version, response, correlation_id=number)),
+    ]
 
 
-def said() -> list[Turn]:
+def hostile_turns() -> list[Turn]:
     """Every kind of word that a wire may have."""
     raw = [word.encode("utf-8", "surrogateescape") for word in HOSTILE]
     records = [{"key": each, "value": each, "headers": [{"key": LINE, "value": each}]} for each in raw]
@@ -83,7 +86,7 @@ def said() -> list[Turn]:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A capture of it, whose own name is hostile too."""
     folder = tmp_path_factory.mktemp("hostile")
-    path = Path(capture_of(folder, conversation(said())))
+    path = Path(capture_of(folder, conversation(hostile_turns())))
     return str(path.rename(folder / f"\x1b]0;{MARK}\x07\u202e[red].pcap"))
 
 
@@ -115,7 +118,7 @@ def test_printed_text_is_harmless(words: tuple[str, ...], hostile: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_printed_comparison_is_harmless(form: str, hostile: str, tmp_path: Path) -> None:
-    other = capture_of(tmp_path, conversation(said()[2:]))
+    other = capture_of(tmp_path, conversation(hostile_turns()[2:]))
     assert MARK in ran("diff", hostile, other, "--format", form)
 
 
@@ -188,7 +191,7 @@ def test_the_screen_is_harmless(size: tuple[int, int], hostile: str) -> None:
 
 
 def test_a_comparison_on_the_screen_is_harmless(hostile: str, tmp_path: Path) -> None:
-    other = capture_of(tmp_path, conversation(said()[2:]))
+    other = capture_of(tmp_path, conversation(hostile_turns()[2:]))
     with terminal([*KDISSECT, "diff", hostile, other]) as its:
         its.until("difference")
         output = driven(its, TWO_SIDES)
@@ -199,7 +202,7 @@ def test_a_comparison_on_the_screen_is_harmless(hostile: str, tmp_path: Path) ->
 @pytest.fixture
 def talker() -> Iterator[int]:
     """A server that says hostile things to whoever talks; its port."""
-    answers = {turn.data[4:8]: turn.data for turn in said() if not turn.from_client}
+    answers = {turn.data[4:8]: turn.data for turn in hostile_turns() if not turn.from_client}
 
     def answer(connection: socket.socket) -> None:
         while True:
@@ -211,7 +214,7 @@ def talker() -> Iterator[int]:
 
 def talk(port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
-        for turn in said():
+        for turn in hostile_turns():
             if turn.from_client:
                 client.sendall(turn.data)
                 frame(client)

@@ -39,16 +39,16 @@ def run(folder: Path, *, ci: str) -> tuple[int, str]:
 
 @pytest.mark.slow
 def test_in_ci_only_known_skips_pass(tmp_path: Path) -> None:
-    code, said = run(tmp_path, ci="true")
+    code, output = run(tmp_path, ci="true")
     assert code == 1
-    told = said.split("does not excuse it:\n")[1].splitlines()
-    assert told[:2] == ["  NOT TESTED with another-tool: it is not installed", "  a module is missing"]
-    assert not told[2].startswith("  ")
+    skipped = output.split("does not excuse it:\n")[1].splitlines()
+    assert skipped[:2] == ["  NOT TESTED with another-tool: it is not installed", "  a module is missing"]
+    assert not skipped[2].startswith("  ")
 
 
 @pytest.mark.slow
 def test_elsewhere_each_skip_is_a_line(tmp_path: Path) -> None:
-    code, said = run(tmp_path, ci="")
+    code, output = run(tmp_path, ci="")
     assert code == 0
-    assert sum(line.startswith("SKIPPED") for line in said.splitlines()) == 4
-    assert "NOT TESTED with no-such-tool: it is not installed\n" in said
+    assert sum(line.startswith("SKIPPED") for line in output.splitlines()) == 4
+    assert "NOT TESTED with no-such-tool: it is not installed\n" in output

@@ -55,8 +55,8 @@ def test_the_secrets_of_delegation_tokens_and_scram_credentials_are_masked() -> 
     """Every hmac and salted password of the recordings, found by asking for secrets, is nowhere without."""
     secrets: set[str] = set()
     for name in ("java-sasl-plain", "java-admin"):
-        asked = shown(PCAPS / f"{name}.pcapng", "--show-secrets")
-        secrets |= set(re.findall(r'"(?:hmac|salted_password)":"([0-9a-f]{16,})"', asked))
+        unmasked = shown(PCAPS / f"{name}.pcapng", "--show-secrets")
+        secrets |= set(re.findall(r'"(?:hmac|salted_password)":"([0-9a-f]{16,})"', unmasked))
         assert not any(secret in shown(PCAPS / f"{name}.pcapng") for secret in secrets)
     assert len(secrets) >= 2
 

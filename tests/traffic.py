@@ -198,7 +198,7 @@ def streams(largest: int = 1500) -> st.SearchStrategy[tuple[bytes, bytes]]:
 
 
 def bytes_without_mark(size: int) -> bytes:
-    """Bytes that tell their place, none of them ``?``."""
+    """Bytes from which their place follows, none of them ``?``."""
     return bytes(128 + n % 101 for n in range(size))
 
 

@@ -51,7 +51,7 @@ def sparse(packets: list[bytes], chance: random.Random) -> list[int]:
 
 
 def requests_only(packets: list[bytes], chance: random.Random) -> list[int]:
-    """Started late too, half of the time: a SYN would tell who asks."""
+    """Started late too, half of the time: a SYN would show who the client is."""
     return _one_side(packets, chance, to_server=True)
 
 
@@ -106,21 +106,21 @@ def found(path: str) -> Found:
         session, flows = capture.pipeline.indexer, capture.pipeline.transport.connections
         table, frames = session.table, session.frames
         for row in np.flatnonzero(np.isin(table.kind.values, KINDS)).tolist():
-            asked, answered = int(table.request.values[row]), int(table.response.values[row])
+            request_frame, response_frame = int(table.request.values[row]), int(table.response.values[row])
             connection = int(table.connection.values[row])
             ends = flows.endpoints(connection)
             side = session.detector.client(connection)
             who = (ends[side], ends[1 - side])
             whereabouts = []
-            for frame in (asked, answered):
+            for frame in (request_frame, response_frame):
                 pieces = frames._pieces(frame) if frame != NO_FRAME else []
                 whereabouts.append({
                     n for address, size in pieces if address >= 0
                     for n in range(int(np.searchsorted(starts, address, "right")) - 1,
                                    int(np.searchsorted(starts, address + size - 1, "right")))
                 })  # fmt: skip
-            out.requests.append(message(frames, asked, who, 12))
-            out.responses.append(message(frames, answered, who, 8))
+            out.requests.append(message(frames, request_frame, who, 12))
+            out.responses.append(message(frames, response_frame, who, 8))
             out.packets.append((whereabouts[0], whereabouts[1]))
     return out
 
@@ -153,13 +153,15 @@ class Score:
     def enter(self, truth: Found, left: set[int], seen: Found) -> list[Message]:
         """Compare; the intact messages that were not found."""
         intact: list[Counter[object]] = [Counter(), Counter(), Counter()]
-        for asked, answered, (out, back) in zip(truth.requests, truth.responses, truth.packets, strict=True):
-            if asked is not None and out <= left:
-                intact[0][asked] += 1
-            if answered is not None and back <= left:
-                intact[1][answered] += 1
-            if asked is not None and answered is not None and out | back <= left:
-                intact[2][asked, answered] += 1
+        for request_frame, response_frame, (out, back) in zip(
+            truth.requests, truth.responses, truth.packets, strict=True
+        ):
+            if request_frame is not None and out <= left:
+                intact[0][request_frame] += 1
+            if response_frame is not None and back <= left:
+                intact[1][response_frame] += 1
+            if request_frame is not None and response_frame is not None and out | back <= left:
+                intact[2][request_frame, response_frame] += 1
         pairs = [
             pair
             for pair in zip(seen.requests, seen.responses, strict=True)
@@ -180,7 +182,7 @@ class Score:
             self.invented += (came - true).elements()
         return [*(intact[0] - got[0]).elements(), *(intact[1] - got[1]).elements()]
 
-    def told(self) -> str:
+    def summary(self) -> str:
         def share(name: str) -> str:
             count, hits = getattr(self, name), getattr(self, f"{name}_found")
             return f"{name} {hits / max(1, count):7.2%} of {count:>7,}"
@@ -206,24 +208,24 @@ def main() -> int:
     parser.add_argument("--only", choices=LOSSES, help="one kind of loss")
     parser.add_argument("--capture", help="one capture, by its stem")
     parser.add_argument("--missed", action="store_true", help="print what was missed")
-    asked = parser.parse_args()
+    request_frame = parser.parse_args()
     bad = 0
     for name, loss in LOSSES.items():
-        if asked.only not in (None, name):
+        if request_frame.only not in (None, name):
             continue
         score = Score()
         with tempfile.TemporaryDirectory() as folder:
             for path in CAPTURES:
-                if asked.capture not in (None, path.stem):
+                if request_frame.capture not in (None, path.stem):
                     continue
-                for seed in range(asked.first, asked.first + asked.seeds):
+                for seed in range(request_frame.first, request_frame.first + request_frame.seeds):
                     before = len(score.invented)
                     missed = lossy(path, loss, seed, Path(folder), score)
-                    for each in missed if asked.missed else ():
+                    for each in missed if request_frame.missed else ():
                         print("missed", path.stem, seed, each)
                     for thing in score.invented[before:]:
                         print("INVENTED", path.stem, seed, thing)
-        print(f"{name:15} {score.told()}", flush=True)
+        print(f"{name:15} {score.summary()}", flush=True)
         bad += len(score.invented)
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_utime:.0f} s of CPU")
     return 1 if bad else 0

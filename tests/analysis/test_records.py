@@ -98,15 +98,15 @@ def in_capture(name: str) -> list[tuple[str, Each]]:
         return [
             (exchange.row.api, record)
             for exchange in capture.exchanges()
-            for said in (exchange.request, exchange.response)
-            if said is not None
-            for record in one_by_one(in_message(said))
+            for side in (exchange.request, exchange.response)
+            if side is not None
+            for record in one_by_one(in_message(side))
         ]
 
 
-def in_message(said: ExchangeMessage) -> list[CarriedRecords]:
+def in_message(side: ExchangeMessage) -> list[CarriedRecords]:
     found: list[CarriedRecords] = []
-    said.body_with(Packer(said, found))
+    side.body_with(Packer(side, found))
     return found
 
 
@@ -117,10 +117,10 @@ def test_fetched_records_equal_the_produced_ones(name: str, takes: str) -> None:
     """By the same clients, in the same capture: the broker changes offsets and nothing else."""
     found = in_capture(name)
 
-    def said(api: str) -> Counter[tuple[str, int | None, bytes | None, bytes | None]]:
+    def side(api: str) -> Counter[tuple[str, int | None, bytes | None, bytes | None]]:
         return Counter((r.topic, r.partition, r.key, r.value) for each, r in found if each == api and not r.control)
 
-    produced, fetched = said("Produce"), said(takes)
+    produced, fetched = side("Produce"), side(takes)
     assert produced
     assert set(fetched) & set(produced)
     topics = {topic for topic, *_ in produced}
@@ -185,5 +185,5 @@ def test_every_records_field_of_the_schema_is_read() -> None:
 
 def test_only_messages_with_a_records_field_carry_records() -> None:
     with Capture([str(PCAPS / "librdkafka.pcapng")]) as capture:
-        said = [(e.row.api, m) for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
-    assert {api for api, each in said if has_records_field(each)} == {"Produce", "Fetch"}
+        side = [(e.row.api, m) for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
+    assert {api for api, each in side if has_records_field(each)} == {"Produce", "Fetch"}

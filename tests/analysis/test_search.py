@@ -92,10 +92,10 @@ def test_masked_secrets_are_not_found() -> None:
 
 @given(st.text(max_size=8), st.sampled_from(SearchKind))
 def test_any_text_is_a_query_or_an_error_of_one_line(text: str, kind: SearchKind) -> None:
-    said, query = "", None
+    error_text, query = "", None
     try:
         query = search_query(text, kind)
     except SearchError as error:
-        said = str(error)
-    assert "\n" not in said
-    assert bool(said) == (query is None)
+        error_text = str(error)
+    assert "\n" not in error_text
+    assert bool(error_text) == (query is None)

@@ -1,4 +1,4 @@
-"""Compressed captures that are cut, damaged or hostile: what came before is read, and the rest is told."""
+"""Compressed captures that are cut, damaged or hostile: what came before is read, and the rest is reported."""
 
 import gzip
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_what_stands_before_the_end_of_a_cut_file_is_read(tmp_path: Path, way: s
 
 
 @pytest.mark.parametrize("way", COMPRESSIONS)
-def test_damage_is_told_with_its_place_and_what_came_before_is_read(tmp_path: Path, way: str) -> None:
+def test_damage_is_reported_with_its_place_and_earlier_packets_are_read(tmp_path: Path, way: str) -> None:
     piece = pcapng(clean_packets())
     one = COMPRESSIONS[way](piece)
     data = bytearray(one + COMPRESSIONS[way](pcap(clean_packets())) + one)
@@ -53,7 +53,7 @@ def test_damage_is_told_with_its_place_and_what_came_before_is_read(tmp_path: Pa
 
 
 @pytest.mark.parametrize("way", COMPRESSIONS)
-def test_bytes_that_follow_and_are_not_compressed_are_told(tmp_path: Path, way: str) -> None:
+def test_trailing_uncompressed_bytes_are_reported(tmp_path: Path, way: str) -> None:
     data = COMPRESSIONS[way](pcapng(clean_packets()))
     found, codes, _ = opened(written(tmp_path, data + b"and so on, and so forth"))
     assert len(found) == len(clean_packets())
@@ -74,7 +74,7 @@ def test_zeros_without_end_are_given_up(tmp_path: Path, way: str) -> None:
         opened(written(tmp_path, empty), LIMITED)
 
 
-def test_packets_without_end_stop_at_the_disk_limit_which_is_told(tmp_path: Path) -> None:
+def test_endless_packets_stop_at_the_disk_limit_which_is_reported(tmp_path: Path) -> None:
     bomb = gzip.compress(pcap(clean_packets() * 40))
     found, codes, words = opened(written(tmp_path, bomb), Limits(spooled_bytes=2 << 20))
     assert 0 < len(found) < 40 * len(clean_packets())

@@ -1,4 +1,4 @@
-"""Damaged and hostile files: what is good comes out, what is not is told, nothing escapes and nothing hangs."""
+"""Damaged and hostile files: good packets come out, damage is reported, nothing escapes and nothing hangs."""
 
 import struct
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_block_of_an_impossible_length_ends_reading(tmp_path: Path, size: int)
 
 @pytest.mark.parametrize("missing", [1, 5, 20])
 @pytest.mark.parametrize("make", [pcap, pcapng])
-def test_a_packet_that_the_file_ends_in_is_told_with_what_is_missing(
+def test_a_packet_cut_off_by_the_end_of_the_file_is_reported_with_the_missing_bytes(
     tmp_path: Path, make: "type[pcap]", missing: int
 ) -> None:
     reader = opened(tmp_path, make(PACKETS)[:-missing])
@@ -131,7 +131,7 @@ def test_a_packet_longer_than_its_block_ends_with_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [2**62, -(2**63), 2**63 - 1, 0])
 @pytest.mark.parametrize("resolution", [0, 9, 18, 0x7F, 0x80, 0xFF])
-def test_no_clock_brings_it_down(tmp_path: Path, seconds: int, resolution: int) -> None:
+def test_any_timestamp_is_read_without_a_crash(tmp_path: Path, seconds: int, resolution: int) -> None:
     options = struct.pack("<HHq", 14, 8, seconds) + struct.pack("<HHB3x", 9, 1, resolution) + bytes(4)
     packet = block("<", 6, struct.pack("<IIIII", 0, 2**32 - 1, 2**32 - 1, 0, 0))
     assert packets(opened(tmp_path, pcapng(PACKETS, options=options) + packet)) == [*PACKETS, b""]

@@ -1,4 +1,4 @@
-"""Files of every flavour give the same packets; what is no capture, or is damaged, is told in one line."""
+"""Files of every flavor give the same packets; a file that is no capture, or damaged, is reported in one line."""
 
 import os
 import struct
@@ -64,7 +64,7 @@ def test_sections_of_either_byte_order_follow_each_other(tmp_path: Path) -> None
     assert packets(path)[0] == PACKETS
 
 
-def test_interfaces_have_clocks_and_link_types_of_their_own(tmp_path: Path) -> None:
+def test_each_interface_has_its_clock_and_link_type(tmp_path: Path) -> None:
     path = tmp_path / "interfaces.pcapng"
     second = block("<", 1, struct.pack("<HHI", 101, 0, 0) + options(9, b"\x8a", "<"))
     packet = struct.pack("<IIIII", 1, 0, 1536, 4, 4) + b"\x45\x00\x00\x00"
@@ -93,7 +93,7 @@ def test_simple_and_obsolete_packet_blocks_are_packets(tmp_path: Path) -> None:
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "byte-order magic"),
     ],
 )
-def test_what_is_no_capture_is_said_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:
+def test_a_file_that_is_no_capture_is_reported_in_one_line(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "orders.pcapng"
     path.write_bytes(content)
     with pytest.raises(CaptureError, match=words) as caught:
@@ -102,7 +102,7 @@ def test_what_is_no_capture_is_said_in_one_line(tmp_path: Path, content: bytes, 
     assert "\n" not in str(caught.value)
 
 
-def test_missing_files_folders_and_forbidden_files_are_said(tmp_path: Path) -> None:
+def test_missing_files_folders_and_forbidden_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="no such file"):
         open_capture(str(tmp_path / "none"), Store())
     with pytest.raises(CaptureError, match="is a directory"):
@@ -133,7 +133,7 @@ def test_a_file_that_ends_in_a_packet_gives_what_is_there_of_it_and_says_so(
     assert problems == ["file-truncated"]
 
 
-def test_garbage_after_a_good_part_ends_reading_there_and_is_said(tmp_path: Path) -> None:
+def test_garbage_after_a_good_part_ends_reading_and_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "garbage.pcapng"
     path.write_bytes(pcapng(PACKETS) + b"\xff" * 64)
     found, _, problems = packets(path)

@@ -28,7 +28,7 @@ def clean_packets() -> list[Seen]:
     return seen(CLEAN)
 
 
-def said(lines: list[bytes], unit: int) -> list[Any]:
+def comparable(lines: list[bytes], unit: int) -> list[Any]:
     """Lines of `show`, as exact in time as a format is."""
     values = [json.loads(line) for line in lines]
     for value in values:
@@ -43,7 +43,7 @@ def shown(*paths: Path, unit: int = 1) -> tuple[list[Any], list[str]]:
     """What `show` says of files, and the codes of what is wrong with them."""
     with Capture([str(path) for path in paths]) as capture:
         lines = [json_line(exchange) for exchange in capture.exchanges()]
-        return said(lines, unit), [problem.code for problem in capture.problems]
+        return comparable(lines, unit), [problem.code for problem in capture.problems]
 
 
 @cache
@@ -96,7 +96,7 @@ def test_standard_input_gives_the_same_exchanges(way: str) -> None:
     data = pcapng(clean_packets())
     done = kdissect("show", "-", "-f", "json", data=data if way == "plain" else COMPRESSIONS[way](data))
     assert not done.stderr
-    assert said(done.stdout.splitlines(), 1) == clean()
+    assert comparable(done.stdout.splitlines(), 1) == clean()
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_standard_input_that_is_a_file_is_read_like_one(tmp_path: Path) -> None:
     for given in (CLEAN, path):
         with given.open("rb") as file:
             done = kdissect("show", "-", "-f", "json", file=file)
-        assert said(done.stdout.splitlines(), 1) == clean()
+        assert comparable(done.stdout.splitlines(), 1) == clean()
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 400])
@@ -130,7 +130,7 @@ def test_a_pipe_that_gives_a_few_bytes_at_a_time_gives_the_same(
     writer.join()
 
 
-def test_hex_and_segments_are_told_in_compressed_files(tmp_path: Path) -> None:
+def test_hex_and_segments_are_recognized_in_compressed_files(tmp_path: Path) -> None:
     segment = next((BUNDLED / "segments").glob("*/*.log"))
     folder = tmp_path / segment.parent.name
     folder.mkdir()

@@ -17,7 +17,7 @@ from dissector.capture_session import Capture
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.exchange.to_json import json_line
-from tests.capture.test_formats import clean, said
+from tests.capture.test_formats import clean, comparable
 from tests.capture.writers import PCAPNGS, PCAPS, Seen, pcap, pcapng
 from tests.conftest import PCAPS as BUNDLED
 from tests.traffic import conversation, ethernet, exchanges
@@ -82,13 +82,13 @@ def test_a_file_that_another_process_writes_is_followed_to_its_end(tmp_path: Pat
 
     with Capture([GrowingFile(str(path), ended)]) as capture:
         steps = list(capture.read())
-        assert said([json_line(exchange) for exchange in capture.exchanges()], 1) == clean()
+        assert comparable([json_line(exchange) for exchange in capture.exchanges()], 1) == clean()
         assert not capture.problems
     assert steps[-1].done == len(data)
     assert {step.total for step in steps} == {0}
 
 
-def test_a_followed_file_that_never_was_a_capture_is_told(tmp_path: Path) -> None:
+def test_a_followed_file_that_never_was_a_capture_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "growing"
     path.write_bytes(b"")
     with pytest.raises(CaptureError, match="empty file"):
@@ -98,7 +98,7 @@ def test_a_followed_file_that_never_was_a_capture_is_told(tmp_path: Path) -> Non
         list(Capture([GrowingFile(str(path), lambda: True)]).read())
 
 
-def test_a_followed_file_that_shrinks_keeps_what_was_read_and_is_told(tmp_path: Path) -> None:
+def test_a_followed_file_that_shrinks_keeps_its_rows_and_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "growing"
     path.write_bytes(pcap(PACKETS))
 
@@ -134,7 +134,7 @@ def test_packets_of_a_pipe_are_there_before_the_next_ones_come(tmp_path: Path, m
     assert reader.done == len(data)
 
 
-def test_a_pipe_that_is_no_capture_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_pipe_that_is_no_capture_is_reported_in_one_line(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = open_capture(str(pipe), Store())

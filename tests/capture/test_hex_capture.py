@@ -44,8 +44,8 @@ def test_a_transcript_is_shown_like_the_capture_that_it_was_made_from(tmp_path: 
 
 def test_connections_of_a_text_stay_apart_and_in_its_order(tmp_path: Path) -> None:
     path = tmp_path / "several"
-    asked, answered = request(1).hex(), response(1).hex()
-    path.write_text(f"> {asked}\n2> {asked}\n2< {answered}\n1< {answered}\n> {asked}\n3> {asked}\n3< {answered}")
+    sent, back = request(1).hex(), response(1).hex()
+    path.write_text(f"> {sent}\n2> {sent}\n2< {back}\n1< {back}\n> {sent}\n3> {sent}\n3< {back}")
     with Capture([str(path)]) as capture:
         rows = [exchange.row for exchange in capture.exchanges()]
     assert [(row.connection, row.response_size) for row in rows] == [(1, 16), (2, 16), (1, None), (3, 16)]
@@ -63,7 +63,7 @@ def test_every_first_message_of_a_transcript_is_kafka(tmp_path: Path) -> None:
     assert [(row.api, row.version) for row in rows] == [(api.name, version) for api, version in firsts]
 
 
-def test_a_transcript_of_something_else_is_framed_and_said_to_be_damaged(tmp_path: Path) -> None:
+def test_a_transcript_of_another_protocol_is_framed_and_reported_as_damaged(tmp_path: Path) -> None:
     path = tmp_path / "http"
     path.write_text(f"> {b'GET / HTTP/1.1'.hex()}")
     with Capture([str(path)]) as capture:
@@ -91,7 +91,7 @@ def test_a_short_frame_is_a_row_and_the_next_ones_are_read_right(tmp_path: Path)
 @given(
     lines=st.lists(st.tuples(st.sampled_from(["> ", "< ", "  ", ""]), st.sampled_from(PIECES)), min_size=1, max_size=6)
 )
-def test_any_arrangement_of_hex_is_read_or_told_in_one_line(tmp_path: Path, lines: list[tuple[str, str]]) -> None:
+def test_any_arrangement_of_hex_is_read_or_reported_in_one_line(tmp_path: Path, lines: list[tuple[str, str]]) -> None:
     path = tmp_path / "some.hex"
     path.write_text("\n".join(mark + digits for mark, digits in lines))
     words = ""
@@ -123,7 +123,7 @@ def test_a_lone_response_is_read_as_the_answer_to_what_the_user_says(words: str)
         (":", "no API is called ''"),
     ],
 )
-def test_a_wrong_word_behind_response_is_told(words: str, answer: str) -> None:
+def test_a_wrong_word_behind_response_is_reported(words: str, answer: str) -> None:
     done = kdissect("show", "-", "--response", words, data=response(7).hex().encode())
     assert done.returncode == 2
     assert not done.stdout

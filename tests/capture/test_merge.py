@@ -61,7 +61,7 @@ def made(times: list[int], mark: int) -> list[Seen]:
     batch=st.integers(1, 9),
     sort=st.booleans(),
 )
-def test_packets_come_in_the_order_of_time_and_files_keep_their_own(
+def test_packets_come_in_the_order_of_time_and_each_file_keeps_its_order(
     tmp_path: Path, files: list[list[int]], batch: int, sort: bool
 ) -> None:
     lists = [made([10**18 + t for t in (sorted(times) if sort else times)], n) for n, times in enumerate(files)]

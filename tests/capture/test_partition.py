@@ -25,10 +25,10 @@ def flat(blocks: list[Block]) -> list[tuple[bytes, bytes]]:
 @given(enough=st.integers(1, 5_000), empty=st.sets(st.integers(0, 60)))
 def test_packets_are_the_same_and_what_has_none_stays_by_itself(enough: int, empty: set[int]) -> None:
     some = packets(PCAPS / "librdkafka.pcapng")[:60]
-    mixed = [block for at, each in enumerate(some) for block in ([Block(0, b"", b"told")] * (at in empty) + [each])]
+    mixed = [block for at, each in enumerate(some) for block in ([Block(0, b"", b"marker")] * (at in empty) + [each])]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("dissector.capture.partition.JOINED_BYTES", enough)
         found = list(join_small_blocks(mixed))
     assert flat([each for each in found if each.heads]) == flat(some)
-    assert [each.data for each in found if not each.heads] == [b"told"] * len(empty & set(range(60)))
+    assert [each.data for each in found if not each.heads] == [b"marker"] * len(empty & set(range(60)))
     assert all(len(each.data) >= enough for each in [each for each in found if each.heads][:-1])

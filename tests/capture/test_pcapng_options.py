@@ -1,4 +1,4 @@
-"""What pcapng says beside packets: kept, bounded, told."""
+"""What pcapng holds beside packets: kept, bounded, reported."""
 
 import struct
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_comments_and_names_are_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_several_comments_of_a_packet_are_lines_behind_other_options(tmp_path: Path, order: str) -> None:
+def test_comments_of_a_packet_are_lines_behind_other_options(tmp_path: Path, order: str) -> None:
     options = option(order, 2, bytes(4)) + option(order, 1, b"one") + option(order, 1, "zw\u00f6lf".encode()) + END
     plain, odd = Seen(1, b"abcde", 5), Seen(2, b"abcdef", 6)
     data = section(order) + interface(order, options=nanoseconds(order))
@@ -64,7 +64,7 @@ def test_counters_of_an_interface_grow_and_those_of_interfaces_add_up(tmp_path: 
         ]
 
 
-def test_drops_that_packets_tell_are_summed(tmp_path: Path) -> None:
+def test_drop_counts_of_packets_are_summed(tmp_path: Path) -> None:
     packet = Seen(1, b"abcd", 4)
     dropped = option("<", 4, struct.pack("<Q", 21)) + END
     data = section() + interface() + enhanced(packet, 1, options=dropped) * 2
@@ -95,7 +95,7 @@ def test_an_interface_whose_lengths_differ_is_taken(tmp_path: Path) -> None:
         assert words(capture) == ["1 blocks have two different lengths; the first is packet 1"]
 
 
-def test_a_block_whose_lengths_differ_is_read_and_told(tmp_path: Path) -> None:
+def test_a_block_whose_lengths_differ_is_read_and_reported(tmp_path: Path) -> None:
     packets = clean_packets()[:6]
     blocks = [bytearray(enhanced(packet, packet.time_ns)) for packet in packets]
     for n in (2, 4):

@@ -58,7 +58,7 @@ def test_damage_costs_what_it_touches_and_little_more(
         found = packets(reader)
         missing = whole - set(found) - touched
         costs.append(len(missing))
-    # pcap has nothing to tell where a packet ends that lost bytes: it takes as many of those behind it.
+    # pcap does not mark where a packet ends: one that lost bytes takes as many of those behind it.
     assert max(costs) <= (12 if harm is lost and name != "pcapng" else 0)
     assert sum(costs) <= 40
 
@@ -78,7 +78,7 @@ def _places(clean: list[Seen], data: bytes) -> list[tuple[Seen, int]]:
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_was_skipped_is_told_with_its_place_and_size(tmp_path: Path, name: str) -> None:
+def test_skipped_bytes_are_reported_with_their_place_and_size(tmp_path: Path, name: str) -> None:
     clean = clean_packets()[:60]
     one, other = WRITERS[name](clean[:30]), WRITERS[name](clean)
     at = len(one)
@@ -89,7 +89,7 @@ def test_what_was_skipped_is_told_with_its_place_and_size(tmp_path: Path, name: 
     assert problem.message.endswith("; 777 bytes skipped")
 
 
-def test_many_places_of_damage_are_told_by_some_and_a_count(tmp_path: Path) -> None:
+def test_much_damage_is_reported_as_some_places_and_a_count(tmp_path: Path) -> None:
     clean = clean_packets() * 4
     data = pcap(clean)[:24] + b"".join(pcap(clean[n : n + 10])[24:] + b"\xff" * 100 for n in range(0, len(clean), 10))
     reader = open_capture(str(written(tmp_path, data)), Store())

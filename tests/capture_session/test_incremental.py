@@ -126,7 +126,7 @@ def over_a_bad_network(blocks: list[Block], chance: random.Random) -> list[Block
 @pytest.mark.slow
 @costly(8)
 @given(st.sampled_from(CAPTURES), st.integers(0, 1 << 32))
-def test_damage_makes_no_difference(path: Path, seed: int) -> None:
+def test_checkpoints_of_damaged_captures_change_no_row(path: Path, seed: int) -> None:
     chance = random.Random(seed)
     blocks = over_a_bad_network(packets(path), chance)
     cuts = [chance.randrange(len(blocks)) for _ in range(8)] if blocks else []

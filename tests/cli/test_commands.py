@@ -84,14 +84,14 @@ def test_the_tree_names_numbers_and_json_keeps_them() -> None:
 
 
 def test_an_error_says_what_it_asks_of_the_client() -> None:
-    asked = "A normal first step of joining: repeat JoinGroup at once"
+    explanation = "A normal first step of joining: repeat JoinGroup at once"
     words = kdissect("show", JAVA, "--format", "tree").stdout.decode()
-    assert re.search(rf"error_code: 79 \(MEMBER_ID_REQUIRED\)  \[.*\]\n +→ {asked}", words)
+    assert re.search(rf"error_code: 79 \(MEMBER_ID_REQUIRED\)  \[.*\]\n +→ {explanation}", words)
     lines = [json.loads(line) for line in kdissect("show", JAVA, "--format", "json").stdout.splitlines()]
     found = [f["message"] for line in lines for f in line["findings"] if f["code"] == "error-response"]
-    assert any(message.startswith(f"MEMBER_ID_REQUIRED: {asked}") for message in found)
+    assert any(message.startswith(f"MEMBER_ID_REQUIRED: {explanation}") for message in found)
     row = next(line for line in kdissect("show", JAVA).stdout.decode().splitlines() if "MEMBER_ID_REQUIRED" in line)
-    assert asked not in row
+    assert explanation not in row
 
 
 def test_errors_of_partitions_are_named_whatever_their_field_is_called() -> None:
@@ -141,7 +141,7 @@ def test_a_capture_without_kafka_is_a_negative_answer(tmp_path: Path) -> None:
     assert b"no Kafka in it (3 packets, 1 TCP connection: HTTP 1)" in done.stderr
 
 
-def test_several_files_are_one_capture() -> None:
+def test_files_given_together_are_one_capture() -> None:
     both = kdissect("show", JAVA, str(PCAPS / "aiokafka.pcapng")).stdout.splitlines()
     assert len(both) > len(kdissect("show", JAVA).stdout.splitlines())
 

@@ -52,12 +52,12 @@ def test_gaps_are_holes_and_unknown_versions_come_back_whole(tmp_path: Path) -> 
     assert "missing" not in text
 
 
-def test_a_response_that_nothing_asked_for_comes_back(tmp_path: Path) -> None:
+def test_a_response_without_a_request_comes_back(tmp_path: Path) -> None:
     source = capture_of(tmp_path, conversation([Turn(True, request(1)), Turn(False, response(9))]))
     out = str(tmp_path / "again.pcapng")
     kdissect("encode", "-w", out, data=lines_of(source))
-    [asked, orphan] = (json.loads(line) for line in lines_of(out).splitlines())
-    assert asked["correlation_id"] == 1
+    [paired, orphan] = (json.loads(line) for line in lines_of(out).splitlines())
+    assert paired["correlation_id"] == 1
     assert (orphan["api_key"], orphan["response"]["size"], orphan["correlation_id"]) == (None, 16, 9)
     again = tmp_path / "thrice.pcapng"
     kdissect("encode", "-w", str(again), data=lines_of(out))
@@ -104,8 +104,8 @@ def test_a_bad_line_is_one_plain_line_and_leaves_no_capture(tmp_path: Path, line
     out = tmp_path / "made.pcapng"
     done = kdissect("encode", "-", "-w", str(out), data=b"\n" + line)
     assert done.returncode == 2
-    [told] = done.stderr.decode().splitlines()
-    assert told.startswith(f"kdissect: standard input: {words}")
+    [error_line] = done.stderr.decode().splitlines()
+    assert error_line.startswith(f"kdissect: standard input: {words}")
     assert not out.exists()
 
 
@@ -114,7 +114,7 @@ def test_nothing_to_encode_is_a_negative_answer(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.decode()) == (1, "kdissect: standard input: no exchange\n")
 
 
-def test_files_that_cannot_be_read_or_written_are_told(tmp_path: Path) -> None:
+def test_unreadable_and_unwritable_files_are_reported(tmp_path: Path) -> None:
     done = kdissect("encode", str(tmp_path / "none"))
     assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {tmp_path / 'none'}: no such file or directory\n")
     done = kdissect("encode", "-w", str(tmp_path), data=json.dumps(METADATA).encode())

@@ -37,7 +37,7 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
     copy = tmp_path / "copy.pcapng"
     copy.write_bytes(Path(JAVA).read_bytes())
     out = str(tmp_path / "out.pcapng")
-    for words, code, said in (
+    for words, code, message in (
         ((str(copy), "-w", str(copy)), 2, b"is read from"),
         (("-", "-w", out), 2, b"reads a capture twice"),
         ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is neither a row number"),
@@ -49,7 +49,7 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
     ):
         done = kdissect("export", *words)
         assert (done.returncode, done.stdout) == (code, b"")
-        assert said in done.stderr.splitlines()[-1]
+        assert message in done.stderr.splitlines()[-1]
     assert copy.read_bytes() == Path(JAVA).read_bytes()
 
 
@@ -84,14 +84,14 @@ def test_rows_have_the_same_numbers_once_redacted() -> None:
 
 def test_what_can_not_be_redacted_is_one_line(tmp_path: Path) -> None:
     segment = str(next((PCAPS / "segments").rglob("*.log")))
-    for words, code, said in (
+    for words, code, message in (
         ((JAVA, "-f", "command", "-w", "-"), 2, b"a command can't be redacted"),
         (("-", "-f", "json", "-w", "-"), 2, b"reads a capture twice"),
         ((segment, "-f", "json", "-w", "-"), 1, b"no packets carried"),
     ):
         done = kdissect("export", "--redact", *words)
         assert (done.returncode, done.stdout) == (code, b"")
-        assert said in done.stderr.splitlines()[-1]
+        assert message in done.stderr.splitlines()[-1]
 
 
 def test_a_sequence_diagram_has_the_chosen_exchanges() -> None:

@@ -45,11 +45,11 @@ def test_paths_lead_into_headers_and_bodies() -> None:
 
 
 def test_any_element_of_an_array_counts_and_the_body_goes_without_saying() -> None:
-    told = [",".join(t["name"] for t in (each["response"]["body"].get("topics") or ()) if t.get("name"))
+    topic_names = [",".join(t["name"] for t in (each["response"]["body"].get("topics") or ()) if t.get("name"))
             for each in objects(JAVA)]  # fmt: skip
-    assert any(told)
-    assert [row[0] for row in fields(JAVA, "response.body.topics.name")] == told
-    assert [row[0] for row in fields(JAVA, "response.topics.name")] == told
+    assert any(topic_names)
+    assert [row[0] for row in fields(JAVA, "response.body.topics.name")] == topic_names
+    assert [row[0] for row in fields(JAVA, "response.topics.name")] == topic_names
 
 
 def test_paths_lead_into_record_batches_and_embedded_formats() -> None:

@@ -75,8 +75,8 @@ def test_an_export_of_nothing_is_code_1_one_line_and_no_file(
 def test_a_bad_filter_is_shown_with_its_place(command: list[str]) -> None:
     done = kdissect(*command, "-Y", "api == Ftech && error")
     assert (done.returncode, done.stdout) == (2, b"")
-    told, shown, mark = done.stderr.decode().splitlines()
-    assert told == "kdissect: -Y: column 8: unknown API 'Ftech'; did you mean Fetch"
+    message, shown, mark = done.stderr.decode().splitlines()
+    assert message == "kdissect: -Y: column 8: unknown API 'Ftech'; did you mean Fetch"
     assert shown == "  api == Ftech && error"
     assert mark.index("^") == shown.index("Ftech")
 
@@ -123,7 +123,7 @@ def test_export_takes_the_rows_that_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_who_has_no_filter_imports_no_parser() -> None:
+def test_without_a_filter_no_parser_is_imported() -> None:
     words = "import sys; from dissector.cli.show import show; from dissector.cli.formats import Format; "
     words += f"show([{JAVA!r}], Format.JSON, None); sys.exit('lark' in sys.modules or 're2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", words], stdout=subprocess.DEVNULL, check=False).returncode == 0

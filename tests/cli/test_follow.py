@@ -77,10 +77,10 @@ def test_a_row_is_complete_with_its_answer_or_its_connection_s_end() -> None:
     talk = conversation(
         [Turn(True, request(1)), Turn(False, response(1)), Turn(True, request(2)), Turn(True, request(3))]
     )
-    opened, asked, answered, more = talk[:2], talk[2:3], talk[3:4], talk[4:]
+    opened, request_packet, response_packet, more = talk[:2], talk[2:3], talk[3:4], talk[4:]
     ends = [Packet(True, talk[-1].seq + len(talk[-1].payload), b"", RST)]
-    assert steps_of(opened + asked, answered, more, ends) == [[], [0], [], [1, 2]]
-    assert steps_of(opened + asked, answered + more) == [[], [0, 1, 2]]
+    assert steps_of(opened + request_packet, response_packet, more, ends) == [[], [0], [], [1, 2]]
+    assert steps_of(opened + request_packet, response_packet + more) == [[], [0, 1, 2]]
 
 
 def test_acks_0_is_complete_at_once() -> None:

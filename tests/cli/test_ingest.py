@@ -73,7 +73,7 @@ def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) 
 
 
 @pytest.mark.slow
-def test_a_second_run_into_a_folder_is_told_of_the_first(tmp_path: Path) -> None:
+def test_a_second_run_into_a_folder_names_the_first(tmp_path: Path) -> None:
     with exclusive(str(tmp_path), print):
         code, out, err = ingest(JAVA, "--out", str(tmp_path))
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -95,11 +95,11 @@ def test_a_client_of_librdkafka_is_seen_as_the_file_shows_it_again(tmp_path: Pat
         found += map(json.loads, out.splitlines())
     again = [json.loads(line) for line in kdissect("show", str(path), "-f", "json").stdout.splitlines()]
 
-    def told(line: dict[str, object]) -> str:
-        # Numbers are given as rows come; and what several rows tell is not all known when the first of them is printed.
+    def comparable(line: dict[str, object]) -> str:
+        # Numbers are given as rows come; cross-message findings are not all known when the first row is printed.
         return json.dumps({key: line[key] for key in sorted(line.keys() - {"number", "findings"})}, sort_keys=True)
 
-    assert sorted(map(told, found)) == sorted(map(told, again))
+    assert sorted(map(comparable, found)) == sorted(map(comparable, again))
     assert {line["client_id"] for line in found} >= {"watched"}
 
 
@@ -117,7 +117,7 @@ def test_a_limit_and_a_duration_end_it() -> None:
 
 
 @needs_rights
-def test_silence_is_told_with_what_is_listened_to() -> None:
+def test_silence_is_reported_with_the_interface_and_port() -> None:
     with broker() as port:
         unused = port
     with live("-p", str(unused)) as process:
@@ -139,7 +139,7 @@ def test_a_reader_that_goes_away_ends_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["-i", "nowhere0"], "no interface 'nowhere0'; there are "),
         (["-p", "9092", "-f", "tcp"], "-f replaces -p"),
@@ -149,10 +149,10 @@ def test_a_reader_that_goes_away_ends_it() -> None:
         (["-w", "-"], "-w needs a file"),
     ],
 )
-def test_bad_use_is_one_plain_line(words: list[str], said: str) -> None:
+def test_bad_use_is_one_plain_line(words: list[str], message: str) -> None:
     done = kdissect("live", *words)
     assert done.returncode == 2
-    assert said in done.stderr.decode()
+    assert message in done.stderr.decode()
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -194,8 +194,8 @@ with socket.create_server(("198.51.100.2", 9092)) as listener:
     connection, _ = listener.accept()
     stream = connection.makefile("rb")
     while head := stream.read(4):
-        asked = stream.read(int.from_bytes(head, "big"))
-        connection.sendall(struct.pack(">i", 12) + asked[4:8] + bytes(8))
+        request = stream.read(int.from_bytes(head, "big"))
+        connection.sendall(struct.pack(">i", 12) + request[4:8] + bytes(8))
 """
 
 
@@ -218,7 +218,7 @@ def test_an_interface_that_is_not_loopback() -> None:
 
 
 @needs_rights
-def test_an_interface_that_is_down_or_goes_away_is_told() -> None:
+def test_an_interface_that_is_down_or_goes_away_is_reported() -> None:
     with namespace() as (_, here):
         subprocess.run(["ip", "link", "set", here, "down"], check=True)
         with live("-i", here) as process:

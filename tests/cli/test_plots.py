@@ -18,22 +18,22 @@ def drawn(over: LatencyOverTime | None, statistics: Statistics) -> list[str]:
 
 
 @given(st.lists(st.tuples(NANOSECONDS, NANOSECONDS), min_size=1, max_size=50))
-def test_every_exchange_is_in_the_slot_of_its_time(told: list[tuple[int, int]]) -> None:
-    times, latencies = np.array(told, np.int64).T
+def test_every_exchange_is_in_the_slot_of_its_time(latencies_at: list[tuple[int, int]]) -> None:
+    times, latencies = np.array(latencies_at, np.int64).T
     over = LatencyOverTime.of(times, latencies)
     assert over is not None
     assert len(over.slots) == SLOTS
-    for time, latency in told:
+    for time, latency in latencies_at:
         slot = over.slots[(time - over.begin_ns) // over.slot_ns]
         assert slot.least is not None
         assert slot.most is not None
         assert slot.least <= latency <= slot.most
-    assert sum(slot.count for slot in over.slots) == len(told)
+    assert sum(slot.count for slot in over.slots) == len(latencies_at)
 
 
 @given(st.lists(st.tuples(NANOSECONDS, NANOSECONDS), min_size=1, max_size=50))
-def test_columns_are_marked_where_there_is_something(told: list[tuple[int, int]]) -> None:
-    times, latencies = np.array(told, np.int64).T
+def test_columns_are_marked_where_there_is_something(latencies_at: list[tuple[int, int]]) -> None:
+    times, latencies = np.array(latencies_at, np.int64).T
     over = LatencyOverTime.of(times, latencies)
     assert over is not None
     lines = drawn(over, Statistics())

@@ -33,8 +33,8 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_what_is_imported_is_decoded_everywhere_until_it_is_removed(run: Run, tmp_path: Path) -> None:
-    asked = request(7, api_key=201, version=0, body=b"\x00\x05manor")
-    capture = capture_of(tmp_path, conversation([Turn(True, asked), Turn(False, response(7, b"\x00\x03"))]))
+    request_frame = request(7, api_key=201, version=0, body=b"\x00\x05manor")
+    capture = capture_of(tmp_path, conversation([Turn(True, request_frame), Turn(False, response(7, b"\x00\x03"))]))
 
     def shown() -> dict[str, Any]:
         found: dict[str, Any] = json.loads(run("show", capture, "-f", "json").stdout.splitlines()[0])
@@ -82,7 +82,7 @@ def test_imported_versions_have_their_headers_and_layouts(run: Run, tmp_path: Pa
     assert not [f for f in (*first["findings"], *second["findings"]) if f["code"] != "error-response"]
 
 
-def test_two_releases_are_compared_and_the_exit_code_tells(run: Run, tmp_path: Path) -> None:
+def test_the_exit_code_says_whether_two_releases_differ(run: Run, tmp_path: Path) -> None:
     new = jar(tmp_path / "b.jar", haunt() + newer_heartbeat())
     old = jar(tmp_path / "a.jar", [schema("HeartbeatRequest"), schema("HeartbeatResponse")])
     done = run("schema", "diff", old, new)
@@ -105,7 +105,7 @@ def test_two_releases_are_compared_and_the_exit_code_tells(run: Run, tmp_path: P
     assert run("schema", "diff", "4.4.0", "4.4.0").returncode == 0
 
 
-def test_a_field_of_the_same_version_that_differs_is_told(run: Run, tmp_path: Path) -> None:
+def test_a_field_that_differs_in_the_same_version_is_reported(run: Run, tmp_path: Path) -> None:
     changed = schema("HeartbeatRequest")
     changed["fields"][0] |= {"nullableVersions": "1+"}
     changed["fields"][1] |= {"type": "int64"}
@@ -236,7 +236,7 @@ def test_a_name_that_is_no_name_is_refused(run: Run, tmp_path: Path, name: str) 
     assert (done.returncode, len(done.stderr.splitlines())) == ((2, 1) if name else (0, 0))
 
 
-def test_a_damaged_import_is_told_and_can_be_removed(run: Run, tmp_path: Path) -> None:
+def test_a_damaged_import_is_reported_and_can_be_removed(run: Run, tmp_path: Path) -> None:
     run("schema", "import", jar(tmp_path / "a.jar", haunt()))
     index = tmp_path / "data" / "kdissect" / "schemas" / "9.9.0" / "index.json"
     index.write_text("[")

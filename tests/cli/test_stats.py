@@ -102,12 +102,12 @@ def test_no_control_byte_from_the_wire_reaches_the_terminal(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_tshark_counts_the_same_requests() -> None:
     needs("tshark")
-    asked = subprocess.run(
+    tshark = subprocess.run(
         ["tshark", "-r", TRANSACTIONS, "-d", "tcp.port==9092,kafka", "-T", "fields", "-e", "kafka.api_key",
          "-Y", "kafka.request_frame == 0 || (kafka.api_key && tcp.dstport == 9092)"],
         capture_output=True, check=True,
     )  # fmt: skip
-    theirs = Counter(int(key) for line in asked.stdout.split() for key in line.split(b","))
+    theirs = Counter(int(key) for line in tshark.stdout.split() for key in line.split(b","))
     objects = [
         json.loads(line) for line in kdissect("stats", TRANSACTIONS, "--by", "api", "-f", "json").stdout.splitlines()
     ]

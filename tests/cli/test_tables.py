@@ -1,4 +1,4 @@
-"""What a folder of tables is, and what goes with it: told before Spark is started."""
+"""Whether a folder holds tables, and which options fit them: checked before Spark starts."""
 
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def test_a_name_that_can_t_be_looked_up_is_one_line(command: str) -> None:
     assert done.stderr.decode() == f"kdissect: {name}: file name too long\n"
 
 
-def test_a_bad_filter_is_told_before_anything_starts(folder: str) -> None:
+def test_a_bad_filter_is_reported_before_anything_starts(folder: str) -> None:
     done = kdissect("show", folder, "-Y", "latencyy > 1")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"kdissect: -Y: ")

@@ -58,7 +58,7 @@ def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str
 @pytest.mark.parametrize(
     ("text", "limit"), [*((text, None) for text in FILTERS), (None, 3), ("finding", 3), (None, 500)]
 )
-def test_the_output_is_that_of_who_examines_first(
+def test_the_output_is_as_if_all_was_examined_first(
     form: tuple[Format, str | None], text: str | None, limit: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 7)

@@ -59,16 +59,16 @@ def test_rows_are_printed_in_order(count: int, workers: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("meets", "said"),
+    ("meets", "message"),
     [
         ("if number == 50: raise ValueError('a mistake')", b"a mistake"),
         ("if number == 50: os.kill(os.getpid(), signal.SIGKILL)", b"killed by signal 9"),
     ],
 )
-def test_a_worker_that_fails_is_told_and_no_later_row_is_printed(meets: str, said: bytes) -> None:
+def test_a_worker_that_fails_is_reported_and_no_later_row_is_printed(meets: str, message: bytes) -> None:
     done = printed(100, 3, meets)
     assert done.returncode == 1
-    assert said in done.stderr
+    assert message in done.stderr
     assert b"not complete" in done.stderr
     assert rows(50).startswith(done.stdout)
 

@@ -19,9 +19,9 @@ DATA = b"".join(request(n, body=bytes(n % 7) + bytes(range(256))) for n in range
 def turns(text: str) -> tuple[list[Turn], list[str]]:
     form = form_of(text.encode())
     assert form is not None
-    said, problems = turns_of(text.encode(), form, unmarked_from_client=True)
-    assert said.keys() == {1}
-    return said[1], problems
+    by_connection, problems = turns_of(text.encode(), form, unmarked_from_client=True)
+    assert by_connection.keys() == {1}
+    return by_connection[1], problems
 
 
 @given(FRAMES)
@@ -32,14 +32,14 @@ def test_frames_to_a_transcript_and_back(frames: list[tuple[bool, bytes]]) -> No
 
 
 @given(st.lists(st.tuples(st.integers(0, 99), st.booleans(), st.binary(max_size=100)), min_size=1))
-def test_connections_are_told_by_their_numbers(frames: list[tuple[int, bool, bytes]]) -> None:
+def test_connections_are_distinguished_by_number(frames: list[tuple[int, bool, bytes]]) -> None:
     lines: list[str] = []
-    said: dict[int, list[Turn]] = {}
+    by_connection: dict[int, list[Turn]] = {}
     for number, (connection, side, body) in enumerate(frames):
         data = len(body).to_bytes(4, "big") + body
         lines += frame_lines(data, from_client=side, connection=connection)
-        said.setdefault(connection, []).append(Turn(number, side, data))
-    assert turns_of("\n".join(lines).encode(), HexForm.MARKED, unmarked_from_client=True) == (said, [])
+        by_connection.setdefault(connection, []).append(Turn(number, side, data))
+    assert turns_of("\n".join(lines).encode(), HexForm.MARKED, unmarked_from_client=True) == (by_connection, [])
 
 
 def test_a_transcript_has_comments_blank_lines_and_lines_that_go_on() -> None:
@@ -95,7 +95,7 @@ def test_a_line_that_cannot_be_is_named(text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n# only words\n", "buy milk", "\0\0", "deal or no deal", "{}"])
-def test_what_is_no_hex_is_left_to_others(text: str) -> None:
+def test_text_that_is_no_hex_is_left_to_other_readers(text: str) -> None:
     assert form_of(text.encode()) is None
 
 
@@ -109,7 +109,7 @@ def test_what_is_no_hex_is_left_to_others(text: str) -> None:
         (b"\x7f\xff\xff\xff\x00", 0, "line 2: byte 0: 2,147,483,647 can't be a frame's size"),
     ],
 )
-def test_sizes_that_do_not_fit_are_told(sent: bytes, missing: int, words: str) -> None:
+def test_sizes_that_do_not_fit_are_reported(sent: bytes, missing: int, words: str) -> None:
     [turn], [problem] = turns(f"# first\n> {sent.hex()}")
     assert turn == Turn(0, True, sent, missing)
     assert problem.startswith(words)

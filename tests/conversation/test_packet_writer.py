@@ -1,4 +1,4 @@
-"""Turns made into packets as they come read as what was said."""
+"""Turns that are made into packets one by one read back as the same conversation."""
 
 import random
 from pathlib import Path
@@ -12,7 +12,7 @@ from dissector.exchange.model import Exchange
 from tests.conftest import PCAPS
 
 
-def said(exchange: Exchange) -> tuple[object, ...]:
+def comparable(exchange: Exchange) -> tuple[object, ...]:
     sides = [
         message and (message.time_ns, message.size, message.data) for message in (exchange.request, exchange.response)
     ]
@@ -48,4 +48,4 @@ def test_rows_that_were_chosen_come_back(name: str, share: float, tmp_path: Path
         rows = [each for each in capture.exchanges() if each.fields.kind == "exchange"]
     rows = [each for each in rows if random.Random(each.fields.number).random() < share]
     found = again(tmp_path / "made.pcapng", rows)
-    assert sorted(map(said, found), key=repr) == sorted(map(said, rows), key=repr)
+    assert sorted(map(comparable, found), key=repr) == sorted(map(comparable, rows), key=repr)

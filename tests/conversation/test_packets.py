@@ -27,7 +27,7 @@ def capture_of(folder: Path, *conversations: Conversation) -> str:
     return str(path)
 
 
-def asked(count: int, *, time_ns: int = 1_000, size: int = 8) -> list[Turn]:
+def exchange_turns(count: int, *, time_ns: int = 1_000, size: int = 8) -> list[Turn]:
     """So many exchanges, 10 ns apart, each answered after 5."""
     return [
         turn
@@ -41,7 +41,7 @@ def asked(count: int, *, time_ns: int = 1_000, size: int = 8) -> list[Turn]:
 
 @given(turns=TURNS, ends=st.sampled_from([(CLIENT, SERVER), SIX]))
 def test_another_decoder_finds_the_same_streams_and_right_checksums(turns: list[Turn], ends: tuple[End, End]) -> None:
-    said = {True: b"", False: b""}
+    streams = {True: b"", False: b""}
     made = packets([Conversation(*ends, turns)])
     assert [packet.time_ns for packet in made] == sorted(packet.time_ns for packet in made)
     for data in (packet.data for packet in made):
@@ -50,16 +50,16 @@ def test_another_decoder_finds_the_same_streams_and_right_checksums(turns: list[
         ip.data.sum = 0  # dpkt then computes it, and that of the IP header
         ip.sum = 0
         assert bytes(dpkt.ethernet.Ethernet(data)) == data[:14] + bytes(ip)
-        said[ip.data.sport == ends[0].port] += dpkt.tcp.TCP(segment).data
+        streams[ip.data.sport == ends[0].port] += dpkt.tcp.TCP(segment).data
     for from_client in (True, False):
-        assert said[from_client] == b"".join(
+        assert streams[from_client] == b"".join(
             turn.data for turn in sorted(turns, key=lambda turn: turn.time_ns) if turn.from_client == from_client
         )
 
 
 @pytest.mark.parametrize("ends", [(CLIENT, SERVER), SIX])
 def test_exchanges_come_back_with_their_times(tmp_path: Path, ends: tuple[End, End]) -> None:
-    with Capture([capture_of(tmp_path, Conversation(*ends, asked(20, size=300_000)))]) as capture:
+    with Capture([capture_of(tmp_path, Conversation(*ends, exchange_turns(20, size=300_000)))]) as capture:
         rows = [exchange.row for exchange in capture.exchanges()]
         assert not capture.problems
         assert not capture.pipeline.ignored
@@ -71,13 +71,13 @@ def test_exchanges_come_back_with_their_times(tmp_path: Path, ends: tuple[End, E
 
 
 def test_the_same_ends_again_are_another_connection(tmp_path: Path) -> None:
-    talks = [Conversation(CLIENT, SERVER, asked(3, time_ns=time)) for time in (1_000, 2_000)]
+    talks = [Conversation(CLIENT, SERVER, exchange_turns(3, time_ns=time)) for time in (1_000, 2_000)]
     with Capture([capture_of(tmp_path, *talks)]) as capture:
         assert [exchange.row.connection for exchange in capture.exchanges()] == [1, 1, 1, 2, 2, 2]
 
 
 def test_a_hole_is_a_gap_and_framing_goes_on_behind_it(tmp_path: Path) -> None:
-    turns = asked(6)
+    turns = exchange_turns(6)
     turns[4:5] = [Turn(turns[4].time_ns, True, b"", len(turns[4].data))]
     with Capture([capture_of(tmp_path, Conversation(CLIENT, SERVER, turns))]) as capture:
         rows = [exchange.row for exchange in capture.exchanges()]
@@ -86,8 +86,8 @@ def test_a_hole_is_a_gap_and_framing_goes_on_behind_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_connection_closes_only_where_it_is_said(tmp_path: Path, closed: bool) -> None:
-    with Capture([capture_of(tmp_path, Conversation(CLIENT, SERVER, asked(1)[:1], closed=closed))]) as capture:
+def test_a_connection_closes_only_where_the_conversation_closes_it(tmp_path: Path, closed: bool) -> None:
+    with Capture([capture_of(tmp_path, Conversation(CLIENT, SERVER, exchange_turns(1)[:1], closed=closed))]) as capture:
         [exchange] = capture.exchanges()
     assert ("closed" in exchange.findings[0].message) == closed
 
@@ -96,7 +96,7 @@ def test_a_connection_closes_only_where_it_is_said(tmp_path: Path, closed: bool)
 @pytest.mark.parametrize("ends", [(CLIENT, SERVER), SIX])
 def test_wireshark_has_nothing_to_object_to(tmp_path: Path, ends: tuple[End, End]) -> None:
     needs("tshark")
-    path = capture_of(tmp_path, Conversation(*ends, asked(5, size=200_000)))
+    path = capture_of(tmp_path, Conversation(*ends, exchange_turns(5, size=200_000)))
     checks = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
 
     def found(wanted: str, field: str) -> list[str]:
@@ -112,6 +112,6 @@ def test_wireshark_has_nothing_to_object_to(tmp_path: Path, ends: tuple[End, End
 
 
 @pytest.mark.parametrize("text", ["", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "host:9092", "::1:", "[::1:9"])
-def test_what_is_no_end_is_told(text: str) -> None:
+def test_an_invalid_endpoint_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         End.parse(text)

@@ -32,7 +32,7 @@ def written(path: Path, packets: list[Packet]) -> str:
 
 
 @given(packets=PACKETS)
-def test_our_own_reader_finds_every_packet_as_it_was(tmp_path: Path, packets: list[Packet]) -> None:
+def test_our_reader_returns_every_packet_unchanged(tmp_path: Path, packets: list[Packet]) -> None:
     reader = open_capture(written(tmp_path / "a.pcapng", packets), Store())
     found = [
         (time, bytes(batch.data[at : at + size]), length, link)

@@ -1,4 +1,4 @@
-"""How many responses are recognised without their requests, held against what the whole captures say they are.
+"""How many responses are recognized without their requests, compared with the truth of the whole captures.
 
 The figures are printed, and must not fall.
 """
@@ -29,38 +29,40 @@ of_captures = pytest.mark.parametrize(
 
 @dataclass
 class Score:
-    """Right and wrong, by API and by what was said of it."""
+    """Right and wrong verdicts, by API and by confidence."""
 
-    asked: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)
     right: Counter[str] = field(default_factory=Counter)
     layouts: int = 0
     among_three: int = 0
-    said: Counter[Confidence] = field(default_factory=Counter)
-    said_right: Counter[Confidence] = field(default_factory=Counter)
+    by_confidence: Counter[Confidence] = field(default_factory=Counter)
+    right_by_confidence: Counter[Confidence] = field(default_factory=Counter)
 
     def enter(self, verdict: InferenceVerdict, name: str, truth: Pair) -> None:
         """One response judged. A layout is right where the true version is among those that share it."""
         found = [(each.layout.api.key, each.layout.versions) for each in verdict.candidates]
         fits = [key == truth[0] and truth[1] in versions for key, versions in found]
         right = bool(found) and found[0][0] == truth[0]
-        self.asked[name] += 1
+        self.judged[name] += 1
         self.right[name] += right
         self.layouts += fits[:1] == [True]
         self.among_three += any(fits[:3])
-        self.said[verdict.confidence] += 1
-        self.said_right[verdict.confidence] += right
+        self.by_confidence[verdict.confidence] += 1
+        self.right_by_confidence[verdict.confidence] += right
 
     def share(self, count: int) -> float:
-        return count / self.asked.total()
+        return count / self.judged.total()
 
     def summary(self, title: str) -> str:
         """The figures in words, and the APIs that are taken for another one."""
-        wrong = ", ".join(f"{name} {self.right[name]}/{n}" for name, n in self.asked.items() if self.right[name] < n)
-        said = ", ".join(f"{word} {n} ({self.said_right[word] / n:.0%} right)" for word, n in self.said.items())
+        wrong = ", ".join(f"{name} {self.right[name]}/{n}" for name, n in self.judged.items() if self.right[name] < n)
+        by_confidence = ", ".join(
+            f"{word} {n} ({self.right_by_confidence[word] / n:.0%} right)" for word, n in self.by_confidence.items()
+        )
         return (
-            f"\n{title}: {self.asked.total()} responses: API {self.share(self.right.total()):.1%}, "
+            f"\n{title}: {self.judged.total()} responses: API {self.share(self.right.total()):.1%}, "
             f"layout too {self.share(self.layouts):.1%}, among the first three {self.share(self.among_three):.1%}"
-            f"\n  {said}\n  not always right: {wrong}"
+            f"\n  {by_confidence}\n  not always right: {wrong}"
         )
 
 
@@ -71,7 +73,7 @@ def truth_of(exchange: Exchange) -> Pair:
 
 
 def lone_rows(capture: Capture) -> Iterator[tuple[int, int, bytes]]:
-    """Responses without a request: number of the row, connection in the capture that is told again, bytes."""
+    """Responses without a request: number of the row, connection in the original capture, bytes."""
     table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
     for number in range(len(capture)):
         if table.kind.values[number] == RowKind.EXCHANGE and table.request.values[number] == NO_FRAME:
@@ -105,7 +107,7 @@ def score_without(folder: Path, share: float, names: tuple[str, ...]) -> Score:
 
 
 @of_captures
-def test_lone_frames_are_mostly_recognised(names: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def test_lone_frames_are_mostly_recognized(names: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     score = Score()
     for exchanges in conversations(names):
         for each in exchanges:
@@ -119,7 +121,7 @@ def test_lone_frames_are_mostly_recognised(names: tuple[str, ...], capsys: pytes
 
 @of_captures
 @pytest.mark.parametrize(("kept", "floor"), [(0.0, 0.86), (0.5, 0.87)])
-def test_responses_without_requests_are_mostly_recognised(
+def test_responses_without_requests_are_mostly_recognized(
     tmp_path: Path,
     kept: float,
     floor: float,
@@ -131,4 +133,4 @@ def test_responses_without_requests_are_mostly_recognised(
         print(score.summary(f"{kept:.0%} of the requests there"))
     assert score.share(score.right.total()) > floor
     assert score.share(score.among_three) > 0.96
-    assert score.said_right[Confidence.SURE] > 0.99 * score.said[Confidence.SURE]
+    assert score.right_by_confidence[Confidence.SURE] > 0.99 * score.by_confidence[Confidence.SURE]

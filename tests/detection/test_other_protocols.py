@@ -32,9 +32,9 @@ from tests.traffic import (
 KAFKAS, ELSEWHERE = ("10.0.0.2", 9092), ("10.0.0.2", 5555)
 
 
-def seen(path: str, **asked: object) -> tuple[list[ExchangeRow], dict[str, int]]:
+def seen(path: str, **options: object) -> tuple[list[ExchangeRow], dict[str, int]]:
     """The rows of a capture, and what its connections speak."""
-    with Capture([path], **asked) as capture:
+    with Capture([path], **options) as capture:
         return [exchange.row for exchange in capture.exchanges()], capture.connections.protocols
 
 
@@ -42,13 +42,13 @@ def http_turns() -> list[Turn]:
     """What a real HTTP server and a client on loopback say."""
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     threading.Thread(target=server.handle_request).start()
-    asked = b"GET /topics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    options = b"GET /topics HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.create_connection(server.server_address[:2]) as client:
-        client.sendall(asked)
+        client.sendall(options)
         answer = b"".join(iter(lambda: client.recv(4096), b""))
     server.server_close()
     assert answer.startswith(b"HTTP/1.")
-    return [Turn(True, asked), Turn(False, answer)]
+    return [Turn(True, options), Turn(False, answer)]
 
 
 def tls_turns() -> list[Turn]:

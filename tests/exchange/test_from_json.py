@@ -29,13 +29,13 @@ APIS = st.sampled_from(apis()).filter(lambda api: api.versions.low <= api.versio
 def test_made_messages_survive_values_and_json(api: Any, seed: int, correlation_id: int, data: st.DataObject) -> None:
     version = data.draw(st.integers(api.versions.low, api.versions.high))
     chance = random.Random(seed)
-    asked, _ = make(plan(api.request, version), chance)
+    values, _ = make(plan(api.request, version), chance)
     answer, _ = make(plan(api.response, version), chance)
-    one = dissector.encode_request(api.name, version, asked, correlation_id=correlation_id, client_id="é")
+    one = dissector.encode_request(api.name, version, values, correlation_id=correlation_id, client_id="é")
     other = dissector.encode_response(api.key, version, answer, correlation_id=correlation_id)
     asking = dissector.decode_request(one, show_secrets=True)
     answering = dissector.decode_response(other, api_key=api.key, api_version=version, show_secrets=True)
-    assert same(asking.body, asked)
+    assert same(asking.body, values)
     assert same(answering.body, answer)
     assert asking.header["correlation_id"] == answering.header["correlation_id"] == correlation_id
     assert asking.header.get("client_id", "é") == "é"
@@ -90,7 +90,7 @@ def test_a_broker_that_lacks_the_version_answers_in_version_0(body: dict[str, ob
         ({"response": {"body": {"brokers": [{"port": "x"}]}}}, "response.body.brokers[0].port: 'x' is not an integer"),
     ],
 )
-def test_what_cannot_be_written_is_told_with_its_path(change: dict[str, object], words: str) -> None:
+def test_a_value_that_cannot_be_written_is_reported_with_its_path(change: dict[str, object], words: str) -> None:
     with pytest.raises(dissector.EncodeError) as caught:
         dissector.encode(METADATA | change)
     assert str(caught.value).startswith(words)

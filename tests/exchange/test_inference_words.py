@@ -1,4 +1,4 @@
-"""What is said of an inferred response."""
+"""The words for an inferred response."""
 
 import struct
 from pathlib import Path
@@ -18,30 +18,32 @@ NO_TOPICS = response(1, bytes(4) + BROKER + struct.pack(">h7sii", 7, b"cluster",
 """Of Metadata v3 to v7: the versions differ in what they say of topics, and there is none."""
 
 
-def said(frame: bytes) -> str:
+def words_of(frame: bytes) -> str:
     [finding] = findings(infer_response(frame, len(frame), len(frame), NOTHING))
     return finding.message
 
 
 def test_an_api_can_be_sure_and_its_version_not() -> None:
     assert certainty(infer_response(NO_TOPICS, len(NO_TOPICS), len(NO_TOPICS), NOTHING)) == "sure of the API"
-    words = said(NO_TOPICS)
+    words = words_of(NO_TOPICS)
     assert words.startswith("read as Metadata v6 by inference: sure of the API; v5 has the same layout; else ")
     assert "Metadata v7 (" in words
     assert "Metadata v3-4 (" in words
 
 
 def test_versions_of_the_same_layout_are_named() -> None:
-    assert "read as Heartbeat v3 by inference: a guess; v1-2 have the same layout; else " in said(response(5, bytes(6)))
+    assert "read as Heartbeat v3 by inference: a guess; v1-2 have the same layout; else " in words_of(
+        response(5, bytes(6))
+    )
 
 
-def test_a_frame_that_nothing_fits_is_a_response_that_nobody_asked_for() -> None:
+def test_a_frame_that_fits_nothing_is_a_response_without_a_request() -> None:
     assert findings(UNDECIDED) == []
     assert layout_of_verdict(UNDECIDED) == UNKNOWN_RESPONSE
 
 
 @pytest.mark.slow
-def test_a_lone_response_cut_off_by_the_snap_length_is_told_by_its_beginning(tmp_path: Path) -> None:
+def test_a_lone_response_cut_off_by_the_snap_length_is_recognized_by_its_beginning(tmp_path: Path) -> None:
     whole = max((e for e in conversations(FEW)[5] if e.row.api == "Metadata"), key=lambda e: e.row.response_size or 0)
     assert whole.response is not None
     packets = conversation([Turn(False, whole.response.data)])

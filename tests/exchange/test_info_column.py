@@ -63,7 +63,7 @@ def test_steps_of_the_protocol_are_notes_where_they_belong_and_nowhere_else() ->
     assert severity("ApiVersions", 0, 42) == severity("JoinGroup", 5, 35) == severity("Heartbeat", 4, 79) == "warning"
 
 
-def test_groups_and_coordinators_asked_for_are_named() -> None:
+def test_requested_groups_and_coordinators_are_named() -> None:
     def words(api: str, version: int, body: dict[str, object]) -> str:
         return info(_request(api, version, body), None, [], {})
 

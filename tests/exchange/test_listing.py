@@ -50,8 +50,8 @@ def test_of_a_connection_that_is_not_kafka(tmp_path: Path) -> None:
     assert check(path) == ["tls"]
 
 
-@pytest.mark.parametrize("asked", [None, (3, 12)])
-def test_of_a_response_alone(tmp_path: Path, asked: tuple[int, int] | None) -> None:
+@pytest.mark.parametrize("inferred", [None, (3, 12)])
+def test_of_a_response_alone(tmp_path: Path, inferred: tuple[int, int] | None) -> None:
     path = tmp_path / "one.hex"
     path.write_text("< 0000000a 00000007 00000000 0000\n")
-    assert check(str(path), response_to=asked) == ["exchange"]
+    assert check(str(path), response_to=inferred) == ["exchange"]

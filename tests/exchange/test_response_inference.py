@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
-    said: Counter[str] = Counter()
+    by_confidence: Counter[str] = Counter()
     for exchanges in conversations(FEW):
         kept = {each.row.number for each in exchanges[::2]}
         with Capture([rewritten(tmp_path, exchanges, kept)], show_secrets=True) as capture:
@@ -36,8 +36,8 @@ def test_what_is_inferred_is_labelled_everywhere(tmp_path: Path) -> None:
                 assert claims == (each.row.version is not None) == (each.response.tree.find("body") is not None)
                 assert "inferred" in codes or not claims
                 assert line["api"] == (each.row.api if claims else None)
-                said[each.row.info.split(":")[0]] += 1
-    assert {"by inference, sure", "by inference, a guess"} <= said.keys()
+                by_confidence[each.row.info.split(":")[0]] += 1
+    assert {"by inference, sure", "by inference, a guess"} <= by_confidence.keys()
 
 
 def test_exchanges_that_have_their_request_do_not_change(tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def content_of(exchange: Exchange) -> tuple[str, int | None, bytes, str, str]:
     """What an exchange is shown as, but for names that other exchanges taught."""
     assert exchange.request is not None
     assert exchange.response is not None
-    asked, answered = exchange.request, exchange.response
-    shapes, bodies = (asked.layout, answered.layout), (asked.body, answered.body)
-    return exchange.row.api, exchange.row.version, asked.data, repr(shapes), repr(bodies)
+    sent, returned = exchange.request, exchange.response
+    shapes, bodies = (sent.layout, returned.layout), (sent.body, returned.body)
+    return exchange.row.api, exchange.row.version, sent.data, repr(shapes), repr(bodies)
 
 
 def test_a_verdict_does_not_depend_on_what_was_looked_at_before(tmp_path: Path) -> None:
@@ -71,11 +71,11 @@ def test_a_verdict_does_not_depend_on_what_was_looked_at_before(tmp_path: Path) 
 
 
 def test_a_broker_offers_the_same_to_all_its_clients(tmp_path: Path) -> None:
-    # Heartbeat v1-3 and LeaveGroup v1-2 look alike; the broker, asked by another client, has no Heartbeat.
+    # Heartbeat v1-3 and LeaveGroup v1-2 have equal layouts; to another client, the broker offers no Heartbeat.
     versions = struct.pack(">hi", 0, 2) + struct.pack(">hhh", 13, 0, 2) + struct.pack(">hhh", 18, 0, 0)
-    asked = [Turn(True, request(1, api_key=18, version=0, body=b"")), Turn(False, response(1, versions))]
+    sent = [Turn(True, request(1, api_key=18, version=0, body=b"")), Turn(False, response(1, versions))]
     lone = [Turn(True, request(1)), Turn(False, response(1)), Turn(False, response(9, struct.pack(">ih", 100, 25)))]
-    packets = conversation(asked) + conversation(lone, client=("10.0.0.1", 40_002))
+    packets = conversation(sent) + conversation(lone, client=("10.0.0.1", 40_002))
     with Capture([capture_of(tmp_path, packets)]) as capture:
         rows = [each.row for each in capture.exchanges()]
     assert [(row.api, row.version) for row in rows] == [("ApiVersions", 0), ("Metadata", 0), ("LeaveGroup?", 2)]

@@ -18,8 +18,8 @@ from tests.traffic import Turn, capture_of, conversation, request
 def line_of(folder: Path, *, api_key: int, version: int, body: bytes) -> dict[str, Any]:
     """The request's object, as a program reads it."""
     flexible = b"\x00" if api_key == ApiKey.ENVELOPE else b""
-    asked = request(7, api_key=api_key, version=version, body=flexible + body)
-    path = capture_of(folder, conversation([Turn(True, asked)]))
+    request_frame = request(7, api_key=api_key, version=version, body=flexible + body)
+    path = capture_of(folder, conversation([Turn(True, request_frame)]))
     with Capture([path]) as capture:
         [exchange] = capture.exchanges()
         value: dict[str, Any] = json.loads(json_line(exchange))

@@ -11,8 +11,8 @@ from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 
-def said(capture: Capture) -> Counter[tuple[object, ...]]:
-    """What was said, whenever and by whomever."""
+def comparable(capture: Capture) -> Counter[tuple[object, ...]]:
+    """The bytes of each message, without times and addresses."""
     return Counter(
         (each.fields.kind, each.fields.api, each.fields.version, each.request and each.request.data,
          each.response and each.response.data)
@@ -33,7 +33,7 @@ def test_a_transcript_has_every_byte(bundled: Path, tmp_path: Path) -> None:
         Capture([str(bundled)], show_secrets=True) as was,
         Capture([str(written(bundled, tmp_path / "out.txt"))], show_secrets=True) as now,
     ):
-        assert said(now) == said(was)
+        assert comparable(now) == comparable(was)
 
 
 def test_text_of_the_wire_is_cleaned(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Filters asked in every way that there is, and a plain one to hold against them: on the JSON object of an exchange."""
+"""Filters evaluated in every way that there is, and the JSON objects of exchanges to compare the results with."""
 
 import json
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def leaves(value: object, path: tuple[str, ...] = ()) -> Iterator[Leaf]:
         yield path, value
 
 
-def asked(text: str, capture: Capture) -> list[int]:
+def matching_rows(text: str, capture: Capture) -> list[int]:
     """The rows that fit, from 0: the same by columns, by exchanges one by one, by `select` and by `matching`."""
     wanted = parse(text)
     one_by_one = [n for n, each in enumerate(capture.exchanges()) if wanted.matches(each, capture.start_ns)]
@@ -69,7 +69,7 @@ def asked(text: str, capture: Capture) -> list[int]:
 
 
 def is_odd(exchange: Exchange) -> bool:
-    """Whether the index alone can't tell all of a row."""
+    """Whether the index alone cannot decide a row."""
     sides = exchange.fields.request_size, exchange.fields.response_size
     return exchange.is_stored or exchange.fields.request_size is None or None not in sides
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dissector.exchange.model import Exchange
 from tests.conftest import BUNDLED, PCAPS
-from tests.filter.asking import Leaf, asked, bundled, exchanges, leaves, objects, opened
+from tests.filter.asking import Leaf, bundled, exchanges, leaves, matching_rows, objects, opened
 from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -56,7 +56,7 @@ def test_row_fields_are_those_of_the_json_object(data: st.DataObject) -> None:
     how = data.draw(st.sampled_from(sorted(COMPARE) if isinstance(wanted, int) else ["==", "!="]))
     capture = opened(name)
     expected = [n for n, value in enumerate(values) if fits(value, how, wanted)]
-    assert asked(f"{field} {how} {quoted(wanted)}", capture) == expected
+    assert matching_rows(f"{field} {how} {quoted(wanted)}", capture) == expected
 
 
 @given(st.sampled_from(NAMES), st.sampled_from(sorted(COMPARE)), st.integers(-3, 500_000))
@@ -65,7 +65,7 @@ def test_latency_is_exact(name: str, how: str, wanted: int) -> None:
     capture = opened(name)
     for text in (f"{wanted}us", f"{wanted / 1000:.3f}ms", f"{wanted * 1000}ns"):
         expected = [n for n, value in enumerate(values) if fits(value, how, wanted * 1000)]
-        assert asked(f"latency {how} {text}", capture) == expected
+        assert matching_rows(f"latency {how} {text}", capture) == expected
 
 
 @given(st.sampled_from(NAMES), st.sampled_from(sorted(COMPARE)), st.integers(0, 2_000))
@@ -74,7 +74,7 @@ def test_sizes_are_of_either_side(name: str, how: str, wanted: int) -> None:
              for each in objects(name)]  # fmt: skip
     capture = opened(name)
     expected = [n for n, both in enumerate(sizes) if any(fits(size, how, wanted) for size in both)]
-    assert asked(f"size {how} {wanted}", capture) == expected
+    assert matching_rows(f"size {how} {wanted}", capture) == expected
 
 
 def fields(name: str) -> list[Leaf]:
@@ -118,7 +118,7 @@ def test_fields_of_bodies_are_those_of_the_json_object(data: st.DataObject) -> N
         if any(fits(value, how, wanted) for value in found):
             expected.append(n)
     capture = opened(name)
-    assert asked(f"{text} {how} {literal}", capture) == expected
+    assert matching_rows(f"{text} {how} {literal}", capture) == expected
 
 
 def is_bytes(path: tuple[str, ...], value: object) -> bool:
@@ -160,13 +160,13 @@ def test_words_mean_what_people_read_in_them(name: str, text: str, expected: Cal
     values = [value | {"text": json.dumps(value)} for value in objects(name)]
     rows = [n for n, (each, value) in enumerate(zip(exchanges(name), values, strict=True)) if expected(each, value)]
     capture = opened(name)
-    found = asked(text, capture)
+    found = matching_rows(text, capture)
     assert found == rows
 
 
-def test_partitions_are_told_of_sessions_too() -> None:
+def test_partitions_of_fetch_sessions_are_matched() -> None:
     capture = opened("java-classic")
-    rows = asked("api == Fetch && partition == 3 && topic == java-classic", capture)
+    rows = matching_rows("api == Fetch && partition == 3 && topic == java-classic", capture)
     assert any(not capture.exchange(row).request.body["topics"] for row in rows)
 
 
@@ -177,15 +177,15 @@ def test_times_are_of_the_calendar_or_since_the_start() -> None:
     day = subprocess.run(["date", "-u", "-d", f"@{second}", "+%Y-%m-%dT%H:%M:%S"], capture_output=True, check=True)
     absolute = f"{day.stdout.decode().strip()}.{middle % 10**9:09d}Z"
     expected = [n for n in range(len(capture)) if capture.exchange(n).fields.time_ns >= middle]
-    assert asked(f"time >= {absolute}", capture) == expected
-    assert asked(f"time >= {middle - capture.start_ns}ns", capture) == expected
-    assert asked(f"time in {{{absolute}..2100-01-01}}", capture) == expected
+    assert matching_rows(f"time >= {absolute}", capture) == expected
+    assert matching_rows(f"time >= {middle - capture.start_ns}ns", capture) == expected
+    assert matching_rows(f"time in {{{absolute}..2100-01-01}}", capture) == expected
 
 
-def test_some_value_is_not_is_not_that_none_is() -> None:
+def test_some_value_differs_is_not_the_same_as_no_value_equals() -> None:
     capture = opened("java-admin", "librdkafka-acks0")
-    some = set(asked("response.error_code != 0", capture))
-    none = set(asked("!(response.error_code == 0)", capture))
+    some = set(matching_rows("response.error_code != 0", capture))
+    none = set(matching_rows("!(response.error_code == 0)", capture))
     assert some - none, "an error among codes of 0"
     assert none - some, "responses without any code"
 
@@ -198,8 +198,8 @@ OF_FILES = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", OF_FILES)
-def test_entries_of_kafkas_own_files_are_asked_too(text: str) -> None:
-    assert asked(text, opened(bundled("java"), *SEGMENTS))
+def test_entries_of_kafka_s_files_are_matched(text: str) -> None:
+    assert matching_rows(text, opened(bundled("java"), *SEGMENTS))
 
 
 ODD = (
@@ -211,7 +211,7 @@ ODD = (
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_rows_of_which_the_index_can_not_tell_all_are_looked_at(tmp_path: Path, text: str) -> None:
+def test_rows_that_the_index_cannot_decide_are_decoded(tmp_path: Path, text: str) -> None:
     """Responses without requests, requests without responses, a gap, TLS on Kafka's port."""
     kafka = [Turn(True, request(n)) for n in range(3)] + [Turn(False, response(n)) for n in (0, 9, 1)]
     packets = conversation(kafka, segment=10)
@@ -220,7 +220,7 @@ def test_rows_of_which_the_index_can_not_tell_all_are_looked_at(tmp_path: Path, 
     tls = conversation([Turn(True, hello), Turn(False, hello)], client=("10.0.0.9", 5000))
     capture = opened(capture_of(tmp_path, packets + tls))
     assert len({capture.exchange(row).fields.kind for row in range(len(capture))}) > 1
-    asked(text, capture)
+    matching_rows(text, capture)
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_every_capture_answers_one_way(path: Path) -> None:
     for text in ("api == Fetch || latency > 2ms", "error", "topic", "group", "partition > 0", "client_id",
                  "!(version > 3)", "records.key", "kind != exchange", "server contains 9092", "size > 300",
                  "exists error_code", "api contains a && !response", "severity", "time > 10ms"):  # fmt: skip
-        asked(text, capture)
+        matching_rows(text, capture)
 
 
 @pytest.mark.slow
@@ -248,9 +248,9 @@ def test_tshark_finds_the_same(ours: str, theirs: str) -> None:
     theirs = theirs.replace("kafka.request.frame", side)
     command = ["tshark", "-r", bundled("java"), "-Y", f"({theirs}) && {side}", "-T", "fields", "-e", "tcp.srcport",
                "-e", "kafka.correlation_id"]  # fmt: skip
-    told = subprocess.run(command, capture_output=True, check=True).stdout.decode().splitlines()
-    expected = {(port, number) for line in told for port, _, numbers in (line.partition("\t"),)
+    tshark = subprocess.run(command, capture_output=True, check=True).stdout.decode().splitlines()
+    expected = {(port, number) for line in tshark for port, _, numbers in (line.partition("\t"),)
                 for number in numbers.split(",")}  # fmt: skip
     capture = opened("java")
-    found = [capture.exchange(row).fields for row in asked(ours, capture)]
+    found = [capture.exchange(row).fields for row in matching_rows(ours, capture)]
     assert {(row.client.rpartition(":")[2], str(row.correlation_id)) for row in found} == expected

@@ -71,7 +71,7 @@ def test_operators_are_those_that_the_field_takes() -> None:
     assert "contains" in offered("api ")
 
 
-def test_words_say_the_type_and_who_has_it() -> None:
+def test_a_completion_names_its_type_and_messages() -> None:
     [found] = [each for each in complete("request.max_wait_ms", 19) if each.text == "request.max_wait_ms"]
     assert "duration" in found.words
     assert "Fetch v" in found.words

@@ -43,7 +43,7 @@ def test_any_cut_of_a_capture_gives_the_same_rows(text: str, cuts: list[int], ea
         assert rows == whole
 
 
-def test_what_is_behind_the_last_row_asked_for_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_behind_the_last_requested_one_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[int] = []
     at = Capture.at
 
@@ -100,15 +100,15 @@ def test_fields_of_the_row_decode_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     assert sum(len(found.rows) for found in capture.select(wanted))
 
 
-def test_a_row_that_is_answered_later_fits_then(tmp_path: Path) -> None:
-    silent, answered = tmp_path / "silent", tmp_path / "answered"
+def test_a_row_whose_response_comes_later_matches_then(tmp_path: Path) -> None:
+    silent, complete = tmp_path / "silent", tmp_path / "complete"
     turns = [Turn(True, request(n)) for n in range(3)]
     silent.mkdir()
-    answered.mkdir()
+    complete.mkdir()
     capture = opened(capture_of(silent, conversation(turns)))
     assert capture.matching(parse("response"), np.arange(3)).tolist() == []
     assert capture.matching(parse("!response"), np.arange(3)).tolist() == [0, 1, 2]
-    capture = opened(capture_of(answered, conversation([*turns, Turn(False, response(1))])))
+    capture = opened(capture_of(complete, conversation([*turns, Turn(False, response(1))])))
     assert capture.matching(parse("response"), np.array([1, 2])).tolist() == [1]
 
 
@@ -121,9 +121,9 @@ def test_exchanges_of_a_filter_are_those_that_fit() -> None:
     assert len(everything) > len(found)
 
 
-def test_a_bad_filter_is_told_before_anything_is_read() -> None:
+def test_a_bad_filter_is_reported_before_anything_is_read() -> None:
     with dissector.open(PCAPS / "java.pcapng") as capture:
-        with pytest.raises(dissector.FilterError, match="Fetch") as told:
+        with pytest.raises(dissector.FilterError, match="Fetch") as raised:
             capture.exchanges("api == Ftech")
-        assert (told.value.column, told.value.near) == (7, ("Fetch",))
+        assert (raised.value.column, raised.value.near) == (7, ("Fetch",))
         assert not len(capture)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dissector.filter import FilterError, complete, parse
 from dissector.filter.grammar import DEEPEST, LONGEST, ComparisonSyntax, read
-from tests.filter.asking import asked, exchanges, opened
+from tests.filter.asking import exchanges, matching_rows, opened
 
 WORDS = [
     "api", "latency", "error", "topic", "request.topics.name", "error_code", "records.key", "max_wait_ms", "&&", "||",
@@ -90,7 +90,7 @@ def test_not_binds_closer_than_and_and_that_closer_than_or(tree: Tree, spelling:
     text = written(tree, spelling)
     expected = [n for n, each in enumerate(exchanges("java")) if meant(tree, each)]
     capture = opened("java")
-    assert asked(text, capture) == expected
+    assert matching_rows(text, capture) == expected
 
 
 def test_nothing_is_a_keyword_behind_an_operator() -> None:
@@ -118,7 +118,7 @@ def test_nothing_is_a_keyword_behind_an_operator() -> None:
         ("== 3", 0, ("(", "a name")),
     ],
 )
-def test_what_is_wrong_is_told_at_its_column(text: str, column: int, near: tuple[str, ...]) -> None:
+def test_a_syntax_error_is_reported_at_its_column(text: str, column: int, near: tuple[str, ...]) -> None:
     with pytest.raises(FilterError) as found:
         read(text)
     assert found.value.column == column

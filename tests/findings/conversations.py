@@ -33,11 +33,11 @@ class Talk:
         """A request, and its answer if there is one; `missing` bytes are lost right behind the request."""
         number = self._next if correlation_id is None else correlation_id
         self._next = number + 1
-        asked = dissector.encode_request(name, version, body, correlation_id=number, client_id=self._client_id)
-        self.turns.append(Turn(START + int(at * MS), True, asked, missing))
+        request_frame = dissector.encode_request(name, version, body, correlation_id=number, client_id=self._client_id)
+        self.turns.append(Turn(START + int(at * MS), True, request_frame, missing))
         if answer is not None:
-            answered = dissector.encode_response(name, version, answer, correlation_id=number)
-            self.turns.append(Turn(START + int((at + took) * MS), False, answered))
+            response_frame = dissector.encode_response(name, version, answer, correlation_id=number)
+            self.turns.append(Turn(START + int((at + took) * MS), False, response_frame))
 
     def lose(self, at: float, size: int) -> None:
         """So many bytes of the server's are not captured."""
@@ -91,15 +91,15 @@ def produce(
     batch = {"attributes": codec, "records": entries, **head}
     partition = {"index": 0, "records": {"batches": [batch]}}
     body = {"acks": -1, "timeout_ms": 1000, "topic_data": [{"name": "orders", "partition_data": [partition]}]}
-    answered = {"index": 0, "error_code": error, "base_offset": int(at), "log_append_time_ms": -1}
-    answer = {"responses": [{"name": "orders", "partition_responses": [answered]}], "throttle_time_ms": throttle}
+    response_frame = {"index": 0, "error_code": error, "base_offset": int(at), "log_append_time_ms": -1}
+    answer = {"responses": [{"name": "orders", "partition_responses": [response_frame]}], "throttle_time_ms": throttle}
     talk.ask(at, "Produce", 9, body, answer)
 
 
 def fetch(talk: Talk, at: float, offset: int, end: int, *, took: float = 1, wait: int = 500, error: int = 0) -> None:
     """A fetch of `orders`, partition 0, whose high watermark is `end`."""
-    asked = {"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": offset}]}
-    body = {"max_wait_ms": wait, "min_bytes": 1, "topics": [asked]}
+    request_frame = {"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": offset}]}
+    body = {"max_wait_ms": wait, "min_bytes": 1, "topics": [request_frame]}
     partition = {"partition_index": 0, "high_watermark": end, "records": None}
     answer = {"error_code": error, "responses": [{"topic": "orders", "partitions": [partition]}]}
     talk.ask(at, "Fetch", 12, body, answer, took=took)

@@ -1,9 +1,9 @@
 """Every bundled capture has exactly these findings of several rows: each was looked at, and is true.
 
-`trouble-…` show what they are called after, once. What is told of the others: the encoder joins a group in every
+`trouble-…` show what they are called after, once. The findings of the others: the encoder joins a group in every
 version; franz-go begins with an ApiVersions that the broker lacks; java-admin asks for a coordinator while the
-offsets topic is made; kafka-python and sarama, told that the broker is old, use versions that it no longer has; a
-controller that lost the election is asked on; a broker shuts down on a replica's fetch.
+offsets topic is made; kafka-python and sarama, configured for an old broker, use versions that it no longer has; a
+controller that lost the election still gets requests; a broker shuts down on a replica's fetch.
 """
 
 from pathlib import Path

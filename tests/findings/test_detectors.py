@@ -30,7 +30,7 @@ def test_an_id_that_is_free_again_may_be_used(tmp_path: Path) -> None:
     assert not codes(tmp_path, talk, other)
 
 
-def test_the_same_id_over_the_border_of_a_step_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_duplicate_id_across_steps_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 1)
     talk = Talk()
     heartbeat(talk, 0, took=20, correlation_id=7)
@@ -57,7 +57,7 @@ def test_pipelined_answers_in_order_are_as_they_should_be(tmp_path: Path) -> Non
     assert not codes(tmp_path, talk)
 
 
-def test_a_slow_answer_is_told_once_with_what_waited_behind_it(tmp_path: Path) -> None:
+def test_a_slow_response_is_reported_once_with_the_requests_behind_it(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(100):
         heartbeat(talk, 10 * n, took=2)
@@ -69,7 +69,7 @@ def test_a_slow_answer_is_told_once_with_what_waited_behind_it(tmp_path: Path) -
     assert finding.message.endswith("1 more waited behind it")
 
 
-def test_a_connection_that_is_always_slow_is_not_told(tmp_path: Path) -> None:
+def test_a_connection_that_is_always_slow_is_not_reported(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(100):
         heartbeat(talk, 1000 * n, took=300 if n % 5 else 2)
@@ -77,7 +77,7 @@ def test_a_connection_that_is_always_slow_is_not_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("took", "expected"), [(510, []), (1500, [(0, "slow")])])
-def test_a_fetch_may_wait_as_long_as_it_asked_to(tmp_path: Path, took: float, expected: list[tuple[int, str]]) -> None:
+def test_a_fetch_may_wait_as_long_as_its_max_wait(tmp_path: Path, took: float, expected: list[tuple[int, str]]) -> None:
     talk = Talk()
     fetch(talk, 0, 10, 10, took=took)
     assert codes(tmp_path, talk) == expected
@@ -133,7 +133,7 @@ def test_a_retriable_error_again_and_again(tmp_path: Path, times: int, expected:
     assert codes(tmp_path, talk) == expected
 
 
-def test_a_storm_has_its_count_and_begins_anew_after_quiet(tmp_path: Path) -> None:
+def test_a_storm_has_a_count_and_another_begins_after_a_quiet_time(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(12):
         produce(talk, 100 * n, error=6)
@@ -151,7 +151,7 @@ def test_an_error_that_is_not_retriable_is_no_storm(tmp_path: Path) -> None:
     assert "error-storm" not in dict(map(reversed, codes(tmp_path, talk)))
 
 
-def test_throttling_is_told_once(tmp_path: Path) -> None:
+def test_throttling_is_reported_once(tmp_path: Path) -> None:
     talk = Talk()
     for n in range(3):
         produce(talk, 100 * n, 5, throttle=40 * n)
@@ -208,7 +208,7 @@ def test_a_client_that_never_takes_its_member_id(tmp_path: Path) -> None:
     assert codes(tmp_path, talk) == [(1, "everyday-error-again"), (5, "rebalance-loop")]
 
 
-def test_versions_refused_once_are_a_step_and_twice_are_told(tmp_path: Path) -> None:
+def test_a_version_refused_once_is_negotiation_and_refused_twice_a_finding(tmp_path: Path) -> None:
     def ask(talk: Talk, at: float, version: int, error: int) -> None:
         talk.ask(at, "ApiVersions", version, {}, {"error_code": error})
 
@@ -339,13 +339,15 @@ def test_an_exchange_whose_bytes_tcp_sent_again(tmp_path: Path) -> None:
     assert finding.message == "the response waited 61.0 ms for bytes that arrived late"
 
 
-@pytest.mark.parametrize(("answered", "expected"), [(True, []), (False, [(0, "near-loss")])])
-def test_a_request_that_was_answered_before_it_came_again_was_not_lost(
-    tmp_path: Path, answered: bool, expected: list[tuple[int, str]]
+@pytest.mark.parametrize(("in_time", "expected"), [(True, []), (False, [(0, "near-loss")])])
+def test_a_retransmission_after_the_response_is_no_loss(
+    tmp_path: Path, in_time: bool, expected: list[tuple[int, str]]
 ) -> None:
-    opening, [asked, answer] = (packets := conversation(exchanges(1)))[:2], packets[2:]
-    idle = [Packet(True, asked.seq + len(asked.payload), b"", ACK, 1)] * 60
-    late = [asked, answer, *idle, asked] if answered else [asked, *idle, asked, answer]
+    opening, [request_packet, answer] = (packets := conversation(exchanges(1)))[:2], packets[2:]
+    idle = [Packet(True, request_packet.seq + len(request_packet.payload), b"", ACK, 1)] * 60
+    late = (
+        [request_packet, answer, *idle, request_packet] if in_time else [request_packet, *idle, request_packet, answer]
+    )
     found = troubles(capture_of(tmp_path, [*opening, *late]))
     assert [(row, finding.code) for row, finding in found] == expected
 
@@ -355,7 +357,7 @@ def test_packets_seen_twice_or_overtaken_at_once_are_no_loss(tmp_path: Path, ahe
     assert not resending(tmp_path, 20, ahead=ahead)
 
 
-def test_live_bytes_sent_again_after_the_row_is_complete_are_told(tmp_path: Path) -> None:
+def test_live_retransmissions_after_a_row_is_complete_are_reported(tmp_path: Path) -> None:
     packets = conversation(exchanges(2), segment=54)
     again = [*packets, *[Packet(True, packets[-1].ack, b"", ACK, 1)] * 80, packets[3]]
     whole = pcap([ethernet(packet) for packet in again])

@@ -62,7 +62,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
-def test_several_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = troubles(str(recorded))
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 3)
     with Capture([str(recorded)]) as capture:

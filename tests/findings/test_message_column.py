@@ -1,4 +1,4 @@
-"""What rows tell by themselves: kept as numbers, it is what decoding them gives, however and whenever it was found."""
+"""Summaries of findings, kept as numbers, are what decoding the rows gives, in whatever order they were made."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -50,15 +50,15 @@ def kept(capture: Capture) -> list[FindingSummary | None]:
         capture.findings.message_summaries(rows),
         capture.findings.cross_message_summaries(rows),
     )
-    told: list[FindingSummary | None] = [None] * entries
+    row_summary: list[FindingSummary | None] = [None] * entries
     for number, other in zip(numbers.tolist(), others.tolist(), strict=True):
         one, two = own[number], several[other]
         both = FindingSummary(one.codes | two.codes, max(one.severity, two.severity), one.errors)
-        told.append(both if number else None)
-    return told
+        row_summary.append(both if number else None)
+    return row_summary
 
 
-def tell(capture: Capture, rows: Iterable[int]) -> None:
+def examine_rows(capture: Capture, rows: Iterable[int]) -> None:
     for _ in capture.examine_messages(np.array(sorted(rows), np.int64)):
         pass
 
@@ -78,24 +78,26 @@ def opened(path: Path, *, examined: bool = False) -> Capture:
 )
 @pytest.mark.parametrize("examined", [False, True])
 def test_summaries_of_rows_are_what_decoding_gives(path: Path, examined: bool) -> None:
-    """Every row is told, as decoding has it; and every code, severity and error is answered with just these rows."""
+    """Every row has the summary that decoding gives; filters by code, severity and error match just these rows."""
     with opened(path, examined=examined) as capture:
         expected = [decoded(exchange) for exchange in capture.at(range(len(capture)))]
-        tell(capture, range(len(capture)))
+        examine_rows(capture, range(len(capture)))
         assert kept(capture) == expected
-        asked = {f"finding == {code}": [code in told.codes for told in expected] for code in CODES}
-        asked |= {f"severity == {name.value}": [told.severity == n for told in expected]
-                  for n, name in enumerate(Severity)}  # fmt: skip
-        asked |= {f"severity >= {name.value}": [told.severity >= n for told in expected]
-                  for n, name in enumerate(Severity)}  # fmt: skip
-        asked |= {f"error == {name}": [code in told.errors for told in expected]
-                  for code, name in members(ERROR_CODE).items()}  # fmt: skip
-        asked |= {
-            "finding": [bool(told.codes) for told in expected],
-            "severity": [told.severity >= 0 for told in expected],
-            "error": [bool(told.errors - {0}) for told in expected],
+        expected_by_filter = {
+            f"finding == {code}": [code in row_summary.codes for row_summary in expected] for code in CODES
         }
-        for text, fits in asked.items():
+        expected_by_filter |= {f"severity == {name.value}": [row_summary.severity == n for row_summary in expected]
+                  for n, name in enumerate(Severity)}  # fmt: skip
+        expected_by_filter |= {f"severity >= {name.value}": [row_summary.severity >= n for row_summary in expected]
+                  for n, name in enumerate(Severity)}  # fmt: skip
+        expected_by_filter |= {f"error == {name}": [code in row_summary.errors for row_summary in expected]
+                  for code, name in members(ERROR_CODE).items()}  # fmt: skip
+        expected_by_filter |= {
+            "finding": [bool(row_summary.codes) for row_summary in expected],
+            "severity": [row_summary.severity >= 0 for row_summary in expected],
+            "error": [bool(row_summary.errors - {0}) for row_summary in expected],
+        }
+        for text, fits in expected_by_filter.items():
             answers = evaluate_index(parse(text), capture, range(len(capture)))
             assert not (answers == OPEN).any(), text
             assert (answers == YES).tolist() == fits, text
@@ -112,11 +114,11 @@ def told_of(name: str) -> list[FindingSummary]:
 
 @pytest.mark.slow
 @given(st.sampled_from(NAMES), st.data())
-def test_the_order_of_steps_makes_no_difference(name: str, data: st.DataObject) -> None:
+def test_summaries_do_not_depend_on_the_order_of_steps(name: str, data: st.DataObject) -> None:
     with opened(PCAPS / f"{name}.pcapng") as capture:
         rows = st.sets(st.integers(0, len(capture) - 1))
         for some in data.draw(st.lists(rows, max_size=4)):
-            tell(capture, some)
+            examine_rows(capture, some)
             assert all(now in (None, then) for now, then in zip(kept(capture), told_of(name), strict=True))
         for text in ("error", "severity >= warning", "finding == unanswered"):
             wanted = parse(text)
@@ -132,9 +134,9 @@ def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tm
     for capture in grown(tmp_path / "growing.pcapng", whole, [len(whole) * n // 9 for n in range(1, 9)]):
         for _ in capture.examine():
             pass
-        tell(capture, range(len(capture)))
+        examine_rows(capture, range(len(capture)))
         now = kept(capture)
-        codes = [told.codes if told is not None else None for told in now]
+        codes = [row_summary.codes if row_summary is not None else None for row_summary in now]
         assert all(one is None or one.codes <= (two or set()) for one, two in zip(early, codes, strict=False))
         assert all(one is None or two is None or one.errors == two.errors for one, two in zip(early, now, strict=False))
         early = now
@@ -142,22 +144,22 @@ def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tm
             assert now == [decoded(exchange) for exchange in capture.at(range(len(capture)))]
 
 
-def test_findings_of_several_rows_count_where_nothing_else_is_found(tmp_path: Path) -> None:
+def test_cross_message_findings_count_where_nothing_else_is_found(tmp_path: Path) -> None:
     talk = Talk()
     for at in (0, 1):
         heartbeat(talk, at, took=20, correlation_id=7)
     with opened(Path(written(tmp_path, talk))) as capture:
         wanted = parse("severity == error && finding == duplicate-correlation-id")
-        tell(capture, range(2))
+        examine_rows(capture, range(2))
         assert not capture.matching(wanted, np.arange(2)).tolist()
         for _ in capture.examine():
             pass
         assert evaluate_index(wanted, capture, range(2)).tolist() == [0, YES]
 
 
-def test_several_threads_tell_what_one_tells() -> None:
+def test_concurrent_threads_give_the_same_summaries() -> None:
     with opened(PCAPS / "java.pcapng") as capture, ThreadPoolExecutor(3) as threads:
-        list(threads.map(lambda first: tell(capture, range(first, len(capture), 2)), (0, 1, 0)))
+        list(threads.map(lambda first: examine_rows(capture, range(first, len(capture), 2)), (0, 1, 0)))
         assert kept(capture) == told_of("java")
 
 
@@ -194,10 +196,10 @@ def test_frames_that_fit_a_template_have_its_findings_and_errors(data: st.DataOb
         [many] = templates.find_all(store, key * column, version * column, address, len(whole) * column).tolist()
         assert many == templates.find(key, version, changed)
         if many and has_fixed_layout(key, version, shape):
-            assert said(changed, shape) == said(whole, shape)
+            assert content_of(changed, shape) == content_of(whole, shape)
 
 
-def said(data: bytes, shape: MessageLayout) -> tuple[list[str], list[object]]:
+def content_of(data: bytes, shape: MessageLayout) -> tuple[list[str], list[object]]:
     read_as = read(data, shape)
     errors = [
         value for struct in structs(read_as.body) for name, value in struct.items() if name.endswith("error_code")
@@ -205,11 +207,11 @@ def said(data: bytes, shape: MessageLayout) -> tuple[list[str], list[object]]:
     return [finding.code for finding in read_as.findings], errors
 
 
-def test_most_rows_of_a_busy_capture_are_told_without_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_rows_of_a_busy_capture_are_summarized_without_decoding_them(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(PCAPS / "librdkafka-pipelined.pcapng") as capture:
         lookup, read_rows = capture.index._decoder, []
         look = lookup.exchanges
         monkeypatch.setattr(lookup, "exchanges", lambda rows: look(read_rows.append(len(rows)) or rows))
         monkeypatch.setattr("dissector.findings.message_column.TOGETHER", 64)
-        tell(capture, range(len(capture)))
+        examine_rows(capture, range(len(capture)))
         assert 0 < sum(read_rows) < len(capture) // 2

@@ -1,4 +1,4 @@
-"""What is told of a row after somebody took it, with what was found of it until then."""
+"""Revisions of findings whose row was taken already."""
 
 import pickle
 
@@ -24,13 +24,13 @@ def words(found: FindingStore) -> list[tuple[RowPosition, str | None, str]]:
     return [(place, before.message if before else None, now.message) for place, before, now in changes]
 
 
-def told(found: FindingStore, row: int, message: str) -> OpenFinding:
+def reported(found: FindingStore, row: int, message: str) -> OpenFinding:
     return found.report(SLOW, row, message)
 
 
-def test_new_words_are_told_once_beside_those_that_were_taken() -> None:
+def test_an_update_of_a_taken_finding_is_one_revision() -> None:
     found = FindingStore()
-    open_finding, staying = told(found, 1, "one"), told(found, 2, "another")
+    open_finding, staying = reported(found, 1, "one"), reported(found, 2, "another")
     open_finding.update("two")
     found.keep(rows(2), rows(), place_of)
     open_finding.update("three")
@@ -43,11 +43,11 @@ def test_new_words_are_told_once_beside_those_that_were_taken() -> None:
     assert words(found) == [], "they are as they were"
 
 
-def test_what_is_new_of_a_row_that_is_remembered_is_told_with_its_place() -> None:
+def test_a_revision_names_the_row_that_it_updates() -> None:
     found = FindingStore()
     found.keep(rows(), rows(1), place_of)
     found.keep(rows(), rows(1), lambda row: (0, 0))
-    open_finding = told(found, 1, "one")
+    open_finding = reported(found, 1, "one")
     open_finding.update("two")
     assert words(found) == [((10, 7), None, "two")]
     assert found.of(1) == [], "the row is gone"
@@ -55,7 +55,7 @@ def test_what_is_new_of_a_row_that_is_remembered_is_told_with_its_place() -> Non
 
 def test_it_goes_on_where_it_is_unpickled() -> None:
     found = FindingStore()
-    open_finding = told(found, 1, "one")
+    open_finding = reported(found, 1, "one")
     found.keep(rows(), rows(), place_of)
     found, open_finding = pickle.loads(pickle.dumps((found, open_finding)))
     open_finding.update("two")
@@ -64,7 +64,7 @@ def test_it_goes_on_where_it_is_unpickled() -> None:
 
 def test_rows_that_stay_keep_what_was_found() -> None:
     found = FindingStore()
-    open_finding = told(found, 3, "one")
+    open_finding = reported(found, 3, "one")
     found.keep(rows(3), rows(3), place_of)
     open_finding.update("two")
     assert [finding.message for finding in found.of(3)] == ["two"]

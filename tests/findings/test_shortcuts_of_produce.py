@@ -1,4 +1,4 @@
-"""What is told from bytes without reading a message is what reading it would tell."""
+"""What is read from bytes without decoding a message is what decoding it gives."""
 
 from typing import Any
 
@@ -67,8 +67,10 @@ def test_damage_ends_the_shortcut_and_nothing_else(made: tuple[int, bytes], data
 def test_most_requests_of_real_producers_are_of_the_simple_kind() -> None:
     [pipelined] = [path for path in CAPTURES if path.stem == "librdkafka-pipelined"]
     with dissector.open(pipelined) as capture:
-        asked = [each for each in capture.exchanges() if each.api_key == ApiKey.PRODUCE and each.request is not None]
-        simple = [assert_same(each.request.data, each.row.version or 0) for each in asked if each.request is not None]
+        produced = [each for each in capture.exchanges() if each.api_key == ApiKey.PRODUCE and each.request is not None]
+        simple = [
+            assert_same(each.request.data, each.row.version or 0) for each in produced if each.request is not None
+        ]
     assert sum(simple) > 300
 
 

@@ -52,7 +52,7 @@ def test_each_is_judged_by_those_before_it(tmp_path: Path, latencies: list[int],
 
 
 @pytest.mark.parametrize(("others", "expected"), [(28, []), (29, [(3, "slow")])])
-def test_early_ones_are_told_when_enough_is_known(tmp_path: Path, others: int, expected: list[tuple[int, str]]) -> None:
+def test_early_slow_responses_are_reported_later(tmp_path: Path, others: int, expected: list[tuple[int, str]]) -> None:
     talk = Talk()
     for n in range(others + 1):
         heartbeat(talk, 1_000 * n, took=500 if n == 3 else 2)

@@ -1,4 +1,4 @@
-"""Frames taken by columns: many a run, many runs a frame, with whatever the columns can't tell left to the walk."""
+"""Frames taken by columns: many a run, many runs a frame, with whatever columns cannot decide left to the walk."""
 
 import random
 

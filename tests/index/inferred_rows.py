@@ -46,12 +46,12 @@ def rewritten(folder: Path, exchanges: list[Exchange], kept: set[int]) -> str:
     for each in exchanges:
         assert each.request is not None
         assert each.response is not None
-        said = turns.setdefault(each.row.connection, [])
+        turns_of_connection = turns.setdefault(each.row.connection, [])
         if each.row.number in kept:
-            said.append((each.request.time_ns, Turn(True, each.request.data)))
-        said.append((each.response.time_ns, Turn(False, each.response.data)))
+            turns_of_connection.append((each.request.time_ns, Turn(True, each.request.data)))
+        turns_of_connection.append((each.response.time_ns, Turn(False, each.response.data)))
     packets = []
-    for connection, said in turns.items():
-        said.sort(key=lambda pair: pair[0])
-        packets += conversation([turn for _, turn in said], client=("10.0.0.1", FIRST_PORT + connection))
+    for connection, turns_of_connection in turns.items():
+        turns_of_connection.sort(key=lambda pair: pair[0])
+        packets += conversation([turn for _, turn in turns_of_connection], client=("10.0.0.1", FIRST_PORT + connection))
     return capture_of(folder, packets)

@@ -23,11 +23,11 @@ def rows(path: str) -> list[ExchangeRow]:
         return [exchange.row for exchange in capture.exchanges()]
 
 
-def between_holes(data: bytes, sizes: list[int], asked: int = 5) -> list[Packet]:
+def between_holes(data: bytes, sizes: list[int], request_count: int = 5) -> list[Packet]:
     """A client asks five times; of all that the server says, `data` alone is there, in segments of these sizes."""
-    turns = [Turn(True, request(FIRST + n)) for n in range(asked)]
+    turns = [Turn(True, request(FIRST + n)) for n in range(request_count)]
     packets = conversation([*turns, Turn(False, response(FIRST, bytes(100))), Turn(False, data), Turn(False, b"lost")])
-    opening, lost = packets[: 2 + asked], packets[2 + asked]
+    opening, lost = packets[: 2 + request_count], packets[2 + request_count]
     at, heard, place = lost.seq + len(lost.payload), [], 0
     for size in sizes:
         heard.append(Packet(False, at + place, data[place : place + size], lost.flags, lost.ack))
@@ -40,8 +40,8 @@ def between_holes(data: bytes, sizes: list[int], asked: int = 5) -> list[Packet]
 def test_it_is_found_however_little_its_last_segment_holds(tmp_path: Path, last: int) -> None:
     data = response(FIRST + 3, bytes(100))
     path = capture_of(tmp_path, between_holes(data, [66, len(data) - 66 - last, last]))
-    answered = [row for row in rows(path) if row.response_size is not None and row.kind == "exchange"]
-    assert [(row.correlation_id, row.response_size) for row in answered] == [(FIRST + 3, len(data))]
+    complete = [row for row in rows(path) if row.response_size is not None and row.kind == "exchange"]
+    assert [(row.correlation_id, row.response_size) for row in complete] == [(FIRST + 3, len(data))]
 
 
 @pytest.mark.parametrize("wrong", ["id", "size", "request comes later"])
@@ -87,8 +87,8 @@ def test_few_rows_exported_are_read_back_as_they_were(tmp_path: Path, path: Path
         for _ in range(3):
             first = chance.randrange(len(capture))
             some = range(first, min(len(capture), first + chance.randint(1, 4)))
-            asked = [identity(exchange.row) for exchange in capture.at(some) if exchange.row.kind == "exchange"]
+            request_count = [identity(exchange.row) for exchange in capture.at(some) if exchange.row.kind == "exchange"]
             copy = tmp_path / "few.pcapng"
             copy.write_bytes(b"".join(pcapng(carrying_packets(capture, some), "made for a test")))
             again = [identity(row) for row in rows(str(copy))]
-            assert [row for row in asked if row not in again] == []
+            assert [row for row in request_count if row not in again] == []

@@ -66,10 +66,10 @@ def test_envelopes_of_a_quorum_are_opened_on_both_sides() -> None:
     found = 0
     for exchange in exchanges("kraft-quorum"):
         if exchange.row.api == "Envelope" and exchange.request is not None and exchange.response is not None:
-            asked, answered = exchange.request.decoded_body, exchange.response.decoded_body
-            assert "body" in asked["request_data_decoded"]
-            assert asked["request_principal_decoded"]["name"]
-            found += "response_data_decoded" in answered
+            request_body, response_body = exchange.request.decoded_body, exchange.response.decoded_body
+            assert "body" in request_body["request_data_decoded"]
+            assert request_body["request_principal_decoded"]["name"]
+            found += "response_data_decoded" in response_body
     assert found >= 4
 
 

@@ -34,8 +34,8 @@ def rows(path: str) -> list[ExchangeRow]:
         return [exchange.row for exchange in capture.exchanges()]
 
 
-def said(path: str) -> list[tuple[str, int, str, int | None, int | None, int | None]]:
-    """What was said, without times."""
+def rows_of(path: str) -> list[tuple[str, int, str, int | None, int | None, int | None]]:
+    """Rows without times."""
     return [(r.kind, r.connection, r.api, r.correlation_id, r.request_size, r.response_size) for r in rows(path)]
 
 
@@ -49,7 +49,7 @@ def test_a_network_that_loses_nothing_changes_nothing(
     tmp_path: Path, chance: random.Random, count: int, pipelined: int, mangle: str
 ) -> None:
     packets = conversation(exchanges(count, pipelined=pipelined, size=40), segment=60)
-    clean = said(capture_of(tmp_path, packets))
+    clean = rows_of(capture_of(tmp_path, packets))
     assert len(clean) == count
     if mangle in ("cut", "all"):
         packets = resegmented(packets, chance)
@@ -57,7 +57,7 @@ def test_a_network_that_loses_nothing_changes_nothing(
         packets = reordered(packets, chance)
     if mangle in ("twice", "all"):
         packets = repeated(packets, chance)
-    assert said(capture_of(tmp_path, packets)) == clean
+    assert rows_of(capture_of(tmp_path, packets)) == clean
 
 
 @pytest.mark.slow
@@ -82,9 +82,9 @@ def test_lost_packets_cost_their_exchanges_and_have_rows(tmp_path: Path, seen: i
     data = [n for n, packet in enumerate(packets) if packet.payload]
     gone = set(data[seen : seen + lost])
     result = rows(capture_of(tmp_path, [p for n, p in enumerate(packets) if n not in gone]))
-    answered = {r.correlation_id for r in result if r.latency_ns is not None}
+    paired = {r.correlation_id for r in result if r.latency_ns is not None}
     hurt = {(n - data[0]) // 2 for n in gone}
-    assert answered == set(range(20)) - hurt
+    assert paired == set(range(20)) - hurt
     # What was lost at the very end left no trace; anything before it is a row of its own.
     missing = sum(r.request_size or r.response_size or 0 for r in result if r.kind == "gap")
     later = [packets[n] for n in data if n > max(gone, default=0)]
@@ -97,7 +97,7 @@ def test_lost_packets_cost_their_exchanges_and_have_rows(tmp_path: Path, seen: i
 def test_a_capture_cut_anywhere_keeps_what_came_before(tmp_path: Path, chance: random.Random, at: int) -> None:
     packets = resegmented(conversation(exchanges(10)), chance)
     path = Path(capture_of(tmp_path, packets))
-    clean = said(str(path))
+    clean = rows_of(str(path))
     data = path.read_bytes()
     path.write_bytes(data[: max(24 + 16 + 54, len(data) - at)])
     with Capture([str(path)]) as capture:
@@ -120,7 +120,9 @@ def boundaries(data: bytes) -> set[int]:
 
 def test_sequence_numbers_wrap(tmp_path: Path) -> None:
     packets = conversation(exchanges(30, pipelined=2), isn=(2**32 - 100, 2**32 - 30))
-    assert said(capture_of(tmp_path, packets)) == said(capture_of(tmp_path, conversation(exchanges(30, pipelined=2))))
+    assert rows_of(capture_of(tmp_path, packets)) == rows_of(
+        capture_of(tmp_path, conversation(exchanges(30, pipelined=2)))
+    )
 
 
 def test_a_port_used_again_is_another_connection(tmp_path: Path) -> None:
@@ -130,7 +132,7 @@ def test_a_port_used_again_is_another_connection(tmp_path: Path) -> None:
 
 def test_a_repeated_syn_opens_nothing(tmp_path: Path) -> None:
     packets = conversation(exchanges(3))
-    assert said(capture_of(tmp_path, [packets[0], *packets])) == said(capture_of(tmp_path, packets))
+    assert rows_of(capture_of(tmp_path, [packets[0], *packets])) == rows_of(capture_of(tmp_path, packets))
 
 
 def test_keep_alives_are_no_data(tmp_path: Path) -> None:
@@ -138,7 +140,9 @@ def test_keep_alives_are_no_data(tmp_path: Path) -> None:
     last = packets[3]
     alive = Packet(last.from_client, last.seq + len(last.payload) - 1, b"", ACK)
     probe = Packet(last.from_client, last.seq + len(last.payload) - 1, last.payload[-1:], ACK)
-    assert said(capture_of(tmp_path, [*packets[:5], alive, probe, *packets[5:]])) == said(capture_of(tmp_path, packets))
+    assert rows_of(capture_of(tmp_path, [*packets[:5], alive, probe, *packets[5:]])) == rows_of(
+        capture_of(tmp_path, packets)
+    )
 
 
 def test_bytes_cut_off_by_the_snap_length_have_a_finding(tmp_path: Path) -> None:
@@ -175,7 +179,7 @@ def test_a_request_that_a_close_left_unanswered_says_so(tmp_path: Path) -> None:
     ]
 
 
-def test_an_id_used_twice_is_answered_in_order(tmp_path: Path) -> None:
+def test_requests_with_the_same_id_are_paired_in_order(tmp_path: Path) -> None:
     turns = [
         Turn(True, request(1)),
         Turn(True, request(1)),

@@ -31,8 +31,8 @@ def pairs(some: Sequence[Event], cuts: set[int]) -> set[tuple[int, int]]:
         lost = np.array([packet for packet, kind, _ in piece if kind == LOSS], np.int64)
         pairing.lost(np.zeros(len(lost), np.int64), lost, np.zeros(len(lost), np.bool_))
         sides = [[each for each in piece if each[1] == kind] for kind in (ASK, ANSWER)]
-        asked, answers = pairing.pair(*(pending([e[0] for e in side], [e[2] for e in side]) for side in sides))
-        found |= set(zip(asked.tolist(), answers.tolist(), strict=True))
+        requests, answers = pairing.pair(*(pending([e[0] for e in side], [e[2] for e in side]) for side in sides))
+        found |= set(zip(requests.tolist(), answers.tolist(), strict=True))
     return found
 
 
@@ -41,14 +41,14 @@ def test_pairs_do_not_depend_on_how_frames_were_cut_into_batches(some: list[Even
     assert pairs(some, cuts) == pairs(some, set())
 
 
-def test_after_a_loss_the_newest_is_answered_and_then_they_go_on_in_order() -> None:
+def test_after_a_loss_the_newest_request_is_paired_and_then_the_next_in_order() -> None:
     """The first one's response was lost: it is passed over once, and not with each response again."""
     some = [(ASK, 1), (LOSS, 0), (ASK, 1), (ANSWER, 1), (ASK, 1), (ASK, 1), (ANSWER, 1), (ANSWER, 1)]
     for cuts in (set(), {4}, set(range(len(some)))):
         assert pairs(some, cuts) == {(2, 3), (4, 6), (5, 7)}
 
 
-def test_who_was_passed_over_is_answered_when_nobody_else_waits() -> None:
+def test_a_skipped_request_is_paired_when_no_other_waits() -> None:
     some = [(ASK, 1), (ASK, 1), (LOSS, 0), (ANSWER, 1), (ANSWER, 1)]
     for cuts in (set(), {4}):
         assert pairs(some, cuts) == {(1, 3), (0, 4)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 
 OF_RUNS = ("run", "path")
-"""Columns of `captures` that tell of the run, and not of the capture."""
+"""Columns of `captures` that describe the run, and not the capture."""
 
 
 def contents(folder: Path) -> dict[str, tuple[int, str]]:

@@ -79,9 +79,9 @@ def ring(folder: Path) -> Iterator[Path]:
         ports = " or ".join(f"tcp port {broker.rpartition(':')[2]}" for broker in brokers)
         command = [str(shutil.which("tcpdump")), "-i", "lo", "-n", "-s", "0", "-B", "32768", "-Z", "root"]
         log = folder.parent / "tcpdump.log"
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             tcpdump = subprocess.Popen(
-                [*command, "-G", str(ROTATES), "-w", str(folder / "ring-%s.pcap"), ports], stdout=said, stderr=said
+                [*command, "-G", str(ROTATES), "-w", str(folder / "ring-%s.pcap"), ports], stdout=output, stderr=output
             )
         try:
             deadline = time.monotonic() + 20

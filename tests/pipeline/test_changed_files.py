@@ -1,4 +1,4 @@
-"""Files that change or go away between being looked over and being read, and what has no room on the disk: told, and
+"""Files that change or go away between scan and reading, and what has no room on the disk: reported, and
 nothing half done. Without Spark."""
 
 import errno
@@ -31,8 +31,8 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-def told(split: InputSplit) -> list[Finding]:
-    """What is told of files as they are dealt out."""
+def problems_of(split: InputSplit) -> list[Finding]:
+    """The problems of a split's file."""
     *_, last = route(split, 2)
     findings: list[Finding] = pickle.loads(last.block.data).file_problems
     return findings
@@ -47,26 +47,26 @@ def java(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("size", [1 << 30, 1 << 14], ids=["whole", "in ranges"])
-def test_a_file_that_is_another_one_by_now_is_told(java: Path, change: str, size: int) -> None:
+def test_a_replaced_file_is_reported(java: Path, change: str, size: int) -> None:
     found = splits([scan_file(str(java), size, 100)])
     assert (len(found) > 1) == (size < 1 << 30)
-    assert not [finding for split in found for finding in told(split)]
+    assert not [finding for split in found for finding in problems_of(split)]
     CHANGES[change](java)
-    findings = {finding for split in found for finding in told(split)}
+    findings = {finding for split in found for finding in problems_of(split)}
     assert [(finding.code, finding.path) for finding in findings] == [("file-changed", str(java))]
 
 
-def test_of_files_that_overlap_the_one_that_changed_is_told(java: Path, tmp_path: Path) -> None:
+def test_of_overlapping_files_the_changed_one_is_reported(java: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pcapng"
     other.write_bytes((PCAPS / "java.pcapng").read_bytes() + b"\0")
     [split] = splits([scan_file(str(java)), scan_file(str(other))])
-    assert not told(split)
+    assert not problems_of(split)
     other.unlink()
-    assert [finding.path for finding in told(split)] == [str(other)]
+    assert [finding.path for finding in problems_of(split)] == [str(other)]
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["kafka's own", "a damaged capture"])
-def test_a_file_that_is_read_by_itself_and_went_away_is_told(java: Path, tmp_path: Path, *, stored: bool) -> None:
+def test_a_deleted_file_that_is_read_alone_is_reported(java: Path, tmp_path: Path, *, stored: bool) -> None:
     path = tmp_path / "00000000000000000000.log" if stored else java
     path.write_bytes(LOGS[0].read_bytes() if stored else java.read_bytes()[:3000] + bytes(2000))
     made = scan_file(str(path))
@@ -85,18 +85,18 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     assert not found.digest
 
 
-def test_a_file_that_this_user_may_not_read_is_told(java: Path) -> None:
+def test_an_unreadable_file_is_reported(java: Path) -> None:
     """Asked by somebody who is not root, as root may read all."""
     java.chmod(0)
     child = os.fork()
     if not child:
-        told = ""
+        problems_of = ""
         try:
             if os.geteuid() == 0:
                 os.setuid(65_534)
-            told = scan_file(str(java)).unread_reason
+            problems_of = scan_file(str(java)).unread_reason
         finally:
-            os._exit(told != f"{java}: permission denied")
+            os._exit(problems_of != f"{java}: permission denied")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -127,7 +127,7 @@ def test_files_that_can_t_be_merged_for_want_of_room_fail(java: Path, tmp_path: 
     other.write_bytes(java.read_bytes() + b"\0")
     [split] = splits([scan_file(str(java)), scan_file(str(other))])
     with pytest.raises(SpoolFullError, match="could not be merged: temporary files: no space left on device"):
-        told(split)
+        problems_of(split)
 
 
 @pytest.mark.usefixtures("full")

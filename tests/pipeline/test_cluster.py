@@ -54,7 +54,7 @@ def local(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def ended(process: "subprocess.Popen[str]") -> bool:
-    """Whether it went well, and said nothing but what came of it: not a word is Spark's."""
+    """Whether it succeeded and printed nothing but its summary: not a word is Spark's."""
     out, err = process.communicate(timeout=600)
     print(out, err)
     *problems, summary = err.splitlines() or [""]

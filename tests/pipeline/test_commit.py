@@ -1,4 +1,4 @@
-"""What was staged is in place once, wherever the way there was broken off: new files, and files written anew."""
+"""Staged files are in place once, wherever a commit was interrupted: new files, and rewritten ones."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ from dissector.capture_session import Capture
 from tests.conftest import CAPTURES, PCAPS, QUICK, VARIED, costly
 from tests.networks import HARMLESS, LOSSES, one_file, traffic, write_pcap
 from tests.pipeline.rolling import rolled
-from tests.pipeline.without_spark import differences, problems, shown, tables, told
+from tests.pipeline.without_spark import differences, problems, shown, shown_by_tables, tables
 from tests.traffic import Mangling, seeds
 from tests.transport.wrapping import TUNNELS, fragments
 from tests.transport.wrapping import ethernet as framed
@@ -51,7 +51,7 @@ dealt = st.fixed_dictionaries(
 def assert_shown(files: list[Path], **how: Any) -> None:
     """The tables of files are what `show` has of them."""
     expected, made = shown(files), tables(files, **how)
-    found = told(made)
+    found = shown_by_tables(made)
     assert expected.total() > 0
     assert found == expected, "\n".join(differences(expected, found))
     assert Counter(gaps(expected)) == Counter(
@@ -127,7 +127,7 @@ def assert_rolled(folder: Path, file: Path, chance: random.Random, how: dict[str
     """A capture cut into files, in any order, is what the whole is."""
     files = rolled(folder, file, chance)
     chance.shuffle(files)
-    expected, found = shown([file]), told(tables(files, **how))
+    expected, found = shown([file]), shown_by_tables(tables(files, **how))
     assert found == expected, "\n".join(differences(expected, found))
     for each in files:
         each.unlink()

@@ -67,7 +67,7 @@ def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(ingested: Ing
 
 
 @pytest.mark.parametrize("text", ['topic == "orders"', "error && !(api == Fetch)", "conn == 3 && size > 100"])
-def test_what_columns_leave_open_is_asked_of_each_row(ingested: Ingested, text: str) -> None:
+def test_rows_that_columns_cannot_decide_are_decoded(ingested: Ingested, text: str) -> None:
     import pyarrow as pa
 
     from dissector.pipeline.table_reader import Tables
@@ -86,14 +86,14 @@ def test_what_columns_leave_open_is_asked_of_each_row(ingested: Ingested, text: 
     assert sorted(map(tuple, made.collect())) == numbers
 
 
-def test_parquet_is_asked(ingested: Ingested) -> None:
+def test_conditions_are_pushed_down_to_parquet(ingested: Ingested) -> None:
     from dissector.pipeline.filter_pushdown import push_down
     from dissector.pipeline.table_reader import Tables
 
     tables = Tables(ingested.spark, ingested.folder)
     ingested.spark.conf.set("spark.sql.maxMetadataStringLength", "100000")  # else plans leave out most of it
-    asked = push_down(parse("api == Fetch && latency > 5ms"), 0).column
-    plan = tables.table("exchanges").where(asked)._jdf.queryExecution().executedPlan().toString()
+    condition = push_down(parse("api == Fetch && latency > 5ms"), 0).column
+    plan = tables.table("exchanges").where(condition)._jdf.queryExecution().executedPlan().toString()
     pushed = re.search(r"PushedFilters: \[(.*?)\], ReadSchema", plan, re.DOTALL)
     assert pushed is not None
     assert "GreaterThanOrEqual(latency_ns,5000001)" in pushed[1]

@@ -14,7 +14,7 @@ from dissector.conversation import End
 from tests.conftest import PCAPS, costly
 from tests.findings.conversations import Talk, fetch, heartbeat, produce, troubles, written
 from tests.pipeline.test_exactness import dealt
-from tests.pipeline.without_spark import differences, shown, tables, told
+from tests.pipeline.without_spark import differences, shown, shown_by_tables, tables
 from tests.traffic import seeds
 
 QUICK = sorted(path for path in PCAPS.glob("trouble-*.pcapng") if path.stem != "trouble-slow")
@@ -76,7 +76,7 @@ def happening(talk: Talk, now: float, chance: random.Random, sequences: Counter[
 @pytest.mark.slow
 @costly(3)
 @given(chance=seeds, step=st.integers(1, 300), how=dealt)
-def test_what_several_connections_tell_is_told_by_parts_that_have_one_each(
+def test_cross_connection_findings_are_found_where_each_part_has_one_connection(
     tmp_path: Path, chance: random.Random, step: int, how: dict[str, Any]
 ) -> None:
     files = [Path(busy(tmp_path, chance))]
@@ -84,7 +84,7 @@ def test_what_several_connections_tell_is_told_by_parts_that_have_one_each(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(STEP, step)
         assert not list(differences(expected, shown(files)))
-        assert not list(differences(expected, told(tables(files, **how))))
+        assert not list(differences(expected, shown_by_tables(tables(files, **how))))
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) 
         path = busy(tmp_path, random.Random(seed))
         codes |= {finding.code for _, finding in troubles(path)}
     assert codes >= BUSY
-    assert not list(differences(shown([path]), told(tables([path], parts=4, size=20_000, most=100))))
+    assert not list(differences(shown([path]), shown_by_tables(tables([path], parts=4, size=20_000, most=100))))
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int,
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(STEP, step)
         assert not list(differences(expected, shown(files)))
-        assert not list(differences(expected, told(tables(files, **how))))
+        assert not list(differences(expected, shown_by_tables(tables(files, **how))))
 
 
 def test_of_a_part_all_findings_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What several connections tell is in the tables that Spark writes as `show` has it: findings, severities and words."""
+"""Cross-connection findings are in the tables that Spark writes as `show` prints them: codes, severities and words."""
 
 from collections import Counter
 from pathlib import Path

@@ -10,7 +10,7 @@ from dissector.capture_session import Capture
 from dissector.cli.table_captures import side_of_tables, write_capture
 from dissector.filter import Filter, parse
 from tests.conftest import PCAPS
-from tests.conversation.test_packet_writer import said
+from tests.conversation.test_packet_writer import comparable
 from tests.pipeline.ingested import Ingested
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -26,13 +26,13 @@ def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_p
         for capture in (whole, some):
             for _ in capture.read():
                 pass
-        wanted = [said(each) for each in whole.exchanges() if fitting is None or fitting.matches(each)]
-        assert sorted(map(said, some.exchanges()), key=repr) == sorted(wanted, key=repr)
+        wanted = [comparable(each) for each in whole.exchanges() if fitting is None or fitting.matches(each)]
+        assert sorted(map(comparable, some.exchanges()), key=repr) == sorted(wanted, key=repr)
         assert found.rows == len(wanted)
         assert found.ports == {9092, 9094}
 
 
-def test_topics_have_their_names_though_nobody_who_was_found_told_them(ingested: Ingested, tmp_path: Path) -> None:
+def test_topics_have_names_that_only_other_exchanges_carry(ingested: Ingested, tmp_path: Path) -> None:
     """Fetches have ids alone since KIP-516; Metadata has the names."""
     from dissector.pipeline.table_reader import Tables
 
@@ -41,11 +41,11 @@ def test_topics_have_their_names_though_nobody_who_was_found_told_them(ingested:
     with (
         Capture(ingested.captures) as whole,
         Capture([found.path], ports=found.ports, topics=found.topics) as some,
-        Capture([found.path], ports=found.ports) as untold,
+        Capture([found.path], ports=found.ports) as without_state,
     ):
         wanted = sorted(each.row.info for each in whole.exchanges() if fitting.matches(each))
         assert sorted(each.row.info for each in some.exchanges()) == wanted
-        assert sorted(each.row.info for each in untold.exchanges()) != wanted
+        assert sorted(each.row.info for each in without_state.exchanges()) != wanted
 
 
 @pytest.mark.parametrize("name", ["java", "aiokafka"])
@@ -63,7 +63,7 @@ def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: s
     assert len(columns.rows) > 10
 
 
-def test_sides_are_told_by_the_folder_before_them(ingested: Ingested) -> None:
+def test_sides_of_a_comparison_are_distinguished_by_their_folders(ingested: Ingested) -> None:
     assert side_of_tables(f"{ingested.folder}:java") == (ingested.folder, "java")
     assert side_of_tables(ingested.captures[0]) is None
     assert side_of_tables(f"{ingested.captures[0]}:java") is None

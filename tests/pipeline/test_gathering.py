@@ -52,7 +52,7 @@ def test_captures_with_few_rows_have_a_file_each(
     assert files == 1
 
 
-def test_one_with_far_more_rows_than_others_is_not_left_to_one_task(
+def test_a_capture_with_far_more_rows_is_written_by_more_than_one_task(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest_run, "ROWS_PER_TASK", 100)

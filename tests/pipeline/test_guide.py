@@ -37,7 +37,7 @@ def exchanges() -> list[Exchange]:
         return found
 
 
-def asked(ingested: Ingested, title: str) -> "list[Row]":
+def rows_of_query(ingested: Ingested, title: str) -> "list[Row]":
     for name in ("captures", "connections", "exchanges", "records", "findings"):
         ingested.spark.read.parquet(f"{ingested.folder}/{name}").createOrReplaceTempView(name)
     return ingested.spark.sql(QUERIES[title]).collect()
@@ -55,10 +55,10 @@ def test_the_guide_names_every_table() -> None:
 
 
 def test_the_versions_that_kafka_4_removed_are_those_of_its_schemas() -> None:
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-m", "dissector.cli.main", "schema", "diff", "3.9.2", "4.4.0"], capture_output=True, text=True
     ).stdout
-    changed = re.findall(r"^  changed  (\w+)Request  v(\d+)\S* became v(\d+)", told, re.MULTILINE)
+    changed = re.findall(r"^  changed  (\w+)Request  v(\d+)\S* became v(\d+)", output, re.MULTILINE)
     raised = {name: int(now) for name, was, now in changed if int(now) > int(was)}
     keys = {each.name: each.key for each in apis()}
     # Of previews nobody had a release, and brokers speak to each other in versions of their own.
@@ -71,7 +71,7 @@ def test_the_versions_that_kafka_4_removed_are_those_of_its_schemas() -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = asked(ingested, "Who produces to a topic, with which version of which client")
+    rows = rows_of_query(ingested, "Who produces to a topic, with which version of which client")
     records: Counter[str | None] = Counter()
     for each in exchanges:
         if each.fields.api == "Produce" and each.request is not None:
@@ -87,8 +87,8 @@ def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_who_asks_in_removed_versions(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = asked(ingested, "Which clients still ask in versions that Kafka 4 removed")
+def test_clients_that_use_removed_versions(ingested: Ingested, exchanges: list[Exchange]) -> None:
+    rows = rows_of_query(ingested, "Which clients still ask in versions that Kafka 4 removed")
     found = {(row.client_id, row.api, row.api_version): row.requests for row in rows}
     low = {"Fetch": 4, "Produce": 3, "ListOffsets": 1, "OffsetCommit": 2, "OffsetFetch": 1}
     wanted = Counter(
@@ -102,7 +102,7 @@ def test_who_asks_in_removed_versions(ingested: Ingested, exchanges: list[Exchan
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_slowest_fetches(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = asked(ingested, "The slowest fetches")
+    rows = rows_of_query(ingested, "The slowest fetches")
     beyond = [
         each.fields.latency_ns / 1e6 - body(each, "request")["max_wait_ms"] for each in exchanges
         if each.fields.api == "Fetch" and each.fields.latency_ns is not None
@@ -113,7 +113,7 @@ def test_the_slowest_fetches(ingested: Ingested, exchanges: list[Exchange]) -> N
 @pytest.mark.slow
 @pytest.mark.spark
 def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = asked(ingested, "How restless consumer groups are")
+    rows = rows_of_query(ingested, "How restless consumer groups are")
     joins: Counter[str] = Counter()
     generations: dict[str, set[int]] = {}
     for each in exchanges:
@@ -134,7 +134,7 @@ def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> Non
     from dissector.exchange.message_subjects import ERROR
     from dissector.protocol.schema.errors import error_name
 
-    rows = asked(ingested, "Which errors whom")
+    rows = rows_of_query(ingested, "Which errors whom")
     wanted = Counter(
         (error_name(code), each.fields.api, each.fields.client_id)
         for each in exchanges for code in {code for code in ERROR.of(each) if isinstance(code, int) and code}
@@ -146,7 +146,7 @@ def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> Non
 @pytest.mark.slow
 @pytest.mark.spark
 def test_bytes_by_topic_and_minute(ingested: Ingested) -> None:
-    rows = asked(ingested, "Bytes by topic and minute")
+    rows = rows_of_query(ingested, "Bytes by topic and minute")
     assert sum(row.records for row in rows) == ingested.spark.sql("SELECT * FROM records WHERE NOT control").count()
     assert {row.minute.second for row in rows} == {0}
     assert sum(row.bytes for row in rows) > 1000

@@ -27,7 +27,7 @@ from dissector.pipeline.stage_progress import Report
 from tests.pipeline.contents import contents
 from tests.pipeline.events import failed, run_again
 from tests.pipeline.test_ingest import read
-from tests.pipeline.without_spark import differences, shown, told
+from tests.pipeline.without_spark import differences, shown, shown_by_tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 GOOD = [PCAPS / "java.pcapng", PCAPS / "aiokafka.pcapng"]
@@ -52,7 +52,7 @@ def ingested(
 
 
 def are_shown(place: Place, out: Path, files: list[Path]) -> None:
-    expected, found = shown(files), told(read(place.spark, out))
+    expected, found = shown(files), shown_by_tables(read(place.spark, out))
     assert expected.total() > 0
     assert found == expected, "\n".join(differences(expected, found))
 
@@ -74,13 +74,13 @@ def test_one_giant_connection_among_many_small_ones(place: Place, tmp_path: Path
         "writing",
     ]
     assert {f"shuffling {outcome.packets:,} packets", "dissecting 3 partitions"} <= stages.keys()
-    assert all(done <= of for told in stages.values() for done, of in told)
-    assert any(of for told in stages.values() for _, of in told), "tasks are counted"
+    assert all(done <= of for shown_by_tables in stages.values() for done, of in shown_by_tables)
+    assert any(of for shown_by_tables in stages.values() for _, of in shown_by_tables), "tasks are counted"
     are_shown(place, tmp_path / "tables", [path])
 
 
-def test_files_that_can_t_be_read_leave_the_others_whole(place: Place, tmp_path: Path) -> None:
-    """What can be read of a damaged one is there; the rest is in quarantine, or at least told."""
+def test_unreadable_files_leave_the_others_whole(place: Place, tmp_path: Path) -> None:
+    """Readable parts of a damaged file are there; the rest is in quarantine, or at least reported."""
     java = GOOD[0].read_bytes()
     cut, garbage, empty, folder = (tmp_path / name for name in ("cut", "garbage", "empty", "folder"))
     cut.write_bytes((PCAPS / "librdkafka.pcapng").read_bytes()[:-333])

@@ -25,7 +25,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from tests.pipeline.contents import contents
 from tests.pipeline.rolling import rolled
 from tests.pipeline.test_whole_files import INDEXES, JAVA, LOGS, SAMPLES, large
-from tests.pipeline.without_spark import Tables, differences, shown, tables, told
+from tests.pipeline.without_spark import Tables, differences, shown, shown_by_tables, tables
 
 pytestmark = pytest.mark.slow
 CELLS = ("request", "response", "rest")
@@ -67,7 +67,7 @@ def read(spark: SparkSession, folder: Path, names: str = "*") -> Tables:
 
 
 def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
-    expected, found = shown(made.files), told(read(made.spark, made.folder))
+    expected, found = shown(made.files), shown_by_tables(read(made.spark, made.folder))
     assert expected.total() > 900
     assert found == expected, "\n".join(differences(expected, found))
     assert made.outcome.read == len(made.files)
@@ -98,8 +98,12 @@ def test_a_row_of_captures_says_what_the_file_is(made: Made) -> None:
     assert rows.keys() == {str(file) for file in made.files}
     with Capture([str(JAVA)]) as capture:
         assert sum(1 for _ in capture.exchanges()) > 0
-        said = rows[str(JAVA)]
-        assert (said["packets"], said["begin_ns"], said["link_types"]) == (capture.packets, capture.start_ns, [1])
+        of_java = rows[str(JAVA)]
+        assert (of_java["packets"], of_java["begin_ns"], of_java["link_types"]) == (
+            capture.packets,
+            capture.start_ns,
+            [1],
+        )
     assert {row["bytes"] for row in rows.values()} == {file.stat().st_size for file in made.files}
 
 
@@ -123,12 +127,12 @@ def test_a_ring_in_any_order_gives_the_same_tables(spark: SparkSession, tmp_path
     held = contents(tmp_path / "one")
     assert held == contents(tmp_path / "other")
     assert held["captures"][0] == len(files)
-    found = told(read(spark, tmp_path / "one"))
+    found = shown_by_tables(read(spark, tmp_path / "one"))
     assert found == shown([PCAPS / "librdkafka-pipelined.pcapng"])
 
 
 @pytest.mark.spark
-def test_what_is_wrong_with_files_is_in_the_tables_and_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_problems_of_files_are_in_the_tables_and_reported(spark: SparkSession, tmp_path: Path) -> None:
     """Good files among them are whole, and a second run has nothing to add."""
     files = [JAVA]
     for name, data in SAMPLES.items():
@@ -152,7 +156,7 @@ def test_what_is_wrong_with_files_is_in_the_tables_and_told(spark: SparkSession,
 
 
 @pytest.mark.spark
-def test_bodies_as_large_as_a_cell_may_be_are_kept_and_larger_ones_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_bodies_of_the_largest_size_are_kept_and_larger_ones_reported(spark: SparkSession, tmp_path: Path) -> None:
     """A body of nearly `MAX_BYTES` of JSON is a VARIANT; try_parse_json would give null for what it can't hold."""
     files = [large(tmp_path, 40 << 20, 40_001), large(tmp_path, 7 << 20, 40_002)]
     ingested(spark, files, tmp_path / "tables", frames=True)

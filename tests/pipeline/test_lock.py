@@ -50,38 +50,38 @@ def holder(out: str) -> "subprocess.Popen[str]":
     return process
 
 
-def test_a_second_run_is_told_who_writes(out: str) -> None:
-    told: list[str] = []
+def test_a_second_run_names_the_process_that_writes(out: str) -> None:
+    messages: list[str] = []
     with holder(out) as process:
-        with pytest.raises(FolderError) as error, exclusive(out, told.append):
+        with pytest.raises(FolderError) as error, exclusive(out, messages.append):
             pass
         process.communicate()
     assert str(error.value).startswith(f"{out}: process {process.pid} of {socket.gethostname()}, since 2")
     assert "\n" not in str(error.value)
-    with exclusive(out, told.append):
+    with exclusive(out, messages.append):
         assert (Path(out) / NAME).read_text().startswith(f"process {os.getpid()} of ")
     assert list(Path(out).iterdir()) == []
-    assert told == []
+    assert messages == []
 
 
-def test_who_was_killed_is_in_nobody_s_way(out: str, request: pytest.FixtureRequest) -> None:
-    told: list[str] = []
+def test_a_killed_run_blocks_no_other(out: str, request: pytest.FixtureRequest) -> None:
+    messages: list[str] = []
     with holder(out) as process:
         process.send_signal(signal.SIGKILL)
-    with exclusive(out, told.append):
+    with exclusive(out, messages.append):
         pass
     assert list(Path(out).iterdir()) == []
     gone = [f"{out}: process {process.pid} of {socket.gethostname()}"] if "without" in request.node.name else []
-    assert [line.partition(", since")[0] for line in told] == gone
+    assert [line.partition(", since")[0] for line in messages] == gone
 
 
 @pytest.mark.parametrize(
-    "said", ["process 1 of elsewhere, since 2026-01-01 00:00:00 UTC,", "", "\xff\n", "process x y"]
+    "content", ["process 1 of elsewhere, since 2026-01-01 00:00:00 UTC,", "", "\xff\n", "process x y"]
 )
-def test_of_another_host_nobody_can_tell(tmp_path: Path, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_of_another_host_is_respected(tmp_path: Path, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
     inner = Elsewhere("/", pa.fs.LocalFileSystem())
     monkeypatch.setattr(lock, "opened", lambda out: (inner, opened(out)[1]))
-    (tmp_path / NAME).write_text(said, encoding="latin-1")
+    (tmp_path / NAME).write_text(content, encoding="latin-1")
     with (
         pytest.raises(FolderError, match=f"if it has ended, remove {tmp_path}/{NAME}"),
         exclusive(str(tmp_path), print),

@@ -40,7 +40,7 @@ from tests.traffic import seeds
 Rows = list[tuple[str, str]]
 PARTS = 3
 CODES = {finder.explanation.code for finder in DETECTORS}
-"""Of what several rows tell: rows say it in their words."""
+"""Codes of cross-message findings: the info column begins with them."""
 TOLD = ("day", "capture", "packet", "start", "code", "severity", "path", "message")
 
 
@@ -125,10 +125,10 @@ def mark(row: dict[str, Any], finding: dict[str, Any]) -> None:
 
 
 def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: IncrementalAggregation | None = None) -> Made:
-    """What several connections tell."""
+    """Return the rows of cross-connection findings."""
     notes = sorted(notes, key=lambda cells: [cells[n] for n in ORDER])
-    told = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.aggregate)
-    return [("findings", cells) for cells in told]
+    found_rows = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.aggregate)
+    return [("findings", cells) for cells in found_rows]
 
 
 def of(table: str, made: Made) -> list[dict[str, Any]]:
@@ -225,7 +225,7 @@ def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path)
 @pytest.mark.slow
 @costly(3)
 @given(data=st.data(), chance=seeds)
-def test_every_trouble_is_told_wherever_files_end(tmp_path: Path, data: st.DataObject, chance: random.Random) -> None:
+def test_every_finding_is_made_wherever_files_end(tmp_path: Path, data: st.DataObject, chance: random.Random) -> None:
     """Clients that share topics, groups and producers; answers that take long, or never come. What brokers offer is
     known beforehand."""
     blocks = packets(Path(busy(tmp_path, chance)))
@@ -237,7 +237,7 @@ def test_every_trouble_is_told_wherever_files_end(tmp_path: Path, data: st.DataO
 @pytest.mark.slow
 @costly(5)
 @given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
-def test_a_bad_network_makes_no_difference(
+def test_rows_over_a_bad_network_do_not_depend_on_where_files_end(
     tmp_path: Path, data: st.DataObject, path: Path, chance: random.Random
 ) -> None:
     """Packets lost, twice, in another order. Names are known beforehand, and what lone responses may be."""

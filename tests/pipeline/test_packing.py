@@ -29,10 +29,10 @@ def plain(value: Any) -> Any:
 def test_bodies_come_back_whole(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         for exchange in capture.exchanges():
-            for said in (exchange.request, exchange.response):
-                if said is not None and has_records_field(said) and said.body:
-                    packed = plain(said.body_with(Packer(said, [])))
-                    assert unpacked(packed, said.layout.body or "") == plain(said.decoded_body)
+            for side in (exchange.request, exchange.response):
+                if side is not None and has_records_field(side) and side.body:
+                    packed = plain(side.body_with(Packer(side, [])))
+                    assert unpacked(packed, side.layout.body or "") == plain(side.decoded_body)
 
 
 def produced(topic: str, field: bytes) -> ExchangeMessage:
@@ -45,11 +45,11 @@ def produced(topic: str, field: bytes) -> ExchangeMessage:
     return ExchangeMessage(0, len(data), data, len(data), request_layout(0, 3, data), EMPTY_CONTEXT)
 
 
-def both(said: ExchangeMessage) -> tuple[Any, list[CarriedRecords]]:
+def both(side: ExchangeMessage) -> tuple[Any, list[CarriedRecords]]:
     """The one field of records as it is packed; and, on the way, whether it comes back."""
     carried: list[CarriedRecords] = []
-    packed = plain(said.body_with(Packer(said, carried)))
-    assert unpacked(packed, "ProduceRequest") == plain(said.decoded_body)
+    packed = plain(side.body_with(Packer(side, carried)))
+    assert unpacked(packed, "ProduceRequest") == plain(side.decoded_body)
     topics, partitions, field = FIELD
     return packed[topics][0][partitions][0][field], carried
 

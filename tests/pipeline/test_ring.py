@@ -1,4 +1,4 @@
-"""Which files of a ring are closed, told without a capture program."""
+"""Which files of a ring are closed, without a capture program."""
 
 import os
 from pathlib import Path
@@ -47,8 +47,8 @@ def test_the_newest_file_of_each_ring_is_open(ring: Ring, tmp_path: Path) -> Non
     assert ring.take() == 3
 
 
-def test_files_of_one_moment_are_both_open(ring: Ring, tmp_path: Path) -> None:
-    """Clocks of file systems tick: which of them was closed nobody can tell yet."""
+def test_files_of_the_same_time_are_both_open(ring: Ring, tmp_path: Path) -> None:
+    """Clocks of file systems tick: which file was closed cannot be known yet."""
     written(tmp_path / "ring", "a1", 10)
     written(tmp_path / "ring", "a2", 10)
     assert ring.take() == 0
@@ -78,7 +78,7 @@ def test_what_is_empty_or_hidden_is_not_given(ring: Ring, tmp_path: Path) -> Non
     assert names(tmp_path / "state" / "files") == ["a3"]
 
 
-def test_a_name_that_is_written_over_is_given_again(ring: Ring, tmp_path: Path) -> None:
+def test_an_overwritten_file_is_given_again(ring: Ring, tmp_path: Path) -> None:
     written(tmp_path / "ring", "a0", 10)
     written(tmp_path / "ring", "a1", 20)
     assert ring.take() == ring.take() == 1

@@ -62,17 +62,17 @@ def rows(spark: SparkSession, tables: Path) -> dict[str, list[str]]:
 
 
 def followed(spark: SparkSession, ring: Path, tables: Path, idle: float | None = 4) -> list[MicroBatchReport]:
-    told: list[MicroBatchReport] = []
-    Follower(spark, str(tables), WriteOptions(), 3, told.append).run(str(ring), idle, quiet=1)
-    return told
+    reports: list[MicroBatchReport] = []
+    Follower(spark, str(tables), WriteOptions(), 3, reports.append).run(str(ring), idle, quiet=1)
+    return reports
 
 
 def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_path: Path) -> None:
     ring = ring_of(tmp_path / "ring", 4)
-    told = followed(spark, ring, tmp_path / "followed")
+    reports = followed(spark, ring, tmp_path / "followed")
     ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
     whole = rows(spark, tmp_path / "batch")
-    assert len(whole["captures"]) == sum(each.files for each in told) == 4
+    assert len(whole["captures"]) == sum(each.files for each in reports) == 4
     assert whole["exchanges"]
     assert rows(spark, tmp_path / "followed") == whole
     assert not (tmp_path / "followed" / FOLLOWER).exists(), "nothing is left of a ring that is over"
@@ -80,7 +80,7 @@ def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_pat
 
 def one_by_one(spark: SparkSession, ring: Path, tables: Path) -> list[dict[str, list[str]]]:
     """The files of a ring, a micro-batch each: the tables after each, and at the end."""
-    follower = Follower(spark, str(tables), WriteOptions(), 3, lambda told: None)
+    follower = Follower(spark, str(tables), WriteOptions(), 3, lambda reports: None)
     found = []
     for batch, each in enumerate(sorted(ring.iterdir())):
         entry = ring_file(each)
@@ -96,7 +96,7 @@ def batch(spark: SparkSession, ring: Path, tables: Path) -> dict[str, list[str]]
     return rows(spark, tables)
 
 
-def test_what_several_connections_tell_is_found_over_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_cross_connection_findings_are_found_across_micro_batches(spark: SparkSession, tmp_path: Path) -> None:
     """One micro-batch has what came before, the next one what makes it a finding."""
     ring = ring_of(tmp_path / "ring", 4, PCAPS / "trouble-rebalance-loop.pcapng")
     *_, followed = one_by_one(spark, ring, tmp_path / "followed")
@@ -137,9 +137,9 @@ def test_words_of_an_exchange_begin_with_all_codes_in_order_each_once(spark: Spa
     found = [("a", 1, 0, code, "warning") for code in ("throttled", "near-loss", "slow")]
     found += [("a", 2, 0, "lag", "note"), ("b", 1, 0, "slow", "error"), ("b", 2, 0, "slow", "note")]
     where = "capture STRING, packet BIGINT, start BIGINT"
-    told = spark.createDataFrame(found, f"{where}, code STRING, severity STRING")
+    reports = spark.createDataFrame(found, f"{where}, code STRING, severity STRING")
     marked = cross_connection.with_found(
-        spark.createDataFrame(exchanges, f"{where}, info STRING, severity STRING"), told
+        spark.createDataFrame(exchanges, f"{where}, info STRING, severity STRING"), reports
     )
     assert sorted((row.capture, row.packet, row.info, row.severity) for row in marked.collect()) == [
         ("a", 1, "[near-loss] [slow] [throttled] orders[0]", "warning"),
@@ -195,7 +195,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
     assert rows(spark, tables) == rows(spark, tmp_path / "batch")
 
 
-def test_files_that_come_late_or_are_written_over_are_said(
+def test_late_and_overwritten_files_are_reported(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first file comes after the others, and one that was read has grown."""
@@ -203,8 +203,8 @@ def test_files_that_come_late_or_are_written_over_are_said(
     ring = ring_of(tmp_path / "ring", 4)
     first, *_, last = sorted(ring.iterdir())
     shutil.move(first, tmp_path / first.name)
-    told: list[MicroBatchReport] = []
-    follower = Follower(spark, str(tmp_path / "followed"), WriteOptions(), 3, told.append)
+    reports: list[MicroBatchReport] = []
+    follower = Follower(spark, str(tmp_path / "followed"), WriteOptions(), 3, reports.append)
     entries = [entry for each in sorted(ring.iterdir()) if (entry := ring_file(each))]
     follower._micro_batch(entries, 0)
     shutil.move(tmp_path / first.name, first)
@@ -215,7 +215,7 @@ def test_files_that_come_late_or_are_written_over_are_said(
     assert late is not None
     assert grown is not None
     follower._micro_batch([late, grown, entries[-1]], 1)
-    assert [problem.code for problem in told[0].problems] == []
-    assert {"late-file", "file-grew", "file-overwritten"} <= {problem.code for problem in told[1].problems}
+    assert [problem.code for problem in reports[0].problems] == []
+    assert {"late-file", "file-grew", "file-overwritten"} <= {problem.code for problem in reports[1].problems}
     captures = spark.read.parquet(str(tmp_path / "followed" / "captures"))
     assert sorted(row.path for row in captures.collect()) == sorted(map(str, ring.iterdir()))

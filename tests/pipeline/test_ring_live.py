@@ -32,7 +32,7 @@ class Followed(NamedTuple):
 
     followed: Path
     batch: Path
-    said: str
+    output: str
     """By the process that went on to the end."""
 
 
@@ -61,12 +61,12 @@ def follow(folder: Path, seconds: float) -> Followed:
         time.sleep(seconds)
         second = kdissect(*command, "--idle", str(IDLE))
         time.sleep(seconds)
-    said = second.communicate(timeout=600)[1]
-    assert second.returncode == 0, said
+    output = second.communicate(timeout=600)[1]
+    assert second.returncode == 0, output
     whole = kdissect("ingest", "--master", "local[2]", str(folder / "ring"), "--out", str(batch))
     words = whole.communicate(timeout=600)
     assert whole.returncode == 0, words
-    return Followed(out, batch, said)
+    return Followed(out, batch, output)
 
 
 def rows(tables: Path, name: str) -> list[str]:
@@ -81,7 +81,7 @@ def rows(tables: Path, name: str) -> list[str]:
 def test_a_ring_that_is_followed_and_killed_gives_the_tables_of_one_run(tmp_path: Path) -> None:
     needs("java", "tcpdump")
     made = follow(tmp_path, 8)
-    print(made.said)
+    print(made.output)
     assert not (made.followed / FOLLOWER).exists(), "nothing is left of a ring that is over"
     assert len(rows(made.followed, "captures")) == len(list((tmp_path / "ring").iterdir())) > 5
     assert len(rows(made.followed, "exchanges")) > 1_000

@@ -61,7 +61,7 @@ def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", LOGS + READ_INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
 @pytest.mark.parametrize("frames", [False, True])
-def test_entries_of_files_of_kafkas_own_read_as_they_did(path: Path, frames: bool) -> None:
+def test_entries_of_kafka_s_files_read_the_same(path: Path, frames: bool) -> None:
     """Bodies, and the very bytes, of which trees are made."""
     found = list(pairs(path, frames=frames))
     assert found
@@ -79,7 +79,7 @@ def values(exchange: Exchange) -> list[tuple[str, object]]:
     return [(node.name, node.value) for node in exchange.request.tree.walk()]
 
 
-def test_a_metadata_log_is_told_by_its_first_record_wherever_it_lies(tmp_path: Path) -> None:
+def test_a_metadata_log_is_recognized_by_its_first_record_in_any_folder(tmp_path: Path) -> None:
     [path] = (PCAPS / "segments").glob("__cluster_metadata-0/*.log")
     copy = tmp_path / "some.file"
     copy.write_bytes(path.read_bytes())

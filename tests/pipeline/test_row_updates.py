@@ -1,4 +1,4 @@
-"""What is told anew of rows that are in the tables already stands there, and nothing else has changed."""
+"""Updates of findings reach the rows of the tables, and nothing else changes."""
 
 from datetime import date
 from importlib.util import find_spec
@@ -31,7 +31,7 @@ def written(tables: Path, name: str, rows: list[Cells]) -> Path:
     return file
 
 
-def test_a_file_with_words_that_changed_is_written_anew(tmp_path: Path) -> None:
+def test_a_file_with_changed_findings_is_rewritten(tmp_path: Path) -> None:
     tables, stage = tmp_path / "tables", tmp_path / "stage"
     one = written(tables, "1.parquet", [finding(1, "took long"), finding(1, "took longer"), finding(2, "took long")])
     written(tables, "2.parquet", [finding(3, "took long"), finding(4, "took long")])

@@ -27,7 +27,7 @@ def _scanned(paths: list[str]) -> BackgroundScan:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("ahead", [0, 2, len(CAPTURES)])
-def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_ahead(
+def test_plans_and_their_order_do_not_depend_on_how_many_files_are_scanned_ahead(
     spark: "SparkSession", ahead: int
 ) -> None:
     looked = _scanned(CAPTURES[:ahead])
@@ -35,15 +35,15 @@ def test_files_have_the_same_plans_in_their_order_however_many_are_looked_over_a
     assert scan_files(spark, CAPTURES, looked) == [scan_file(path) for path in CAPTURES]
 
 
-def test_no_file_is_begun_when_somebody_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_file_is_begun_in_the_background_once_scans_are_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     is_there = threading.Event()
 
-    def asked_meanwhile(path: str, on_progress: OnProgress) -> FileScan:
+    def requested_meanwhile(path: str, on_progress: OnProgress) -> FileScan:
         assert is_there.wait(10)
         ahead._requested.set()
         return scan_file(path, on_progress=on_progress)
 
-    monkeypatch.setattr(scan, "scan_file", asked_meanwhile)
+    monkeypatch.setattr(scan, "scan_file", requested_meanwhile)
     ahead = BackgroundScan(CAPTURES)
     is_there.set()
     assert ahead.scans() == [scan_file(CAPTURES[0])]

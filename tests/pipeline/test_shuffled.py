@@ -60,15 +60,15 @@ def test_every_part_has_its_packets_in_order(
             left_out = RoutedBlock(0, Block(number, b"", b"of this task"))
             batches += write_blocks([*some, left_out], f"file://{tmp_path}")
     found = {}
-    told = 0
+    markers = 0
     for part, blocks in by_partition(sorted_locations(batches) if batches else [], f"file://{tmp_path}"):
         assert part not in found
         found[part] = []
         for block in blocks:
-            told += block.data == b"of this task" and not block.heads
+            markers += block.data == b"of this task" and not block.heads
             found[part] += packets(block) if block.heads else []
     assert {part: some for part, some in found.items() if some} == expected
-    assert told == len(tasks)
+    assert markers == len(tasks)
 
 
 def test_a_part_that_nothing_was_dealt_to_has_what_it_was_given_nowhere() -> None:

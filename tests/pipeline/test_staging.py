@@ -26,8 +26,8 @@ def written(folder: Path, made: list[TableRow]) -> dict[str, list[dict[str, Any]
 
 
 def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
-    asked = [Turn(True, request(1, client_id=b"caf\xe9 \xff")), Turn(False, response(1))]
-    made = tables([capture_of(tmp_path, conversation(asked))])
+    turns = [Turn(True, request(1, client_id=b"caf\xe9 \xff")), Turn(False, response(1))]
+    made = tables([capture_of(tmp_path, conversation(turns))])
     some: list[TableRow] = [(name, row) for name in ("connections", "exchanges") for row in made[name]]
     [row] = written(tmp_path, some)["exchanges"]
     assert row["client_id"] == "caf\\xe9 \\xff"

@@ -63,7 +63,7 @@ def test_nothing_that_fits_is_nothing_counted(ingested: Ingested) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "api == Fetch"])
-def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text: str | None) -> None:
+def test_latency_over_time_is_that_of_the_captures(ingested: Ingested, text: str | None) -> None:
     from dissector.pipeline.table_reader import Tables
     from dissector.pipeline.table_statistics import over_time
 
@@ -74,9 +74,9 @@ def test_latencies_over_time_are_those_of_the_captures(ingested: Ingested, text:
         if text is not None:
             rows = np.concatenate([some.rows for some in capture.select(parse(text))])
         index_columns = capture.index_columns(rows)
-        answered = index_columns.where(index_columns.has_latency)
-        wanted = LatencyOverTime.of(answered.request_time_ns, answered.latency_ns)
+        complete = index_columns.where(index_columns.has_latency)
+        wanted = LatencyOverTime.of(complete.request_time_ns, complete.latency_ns)
     found = over_time(Tables(ingested.spark, ingested.folder), None if text is None else parse(text))
     assert found == wanted
     assert found is not None
-    assert sum(slot.count for slot in found.slots) == len(answered.kind)
+    assert sum(slot.count for slot in found.slots) == len(complete.kind)

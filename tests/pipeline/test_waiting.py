@@ -33,23 +33,23 @@ def waits_from(folder: Path, *talks: Talk, now_ns: int = START) -> int:
         lambda left: None,
         now_ns,
     )
-    [told] = [row["tally"] for table, row in made if table == TALLIES]
-    part = pickle.loads(told)
+    [pickled] = [row["tally"] for table, row in made if table == TALLIES]
+    part = pickle.loads(pickled)
     assert isinstance(part, PartitionTally)
     return part.oldest_pending
 
 
-def hanging(answered: int) -> Talk:
+def hanging(exchange_count: int) -> Talk:
     """A request without an answer, and others behind it that have theirs."""
     talk = Talk()
     heartbeat(talk, 0)
     talk.ask(10, "Metadata", 12, {"topics": None})
-    for number in range(answered):
+    for number in range(exchange_count):
         heartbeat(talk, 20 + 2 * number)
     return talk
 
 
-def test_nothing_waits_where_all_is_answered(tmp_path: Path) -> None:
+def test_nothing_is_pending_where_each_request_has_a_response(tmp_path: Path) -> None:
     talk = Talk()
     heartbeat(talk, 0)
     fetch(talk, 5, 0, 10, took=400)
@@ -57,7 +57,7 @@ def test_nothing_waits_where_all_is_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_request_that_may_be_answered_is_waited_for(tmp_path: Path) -> None:
+def test_a_request_that_may_get_a_response_is_pending(tmp_path: Path) -> None:
     other = Talk(2)
     heartbeat(other, 5)
     waits = waits_from(tmp_path, hanging(MAX_OVERTAKES - 1), other)
@@ -66,11 +66,11 @@ def test_a_request_that_may_be_answered_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_others_went_past_is_not(tmp_path: Path) -> None:
+def test_a_request_that_later_responses_skipped_is_not_pending(tmp_path: Path) -> None:
     assert waits_from(tmp_path, hanging(MAX_OVERTAKES)) == NEVER
 
 
-def test_nor_one_that_has_waited_for_too_long(tmp_path: Path) -> None:
+def test_a_request_that_has_waited_too_long_is_not_pending(tmp_path: Path) -> None:
     late = START + 11_000_000 + MAX_WAIT_NS
     assert waits_from(tmp_path, hanging(0), now_ns=late) == NEVER
     assert waits_from(tmp_path, hanging(0), now_ns=late - 2_000_000) < NEVER

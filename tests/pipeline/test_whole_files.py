@@ -26,7 +26,7 @@ from dissector.protocol.records.batch import Record
 from tests.conftest import PCAPS
 from tests.networks import traffic, write_pcap
 from tests.pipeline.rolling import packets, pcap, pcapng
-from tests.pipeline.without_spark import Tables, problems, shown, tables, told
+from tests.pipeline.without_spark import Tables, problems, shown, shown_by_tables, tables
 from tests.protocol.records.test_batch import batch
 from tests.traffic import Turn, conversation, ethernet, request, response
 from tests.traffic import pcap as made_pcap
@@ -54,14 +54,14 @@ def of(folder: Path, data: bytes, name: str = "some.file") -> Path:
 
 
 @pytest.mark.parametrize("path", LOGS + INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
-def test_files_of_kafkas_own_are_what_show_prints(path: Path) -> None:
+def test_kafka_s_files_are_what_show_prints(path: Path) -> None:
     try:
         expected = shown([path])
     except CaptureError:
         assert path.suffix == ".txnindex"
         return
     made = tables([path])
-    assert told(made) == expected
+    assert shown_by_tables(made) == expected
     [plan] = plans(made)
     assert plan.packets == expected.total() == len(made["exchanges"])
     assert {each["capture"] for each in made["exchanges"]} == {hashlib.sha256(path.read_bytes()).hexdigest()[:16]}
@@ -70,7 +70,7 @@ def test_files_of_kafkas_own_are_what_show_prints(path: Path) -> None:
 
 
 def test_a_log_under_another_name_has_the_same_rows(tmp_path: Path) -> None:
-    """Its folder tells the topic; its own name, and where the folder lies, tell nothing."""
+    """Its folder names the topic; the file's name, and where the folder lies, do not matter."""
     [path] = (PCAPS / "segments").glob("rdkafka-codecs-0/*.log")
     folder = tmp_path / path.parent.name
     folder.mkdir()
@@ -102,7 +102,7 @@ def test_files_of_any_form_are_what_show_prints(tmp_path: Path, form: str) -> No
     expected = shown(files)
     assert expected.total() > 4
     for parts in (1, 3):
-        assert told(tables(files, parts=parts, size=1 << 14, most=50)) == expected
+        assert shown_by_tables(tables(files, parts=parts, size=1 << 14, most=50)) == expected
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
@@ -135,7 +135,7 @@ KEPT_OF = {"cut", "damaged", "damaged pcap", "gzip, damaged inside", "gzip, cut"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
-def test_what_is_wrong_is_told_as_show_does(tmp_path: Path, name: str) -> None:
+def test_problems_are_reported_as_show_reports_them(tmp_path: Path, name: str) -> None:
     data = SAMPLES[name]()
     path = of(tmp_path, data)
     made = tables([path], parts=3, size=1 << 14, most=50)
@@ -173,7 +173,7 @@ def test_what_cant_be_decompressed_is_kept_beside_its_line(tmp_path: Path, packe
     assert row["data"] == data[row["at"] :][:KEPT_BYTES]
     assert any("data damaged" in each.message for each in plans(made)[0].problems)
     assert row["packet"] == plans(made)[0].packets + 1
-    assert told(made) == shown([path])
+    assert shown_by_tables(made) == shown([path])
 
 
 def test_of_much_that_cant_be_read_the_beginning_is_kept(tmp_path: Path) -> None:
@@ -233,12 +233,12 @@ def large(folder: Path, size: int, port: int = 40_001) -> Path:
 
 
 @pytest.mark.slow
-def test_a_body_that_no_cell_holds_is_told_and_its_records_are_there(tmp_path: Path) -> None:
+def test_a_body_too_large_for_a_cell_is_reported_and_its_records_are_kept(tmp_path: Path) -> None:
     made = tables([large(tmp_path, 40 << 20)])
     [exchange], [finding] = made["exchanges"], [each for each in made["findings"] if each["code"] == "cell-too-large"]
     assert finding["path"] == "request"
-    said: dict[str, Any] = json.loads(exchange["request"])
-    [field] = [each["partition_data"][0]["records"] for each in said["body"]["topic_data"]]
+    request_value: dict[str, Any] = json.loads(exchange["request"])
+    [field] = [each["partition_data"][0]["records"] for each in request_value["body"]["topic_data"]]
     assert field["batches"][0]["records_count"] == 40
     assert "records" not in field["batches"][0]
     assert [(each["topic"], each["value_size"]) for each in made["records"]] == [("orders", 1 << 20)] * 40

@@ -32,9 +32,9 @@ def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyP
     made = list(
         rows(blocks(), WHOLE, read_shared_state(blocks(), WHOLE), [Origin(0, "ab" * 32, 10**18)], WriteOptions())
     )
-    told = list(staging.write_rows(made, str(tmp_path)))
-    assert {each.table for each in told} == {name for name, _ in made}
-    for each in told:
+    files = list(staging.write_rows(made, str(tmp_path)))
+    assert {each.table for each in files} == {name for name, _ in made}
+    for each in files:
         if each.tally is not None:
             continue
         read = read_back(tmp_path, each)
@@ -84,11 +84,11 @@ def test_rows_that_stay_are_in_a_file_for_each_capture_however_many_there_are(
         for n in range(40)
         for name in ("gaps", "connections", "exchanges")
     ]
-    told = list(staging.write_rows([(name, dict(cells)) for name, cells in rows], str(tmp_path)))
-    assert len({each.path for each in told}) == len(told) > 6
-    assert sum(each.rows for each in told) == len(rows)
+    files = list(staging.write_rows([(name, dict(cells)) for name, cells in rows], str(tmp_path)))
+    assert len({each.path for each in files}) == len(files) > 6
+    assert sum(each.rows for each in files) == len(rows)
     for name in ("gaps", "connections", "exchanges"):
-        back = [row for each in told if each.table == name for row in read_back(tmp_path, each)]
+        back = [row for each in files if each.table == name for row in read_back(tmp_path, each)]
         assert sorted((row["packet"], row["capture"]) for row in back) == [
             (cells["packet"], cells["capture"]) for of, cells in rows if of == name
         ]

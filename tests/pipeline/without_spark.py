@@ -119,14 +119,14 @@ def _shown(files: tuple[tuple[str, int], ...]) -> Counter[str]:
         return Counter(_line(exchange_object(exchange)) for exchange in capture.exchanges())
 
 
-def told(made: Tables) -> Counter[str]:
+def shown_by_tables(made: Tables) -> Counter[str]:
     """The same objects, made of the rows of tables."""
     findings = defaultdict(list)
     for each in made["findings"]:
         words = {name: each[name] for name in ("code", "severity", "path", "message")}
         findings[_where(each)].append(words)
     places = Counter(map(_where, made["exchanges"]))
-    assert not [where for where, count in places.items() if count > 1], "rows that can't be told apart"
+    assert not [where for where, count in places.items() if count > 1], "rows that cannot be distinguished"
     assert findings.keys() <= places.keys()
     return Counter(_line(_object(each, findings[_where(each)])) for each in made["exchanges"])
 
@@ -138,16 +138,16 @@ def _where(cells: dict[str, Any]) -> Row:
 def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, Any]:
     if cells["kind"] != "exchange":
         names = ("kind", "client", "server", "time_ns")
-        said = {name: cells[name] for name in names if cells[name] is not None}
-        return said | json.loads(cells["rest"]) | {"findings": findings}
+        present = {name: cells[name] for name in names if cells[name] is not None}
+        return present | json.loads(cells["rest"]) | {"findings": findings}
     names = ("kind", "client", "server", "api_key", "api_version", "correlation_id", "client_id", "latency_ns")
     made = {name: cells[name] for name in names} | {"api": None if cells["api"] == "?" else cells["api"]}
     known = api(cells["api_key"]) if cells["api_key"] is not None else None
     for side in ("request", "response"):
-        made[side] = said = json.loads(cells[side]) if cells.get(side) is not None else None
+        made[side] = value = json.loads(cells[side]) if cells.get(side) is not None else None
         name = None if known is None else known.request if side == "request" else known.response
-        if said and said["body"] and name in RECORDS_FIELDS:
-            made[side] = said | {"body": unpacked(said["body"], name)}
+        if value and value["body"] and name in RECORDS_FIELDS:
+            made[side] = value | {"body": unpacked(value["body"], name)}
     return made | {"findings": findings}
 
 
@@ -159,7 +159,7 @@ def _line(made: dict[str, Any]) -> str:
 
 
 def _number(text: str) -> float:
-    """JSON has one kind of number: VARIANT has 1000 where 1000.0 was said."""
+    """JSON has one kind of number: VARIANT has 1000 for 1000.0."""
     number = float(text)
     return int(number) if number.is_integer() else number
 
@@ -172,7 +172,7 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
 
 
 def problems(made: Tables) -> list[Finding]:
-    """What is told of the packets of all files together."""
+    """Problems of the packets of all files together."""
     found = [pickle.loads(each["tally"]) for each in made["tallies"]]
     return CaptureTally.merged(
         [each for part in found for each in part.shuffled], [part.tally for part in found]

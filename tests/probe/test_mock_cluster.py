@@ -88,7 +88,7 @@ def test_the_report_names_the_cluster_and_its_brokers(brokers: list[str]) -> Non
     assert "newer than us: v5 and up" in text  # Heartbeat, which no release of Apache's has in that version
 
 
-def test_its_own_bytes_are_printed_as_show_prints_exchanges(brokers: list[str]) -> None:
+def test_bytes_of_a_probe_are_printed_as_show_prints_exchanges(brokers: list[str]) -> None:
     lines = [json.loads(line) for line in kdissect("probe", brokers[0], "-f", "json").stdout.splitlines()]
     assert [line["api"] for line in lines] == ["ApiVersions", "ApiVersions", "Metadata"]
     assert lines[0]["response"]["body"]["error_code"] == 35
@@ -98,13 +98,13 @@ def test_its_own_bytes_are_printed_as_show_prints_exchanges(brokers: list[str]) 
     assert 'client_software_name: "kdissect"  [23+9 COMPACT_STRING]' in tree
 
 
-def test_topics_are_listed_when_asked_for(brokers: list[str], connection: BrokerConnection) -> None:
+def test_topics_are_listed_on_request(brokers: list[str], connection: BrokerConnection) -> None:
     leader(connection, "listed")
     assert "listed" in kdissect("probe", brokers[0], "--topics").stdout.decode()
     assert "listed" not in kdissect("probe", brokers[0]).stdout.decode()
 
 
-def test_metadata_is_answered_in_every_version(connection: BrokerConnection) -> None:
+def test_metadata_gets_a_response_in_every_version(connection: BrokerConnection) -> None:
     leader(connection, "meta")
     for version in common(connection, METADATA):
         body = ask(connection, METADATA, version, topics=[{"name": "meta"}], allow_auto_topic_creation=False)
@@ -146,7 +146,7 @@ def fetched(broker: BrokerConnection, topic: Values, version: int) -> list[Recor
 
 
 def coordinator(connection: BrokerConnection, group: str) -> str:
-    """The address of a group's coordinator, the same whatever version is asked in."""
+    """The address of a group's coordinator, the same in every version."""
     found = set()
     for version in common(connection, FIND_COORDINATOR):
         body = ask(connection, FIND_COORDINATOR, version, key=group, key_type=0, coordinator_keys=[group])

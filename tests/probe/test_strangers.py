@@ -107,7 +107,7 @@ def refuses(connection: socket.socket) -> None:
         (refuses, 1, "answers ApiVersions v5 with SASL_AUTHENTICATION_FAILED"),
     ],
 )
-def test_a_stranger_is_told_in_one_line(server: Handler, code: int, words: str) -> None:
+def test_a_server_that_is_not_kafka_is_reported_in_one_line(server: Handler, code: int, words: str) -> None:
     """And it ends: of those that say too little, in the time that it was given."""
     longest = "0.7" if "0.7 s" in words else "20"
     with serving(server) as address:
@@ -192,13 +192,17 @@ def test_whatever_a_server_answers_the_report_is_printed(seed: int, capsys: pyte
     chance = random.Random(seed)
 
     def senseless(connection: socket.socket) -> None:
-        asked = frame(connection)
+        request_frame = frame(connection)
         values, _ = make(plan("ApiVersionsResponse", 5), chance)
         offer = [{"api_key": key, "min_version": -5, "max_version": 30_000} for key in (-7, 3, 60, 9_999)]
         random_keys = values["api_keys"]
         assert isinstance(random_keys, list)
         answer(
-            connection, asked, "ApiVersionsResponse", 5, {**values, "error_code": 0, "api_keys": random_keys + offer}
+            connection,
+            request_frame,
+            "ApiVersionsResponse",
+            5,
+            {**values, "error_code": 0, "api_keys": random_keys + offer},
         )
         values, _ = make(plan("MetadataResponse", 13), chance)
         content = frame(connection)[4:8] + b"\x00" + write("MetadataResponse", 13, {**values, "error_code": 0})
@@ -206,7 +210,7 @@ def test_whatever_a_server_answers_the_report_is_printed(seed: int, capsys: pyte
 
     with serving(senseless) as address:
         code = probe(address, ProbeFormat.TEXT, 5, "me", topics=True)
-    told = capsys.readouterr()
-    assert (code, told.err) == (0, "")
-    assert "(unknown)" in told.out
-    assert "\x1b" not in told.out
+    output = capsys.readouterr()
+    assert (code, output.err) == (0, "")
+    assert "(unknown)" in output.out
+    assert "\x1b" not in output.out

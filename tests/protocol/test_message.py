@@ -1,4 +1,4 @@
-"""Frames that no schema fits, or that were answered in another version than asked."""
+"""Frames that no schema fits, and responses in another version than that of the request."""
 
 import struct
 
@@ -21,15 +21,15 @@ def codes(data: bytes, key: int, version: int) -> set[str]:
 
 
 def test_an_api_versions_answer_in_v0_is_read_and_explained() -> None:
-    for asked in (1, 2, 3, 4):
-        layout = response_layout(18, asked, FALLBACK)
+    for request_version in (1, 2, 3, 4):
+        layout = response_layout(18, request_version, FALLBACK)
         decoded = read(FALLBACK, layout)
         assert decoded.body == {"error_code": 35, "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}]}
         assert [finding.code for finding in decoded.findings] == ["version-fallback"]
         assert_tiled(trace(FALLBACK, layout))
 
 
-def test_error_35_in_the_version_asked_for_is_no_fallback() -> None:
+def test_error_35_in_the_requested_version_is_no_fallback() -> None:
     body = struct.pack(">h", 35) + b"\x01" + struct.pack(">i", 0) + b"\x00"
     frame = response(3, body)
     decoded = read(frame, response_layout(18, 3, frame))
@@ -52,7 +52,7 @@ def test_a_version_from_the_future_says_which_are_known() -> None:
     assert "which has v0-18" in read(frame, request_layout(1, 99)).findings[0].message
 
 
-def test_bytes_after_the_last_field_are_told() -> None:
+def test_bytes_after_the_last_field_are_reported() -> None:
     assert codes(request(1, body=bytes(4) + b"xyz"), 3, 0) == {"trailing-bytes"}
 
 

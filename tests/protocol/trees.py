@@ -1,4 +1,4 @@
-"""What is asked of every tree: that its leaves tile its sources, and which values it holds."""
+"""Checks of every tree: its leaves tile its sources; which values it holds."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Files of Kafka's own: a real broker's agree with each other; made ones are rows to the byte; damage is told."""
+"""Kafka's files: a real broker's agree with each other; generated ones are rows to the byte; damage is reported."""
 
 import json
 import re
@@ -127,8 +127,14 @@ def test_records_of_internal_topics_are_decoded(folder: str, words: str) -> None
 
 @pytest.mark.parametrize("show_secrets", [True, False])
 def test_secrets_of_the_metadata_log_are_masked(tmp_path: Path, show_secrets: bool) -> None:
-    said = {"name": "alice", "mechanism": 1, "salt": b"salt", "stored_key": b"hidden one", "server_key": b"hidden two"}
-    value = b"\x01\x0b\x00" + write("UserScramCredentialRecord", 0, {**said, "iterations": 4096})
+    credential = {
+        "name": "alice",
+        "mechanism": 1,
+        "salt": b"salt",
+        "stored_key": b"hidden one",
+        "server_key": b"hidden two",
+    }
+    value = b"\x01\x0b\x00" + write("UserScramCredentialRecord", 0, {**credential, "iterations": 4096})
     folder = tmp_path / "__cluster_metadata-0"
     folder.mkdir()
     path = of(folder, batch([Record(100, 5_000, None, value, [])]))
@@ -142,7 +148,7 @@ def test_secrets_of_the_metadata_log_are_masked(tmp_path: Path, show_secrets: bo
         assert not exchange.findings
 
 
-def test_the_metadata_log_is_told_by_its_content(tmp_path: Path) -> None:
+def test_the_metadata_log_is_recognized_by_its_content(tmp_path: Path) -> None:
     [path] = SEGMENTS.glob("__cluster_metadata-0/*.log")
     there = [body(exchange) for exchange in rows_of(str(path))]
     assert [body(exchange) for exchange in rows_of(of(tmp_path, path.read_bytes()))] == there
@@ -170,7 +176,7 @@ def test_made_segments_are_rows_to_the_byte(tmp_path: Path, data: st.DataObject,
 
 
 @given(base=st.sampled_from(LOGS), cut=st.integers(1, 2_000), change=st.integers(0, 2_000), byte=st.integers(0, 255))
-def test_damage_is_told_and_nothing_escapes(tmp_path: Path, base: Path, cut: int, change: int, byte: int) -> None:
+def test_damage_is_reported_and_nothing_escapes(tmp_path: Path, base: Path, cut: int, change: int, byte: int) -> None:
     data = bytearray(base.read_bytes()[:2_000])
     data[min(change, len(data) - 1)] = byte
     folder = tmp_path / base.parent.name
@@ -201,7 +207,7 @@ def test_a_wrong_checksum_is_a_finding(tmp_path: Path) -> None:
         (b"\xff" * 100, "at byte 61: this is no batch; 100 bytes are left out"),
     ],
 )
-def test_what_follows_the_last_batch_is_told(tmp_path: Path, more: bytes, words: str) -> None:
+def test_bytes_after_the_last_batch_are_reported(tmp_path: Path, more: bytes, words: str) -> None:
     path = of(tmp_path, batch([]) + more)
     done = kdissect("show", path)
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 2)
@@ -220,7 +226,7 @@ TIMES = struct.pack(">qiqi", 1_700_000_000_000, 0, 1_700_000_000_000, 4)
         (TIMES + PREALLOCATED, [{"timestamp": 1_700_000_000_000, "relative_offset": n} for n in (0, 4)]),
     ],
 )
-def test_indexes_are_told_by_their_entries(tmp_path: Path, data: bytes, entries: list[dict[str, int]]) -> None:
+def test_indexes_are_recognized_by_their_entries(tmp_path: Path, data: bytes, entries: list[dict[str, int]]) -> None:
     assert [body(exchange) for exchange in rows_of(of(tmp_path, data))] == entries
 
 

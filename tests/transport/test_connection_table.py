@@ -40,8 +40,10 @@ def test_endpoints_used_again_are_another_connection(seen: list[Packet], cuts: l
     connections = reading.transport.connections
     assert len(connections) == 2
     assert connections.first_packet(1) == len(FIRST)
-    said = {connections.endpoints(direction // 2)[direction % 2]: data for direction, data in reading.streams.items()}
-    assert said == {CLIENT: b"three", SERVER: b"four"}  # the later ones; the endpoints of both are known
+    data_of = {
+        connections.endpoints(direction // 2)[direction % 2]: data for direction, data in reading.streams.items()
+    }
+    assert data_of == {CLIENT: b"three", SERVER: b"four"}  # the later ones; the endpoints of both are known
     assert sorted(reading.streams.values()) == [b"four", b"one", b"three", b"two"]
 
 
@@ -80,7 +82,7 @@ def test_a_refused_attempt_and_the_next_one_are_two_connections() -> None:
     assert [connections.ended(number)[1] for number in range(len(connections))] == [RST, 0]
 
 
-def test_an_answer_to_an_attempt_that_is_over_changes_nothing() -> None:
+def test_a_reply_to_an_abandoned_attempt_changes_nothing() -> None:
     stale = replace(FIRST[1], seq=1, ack=123)
     reading = read([FIRST[0], stale, *FIRST[1:]])
     assert len(reading.transport.connections) == 1

@@ -101,7 +101,7 @@ class Life:
 
 def lives_of(packets: list[Packet], limits: Limits) -> list[Life]:
     """The rule, packet by packet."""
-    lives: list[Life] = []
+    lifetimes: list[Life] = []
     current: dict[frozenset[tuple[str, int]], Life] = {}
     period = 0
     for number, packet in enumerate(packets):
@@ -117,9 +117,9 @@ def lives_of(packets: list[Packet], limits: Limits) -> list[Life]:
         life = current.get(pair)
         if life is None or begins(life, int(sender != life.side_0), packet):
             life = current[pair] = Life(number, sender)
-            lives.append(life)
+            lifetimes.append(life)
         take(life, int(sender != life.side_0), packet, number)
-    return lives
+    return lifetimes
 
 
 def begins(life: Life, side: int, packet: Packet) -> bool:
@@ -134,13 +134,13 @@ def begins(life: Life, side: int, packet: Packet) -> bool:
 def take(life: Life, side: int, packet: Packet, number: int) -> None:
     life.last = number
     if packet.flags & (SYN | RST) == SYN:
-        answered = packet.ack - 1 if packet.flags & ACK else None
-        if answered is None or life.isn.get(1 - side, answered) == answered:
+        acknowledged = packet.ack - 1 if packet.flags & ACK else None
+        if acknowledged is None or life.isn.get(1 - side, acknowledged) == acknowledged:
             life.isn[side] = packet.seq
-            if answered is not None:
-                life.isn[1 - side] = answered
+            if acknowledged is not None:
+                life.isn[1 - side] = acknowledged
             if life.syn_side < 0:
-                life.syn_side = side if answered is None else 1 - side
+                life.syn_side = side if acknowledged is None else 1 - side
     late = life.over is not None and packet.payload
     life.flags[side] |= packet.flags & (FIN | RST)
     if life.over is None and (packet.flags & RST or life.flags[0] & life.flags[1] & FIN):
@@ -175,7 +175,7 @@ some_packets = st.lists(
     packets=some_packets, cuts=st.lists(st.integers(0, 60), max_size=6), remembered=st.integers(1, 30),
     connections=st.integers(1, 4),
 )  # fmt: skip
-def test_the_columns_say_what_a_loop_over_packets_says(
+def test_columns_give_what_a_loop_over_packets_gives(
     packets: list[Packet], cuts: list[int], remembered: int, connections: int
 ) -> None:
     limits = replace(DEFAULT, remembered_packets=remembered, connections=connections)

@@ -14,9 +14,9 @@ from tests.transport.reading import Run, read
 Streams = tuple[bytes, bytes]
 
 
-def packets_of(said: Streams, *, isn: tuple[int, int] = (1000, 5000), segment: int = 60) -> list[Packet]:
+def packets_of(sent_streams: Streams, *, isn: tuple[int, int] = (1000, 5000), segment: int = 60) -> list[Packet]:
     """Both streams at once, a piece of each in turn."""
-    client, server = said
+    client, server = sent_streams
     turns = []
     for at in range(0, max(len(client), len(server)), 150):
         turns += [Turn(True, client[at : at + 150]), Turn(False, server[at : at + 150])]
@@ -29,19 +29,19 @@ def tiles(runs: list[Run]) -> bool:
     return all(run.start == end for run, end in zip(runs, ends, strict=False))
 
 
-def by_direction(said: Streams) -> dict[int, bytes]:
-    return {direction: data for direction, data in enumerate(said) if data}
+def by_direction(sent_streams: Streams) -> dict[int, bytes]:
+    return {direction: data for direction, data in enumerate(sent_streams) if data}
 
 
-@given(said=streams(), mangle=manglings(), at_end=st.integers(0, 2000))
-def test_a_network_that_loses_nothing_changes_nothing(said: Streams, mangle: Mangling, at_end: int) -> None:
-    packets = packets_of(said, isn=(2**32 - 1 - at_end, at_end))
-    assert read(mangle(packets)).streams == by_direction(said)
+@given(sent_streams=streams(), mangle=manglings(), at_end=st.integers(0, 2000))
+def test_a_network_that_loses_nothing_changes_nothing(sent_streams: Streams, mangle: Mangling, at_end: int) -> None:
+    packets = packets_of(sent_streams, isn=(2**32 - 1 - at_end, at_end))
+    assert read(mangle(packets)).streams == by_direction(sent_streams)
 
 
 @pytest.mark.slow
 @given(
-    said=streams(700),
+    sent_streams=streams(700),
     mangle=manglings(loss=True),
     cuts=st.lists(st.integers(0, 200), max_size=12),
     grace=st.integers(0, 20),
@@ -53,12 +53,12 @@ def test_a_network_that_loses_nothing_changes_nothing(said: Streams, mangle: Man
     late=st.lists(st.tuples(st.integers(2, 100), st.integers(1, 60)), max_size=6),
 )
 def test_the_size_of_batches_makes_no_difference(
-    said: Streams, mangle: Mangling, cuts: list[int], grace: int, patience: int, held: int, snaplen: int,
+    sent_streams: Streams, mangle: Mangling, cuts: list[int], grace: int, patience: int, held: int, snaplen: int,
     wild: list[tuple[int, int]], begin: int,
     late: list[tuple[int, int]],
 ) -> None:  # fmt: skip
     limits = replace(DEFAULT, acknowledged_packets=grace, out_of_order_packets=patience, out_of_order_bytes=held)
-    packets = mangle(packets_of(said))[begin:]
+    packets = mangle(packets_of(sent_streams))[begin:]
     for at, later in late:
         if at < len(packets):
             packets.insert(at + later, packets.pop(at))
@@ -74,23 +74,24 @@ def test_the_size_of_batches_makes_no_difference(
     assert whole.transport.ignored == parts.transport.ignored == singly.transport.ignored
 
 
-@given(said=streams(), mangle=manglings(loss=True))
-def test_delivered_bytes_are_those_sent_or_a_gap(said: Streams, mangle: Mangling) -> None:
-    for direction, data in read(mangle(packets_of(said))).streams.items():
-        sent = said[direction]
+@given(sent_streams=streams(), mangle=manglings(loss=True))
+def test_delivered_bytes_are_those_sent_or_a_gap(sent_streams: Streams, mangle: Mangling) -> None:
+    for direction, data in read(mangle(packets_of(sent_streams))).streams.items():
+        sent = sent_streams[direction]
         assert len(data) <= len(sent)
         assert all(byte in (ord("?"), sent[at]) for at, byte in enumerate(data))
 
 
-@given(said=streams(), chance=st.randoms(use_true_random=False), grace=st.sampled_from([0, 3, 64]))
-@example(said=(bytes_without_mark(120), b""), chance=None, grace=64)
-def test_what_is_dropped_is_a_gap_of_just_these_bytes(said: Streams, chance: object, grace: int) -> None:
-    packets = packets_of(said)
+@given(sent_streams=streams(), chance=st.randoms(use_true_random=False), grace=st.sampled_from([0, 3, 64]))
+@example(sent_streams=(bytes_without_mark(120), b""), chance=None, grace=64)
+def test_what_is_dropped_is_a_gap_of_just_these_bytes(sent_streams: Streams, chance: object, grace: int) -> None:
+    packets = packets_of(sent_streams)
     fins = [
-        Packet(side, 1001 + len(said[0]) if side else 5001 + len(said[1]), b"", FIN | ACK) for side in (True, False)
+        Packet(side, 1001 + len(sent_streams[0]) if side else 5001 + len(sent_streams[1]), b"", FIN | ACK)
+        for side in (True, False)
     ]
     kept = packets[:3] + packets[4:] if chance is None else lossy(packets, chance, 0.3)
-    expected = [bytearray(b"?" * len(data)) for data in said]
+    expected = [bytearray(b"?" * len(data)) for data in sent_streams]
     for packet in kept:
         at = packet.seq - (1001 if packet.from_client else 5001)
         if packet.payload:
@@ -100,21 +101,23 @@ def test_what_is_dropped_is_a_gap_of_just_these_bytes(said: Streams, chance: obj
     assert {run.kind for run in found.runs} <= {RunKind.DATA, RunKind.LOST}
 
 
-@given(said=streams(), snaplen=st.integers(54, 130), mangle=manglings())
-def test_bytes_cut_off_by_the_snap_length_keep_their_place(said: Streams, snaplen: int, mangle: Mangling) -> None:
-    found = read(mangle(packets_of(said)), snaplen=snaplen)
+@given(sent_streams=streams(), snaplen=st.integers(54, 130), mangle=manglings())
+def test_bytes_cut_off_by_the_snap_length_keep_their_place(
+    sent_streams: Streams, snaplen: int, mangle: Mangling
+) -> None:
+    found = read(mangle(packets_of(sent_streams)), snaplen=snaplen)
     assert {direction: len(data) for direction, data in found.streams.items()} == {
-        direction: len(data) for direction, data in by_direction(said).items()
+        direction: len(data) for direction, data in by_direction(sent_streams).items()
     }
     assert {run.kind for run in found.runs} <= {RunKind.DATA, RunKind.TRUNCATED}
     for direction, data in found.streams.items():
-        assert all(byte in (ord("?"), said[direction][at]) for at, byte in enumerate(data))
+        assert all(byte in (ord("?"), sent_streams[direction][at]) for at, byte in enumerate(data))
 
 
 @pytest.mark.slow
-@given(said=streams(), mangle=manglings(loss=True))
-def test_along_a_stream_packets_never_run_backwards(said: Streams, mangle: Mangling) -> None:
-    runs = read(mangle(packets_of(said))).runs
+@given(sent_streams=streams(), mangle=manglings(loss=True))
+def test_along_a_stream_packets_never_run_backwards(sent_streams: Streams, mangle: Mangling) -> None:
+    runs = read(mangle(packets_of(sent_streams))).runs
     for direction in (0, 1):
         packets = [run.packet for run in runs if run.direction == direction]
         assert packets == sorted(packets)

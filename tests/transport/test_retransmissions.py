@@ -54,9 +54,9 @@ def test_what_is_remembered_is_bounded_and_the_rest_counted() -> None:
     assert (len(retransmissions), retransmissions.left_out) == (5, 7)
 
 
-@given(said=streams(), mangle=manglings(), cuts=st.lists(st.integers(0, 10_000), max_size=6))
-def test_batches_make_no_difference(said: tuple[bytes, bytes], mangle: Mangling, cuts: list[int]) -> None:
-    packets = mangle(conversation([Turn(True, said[0]), Turn(False, said[1])], segment=100))
+@given(sent=streams(), mangle=manglings(), cuts=st.lists(st.integers(0, 10_000), max_size=6))
+def test_batches_make_no_difference(sent: tuple[bytes, bytes], mangle: Mangling, cuts: list[int]) -> None:
+    packets = mangle(conversation([Turn(True, sent[0]), Turn(False, sent[1])], segment=100))
     assert stretches(read(packets, cuts=cuts).transport.retransmissions) == stretches(
         read(packets).transport.retransmissions
     )

@@ -1,4 +1,4 @@
-"""What TCP may do on a wire and a capture may do to it, a test each: the streams stay what was said."""
+"""What TCP may do on a wire and a capture may do to it, a test each: the streams stay what was sent."""
 
 from dataclasses import replace
 
@@ -90,10 +90,10 @@ def test_a_capture_may_begin_anywhere(begin: int) -> None:
     seen = PACKETS[begin:]
     found = read(acknowledged(seen))
     ends = [found.transport.connections.endpoints(0)[side][1] for side in (0, 1)]
-    said = {ends.index(40001): ASKED, ends.index(9092): SAID}
+    sent = {ends.index(40001): ASKED, ends.index(9092): SAID}
     for direction, data in found.streams.items():
         assert data
-        assert said[direction].endswith(data)
+        assert sent[direction].endswith(data)
 
 
 @pytest.mark.parametrize("client", [True, False])

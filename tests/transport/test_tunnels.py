@@ -89,7 +89,7 @@ def read_cut(frames: list[bytes], link_type: int, lengths: list[int]) -> Transpo
 
 
 def test_what_a_switch_cuts_off_of_what_it_mirrors_is_known_by_its_size() -> None:
-    """The outer headers tell of the cut packet, the inner ones of the whole one."""
+    """The outer headers have the size of the cut packet, the inner ones that of the whole one."""
     frames = [ethernet(gre(0x88BE, ERSPAN_2 + ethernet(p)[:104], flags=0x1000, fields=bytes(4))) for p in PACKETS]
     assert read(frames).streams == {0: b"".join(DATA[at : at + 50] + b"?" * 150 for at in range(0, 600, 200))}
 

@@ -31,13 +31,13 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
 }
 
 
-def main(asked: list[str]) -> None:
-    """Run the sections asked for, or all, each in a folder that is removed behind it."""
-    unknown = [name for name in asked if name not in SECTIONS]
+def main(sections: list[str]) -> None:
+    """Run the given sections, or all, each in a temporary folder."""
+    unknown = [name for name in sections if name not in SECTIONS]
     if unknown:
         raise SystemExit(f"no section {unknown[0]!r}: there are {', '.join(SECTIONS)}")
     print(machine())
-    for name in asked or SECTIONS:
+    for name in sections or SECTIONS:
         with tempfile.TemporaryDirectory() as folder:
             SECTIONS[name](Path(folder))
 

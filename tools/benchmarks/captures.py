@@ -93,30 +93,30 @@ def _section(chance: random.Random, codec: int, records: int) -> bytes:
 
 
 def _exchange(number: int, section: bytes) -> list[Turn]:
-    asked, answered = (_produce if number % 2 else _fetch)(number, section)
+    request, response = (_produce if number % 2 else _fetch)(number, section)
     at = _START_NS + number * 2 * _MILLISECOND
-    return [Turn(at, True, asked), Turn(at + _MILLISECOND, False, answered)]
+    return [Turn(at, True, request), Turn(at + _MILLISECOND, False, response)]
 
 
 def _produce(number: int, section: bytes) -> tuple[bytes, bytes]:
     partition = {"index": 0, "records": section}
     topics = [{"name": "orders", "partition_data": [partition]}]
-    asked = dissector.encode_request(
+    request = dissector.encode_request(
         "Produce", 9, {"acks": -1, "timeout_ms": 30_000, "topic_data": topics},
         correlation_id=number, client_id="bench",
     )  # fmt: skip
     answers = [{"name": "orders", "partition_responses": [{"index": 0, "base_offset": number * BATCH_RECORDS}]}]
-    return asked, dissector.encode_response("Produce", 9, {"responses": answers}, correlation_id=number)
+    return request, dissector.encode_response("Produce", 9, {"responses": answers}, correlation_id=number)
 
 
 def _fetch(number: int, section: bytes) -> tuple[bytes, bytes]:
     wanted = [{"topic": "orders", "partitions": [{"partition": 0, "fetch_offset": number * BATCH_RECORDS}]}]
-    asked = dissector.encode_request(
+    request = dissector.encode_request(
         "Fetch", 12, {"max_wait_ms": 500, "min_bytes": 1, "topics": wanted}, correlation_id=number, client_id="bench"
     )
     partition = {"partition_index": 0, "high_watermark": 10**6, "records": section}
     answers = [{"topic": "orders", "partitions": [partition]}]
-    return asked, dissector.encode_response("Fetch", 12, {"responses": answers}, correlation_id=number)
+    return request, dissector.encode_response("Fetch", 12, {"responses": answers}, correlation_id=number)
 
 
 def connections(target: Path, count: int) -> None:
@@ -138,10 +138,10 @@ def _heartbeats(first: int, count: int) -> list[Turn]:
     turns = []
     for number in range(count):
         body = {"group_id": "bench", "generation_id": number, "member_id": "bench-1"}
-        asked = dissector.encode_request("Heartbeat", 4, body, correlation_id=number, client_id="bench")
-        answered = dissector.encode_response("Heartbeat", 4, {}, correlation_id=number)
+        request = dissector.encode_request("Heartbeat", 4, body, correlation_id=number, client_id="bench")
+        response = dissector.encode_response("Heartbeat", 4, {}, correlation_id=number)
         at = _START_NS + (first + number) * _MILLISECOND
-        turns += [Turn(at, True, asked), Turn(at + _MILLISECOND // 2, False, answered)]
+        turns += [Turn(at, True, request), Turn(at + _MILLISECOND // 2, False, response)]
     return turns
 
 
@@ -156,9 +156,9 @@ def moving_turns(count: int, *, max_wait_ms: int) -> list[Turn]:
     chance = random.Random(20261121)
     turns: list[Turn] = []
     for number in range(count):
-        asked, answered = (_moving_fetch, _moving_produce, _moving_commit)[number % 3](number, chance, max_wait_ms)
+        request, response = (_moving_fetch, _moving_produce, _moving_commit)[number % 3](number, chance, max_wait_ms)
         at = _START_NS + number * _MILLISECOND
-        turns += [Turn(at, True, asked), Turn(at + _MILLISECOND // 2, False, answered)]
+        turns += [Turn(at, True, request), Turn(at + _MILLISECOND // 2, False, response)]
     return turns
 
 
@@ -173,16 +173,16 @@ def _moving_fetch(number: int, chance: random.Random, max_wait_ms: int) -> tuple
 
 def _moving_produce(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
     written = {"name": "orders", "partition_data": [{"index": 0, "records": _records(number, chance)}]}
-    answered = {"name": "orders", "partition_responses": [{"index": 0, "base_offset": number}]}
+    response = {"name": "orders", "partition_responses": [{"index": 0, "base_offset": number}]}
     body = {"acks": -1, "timeout_ms": max_wait_ms, "topic_data": [written]}
-    return _exchanged("Produce", 9, number, body, {"responses": [answered]})
+    return _exchanged("Produce", 9, number, body, {"responses": [response]})
 
 
 def _moving_commit(number: int, chance: random.Random, max_wait_ms: int) -> tuple[bytes, bytes]:
     committed = {"name": "orders", "partitions": [{"partition_index": 0, "committed_offset": number}]}
     body = {"group_id": "bench", "generation_id_or_member_epoch": 3, "member_id": "one", "topics": [committed]}
-    answered = {"name": "orders", "partitions": [{"partition_index": 0}]}
-    return _exchanged("OffsetCommit", 8, number, body, {"topics": [answered]})
+    response = {"name": "orders", "partitions": [{"partition_index": 0}]}
+    return _exchanged("OffsetCommit", 8, number, body, {"topics": [response]})
 
 
 def _records(number: int, chance: random.Random) -> bytes:
@@ -197,8 +197,8 @@ def _records(number: int, chance: random.Random) -> bytes:
 def _exchanged(
     name: str, version: int, number: int, body: dict[str, object], answer: dict[str, object]
 ) -> tuple[bytes, bytes]:
-    asked = dissector.encode_request(name, version, body, correlation_id=number, client_id="bench")
-    return asked, dissector.encode_response(name, version, answer, correlation_id=number)
+    request = dissector.encode_request(name, version, body, correlation_id=number, client_id="bench")
+    return request, dissector.encode_response(name, version, answer, correlation_id=number)
 
 
 def _write(target: Path, talks: list[Conversation], words: str) -> None:

@@ -87,7 +87,7 @@ def start() -> None:
 
 
 def typing() -> None:
-    """Milliseconds that completion takes at a key, when it has been asked before."""
+    """Milliseconds that completion takes at a key, from the second time on."""
     print("\ncompletion")
     for text in TYPED:
         complete(text, len(text))

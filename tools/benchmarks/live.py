@@ -58,7 +58,7 @@ def serve(ready: Any) -> None:
         time.sleep(0.0002)
 
 
-def ask(rate: int, seconds: float, told: Any) -> None:
+def ask(rate: int, seconds: float, results: Any) -> None:
     """Send at a rate; tells how many requests were sent, how many answers came, in how many seconds."""
     clients = [socket.create_connection(("127.0.0.1", PORT)) for _ in range(CONNECTIONS)]
     for client in clients:
@@ -76,7 +76,7 @@ def ask(rate: int, seconds: float, told: Any) -> None:
     while got < sent * ANSWER.size:
         got += sum(_drained(client) for client in clients)
         time.sleep(TICK)
-    told.put((sent, got // ANSWER.size, took))
+    results.put((sent, got // ANSWER.size, took))
 
 
 def _drained(client: socket.socket) -> int:
@@ -93,10 +93,10 @@ def traffic(rate: int, seconds: float) -> tuple[int, int, float]:
     queue.get()
     client = Process(target=ask, args=(rate, seconds, queue))
     client.start()
-    told: tuple[int, int, float] = queue.get()
+    results: tuple[int, int, float] = queue.get()
     client.join()
     server.join()
-    return told
+    return results
 
 
 def cpu_seconds(process: int) -> float:
@@ -114,10 +114,10 @@ def program(*words: str) -> Iterator[dict[str, Any]]:
     yield found
     found["cpu"] = cpu_seconds(process.pid)
     process.send_signal(2)
-    _, said = process.communicate()
-    counts = re.search(r"(\d+) packets captured", said) or re.search(r"Packets captured: (\d+)", said)
-    drops = re.search(r"(\d+) packets dropped by kernel", said) or re.search(
-        r"dropped on interface .*: \d+/(\d+)", said
+    _, output = process.communicate()
+    counts = re.search(r"(\d+) packets captured", output) or re.search(r"Packets captured: (\d+)", output)
+    drops = re.search(r"(\d+) packets dropped by kernel", output) or re.search(
+        r"dropped on interface .*: \d+/(\d+)", output
     )
     found |= {"packets": int(counts[1]) if counts else -1, "dropped": int(drops[1]) if drops else -1}
 
@@ -129,12 +129,12 @@ def engines(rate: int, seconds: float, folder: Path) -> None:
     dumpcap = ("dumpcap", "-q", "-n", "-p", "-i", "lo", "-B", "64", "-w", str(folder / "dumpcap"), "-f")
     words = f"tcp port {PORT}"
     with Recording(wanted) as ours, program(*tcpdump, words) as one, program(*dumpcap, words) as other:
-        sent, answered, took = traffic(rate, seconds)
+        sent, received, took = traffic(rate, seconds)
         time.sleep(2)
         cpu = cpu_seconds(ours._process.pid)
         ours.stop()
         ours.join()
-    print(f"{sent:,} exchanges made ({answered:,} answered) in {took:.1f} s: {sent / took:,.0f} a second")
+    print(f"{sent:,} exchanges made ({received:,} answered) in {took:.1f} s: {sent / took:,.0f} a second")
     with Capture([wanted.path]) as capture:
         for _ in capture.read():
             pass
@@ -151,18 +151,19 @@ def engines(rate: int, seconds: float, folder: Path) -> None:
 def indexed(rate: int, seconds: float) -> None:
     """Captured and indexed, as for the screen: by two processes beside those of the client and the server."""
     wanted = CaptureSettings("lo", (PORT,), "", promiscuous=False, path="")
-    told: list[tuple[int, int, float]] = []
+    results: list[tuple[int, int, float]] = []
     with Recording(wanted) as recording, Capture([recording_source(recording)]) as capture:
-        making = threading.Thread(target=lambda: told.append(traffic(rate, seconds)))
+        making = threading.Thread(target=lambda: results.append(traffic(rate, seconds)))
         making.start()
         before = time.process_time()
         for _ in capture.read(sort=False):
-            if told and not recording.stopping:
+            if results and not recording.stopping:
                 at_end, cpu = len(capture), time.process_time() - before
                 recording.stop()
                 ended = time.monotonic()
         behind = time.monotonic() - ended
-        print(f"{told[0][0]:,} exchanges made in {told[0][2]:.1f} s: {told[0][0] / told[0][2]:,.0f} a second; indexed")
+        count, _, took = results[0]
+        print(f"{count:,} exchanges made in {took:.1f} s: {count / took:,.0f} a second; indexed")
         print(f"  {summary(capture, recording)}")
         print(f"  {at_end:,} exchanges and {cpu:.1f} CPU s when the client ended, the rest {behind:.1f} s later")
 
@@ -178,9 +179,9 @@ def printed(rate: int, seconds: float, folder: Path, form: str) -> None:
         cpu = cpu_seconds(process.pid)
         process.send_signal(2)
         ended = time.monotonic()
-        said = process.communicate()[1].strip().splitlines()
+        output = process.communicate()[1].strip().splitlines()
     print(f"{sent:,} exchanges made in {took:.1f} s: {sent / took:,.0f} a second; live --format {form}")
-    print(f"  {said[-1]}")
+    print(f"  {output[-1]}")
     with (folder / "rows").open("rb") as rows:
         print(
             f"  {sum(1 for _ in rows) - (form == 'text'):,} rows printed; {cpu:.1f} CPU s when the client ended,",
@@ -196,11 +197,11 @@ def main() -> None:
     parser.add_argument("--printed-rate", type=int, default=3_000)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--form", default="text")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kdissect-bench-") as name:
-        engines(asked.rate, asked.seconds, Path(name))
-        indexed(asked.rate, asked.seconds)
-        printed(asked.printed_rate, asked.seconds, Path(name), asked.form)
+        engines(options.rate, options.seconds, Path(name))
+        indexed(options.rate, options.seconds)
+        printed(options.printed_rate, options.seconds, Path(name), options.form)
 
 
 if __name__ == "__main__":

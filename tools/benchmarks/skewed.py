@@ -30,25 +30,25 @@ def skewed(target: Path, exchanges: int, connections: int) -> None:
 
 
 def _packets(exchanges: int, connections: int) -> Iterator[Packet]:
-    talk, said = PacketWriter(), moving_turns(ROUND, max_wait_ms=500)
+    talk, turns = PacketWriter(), moving_turns(ROUND, max_wait_ms=500)
     talk.begin(0, End("10.1.0.1", 40_000), _SERVER)
     begins = sorted(random.Random(7).randrange(exchanges) for _ in range(connections))
     small = 0
     for number in range(exchanges):
-        _say(talk, 0, said, number, number)
+        _say(talk, 0, turns, number, number)
         while small < connections and begins[small] == number:
             small += 1
             talk.begin(small, End(f"10.2.{small >> 8}.{small & 255}", 40_000), _SERVER)
             for nth in range(SMALL):
-                _say(talk, small, said, nth, number + nth)
+                _say(talk, small, turns, nth, number + nth)
         yield from talk.packets(_START_NS + number * _STEP_NS)
     yield from talk.packets()
 
 
-def _say(talk: PacketWriter, conversation: int, said: list[Turn], number: int, step: int) -> None:
+def _say(talk: PacketWriter, conversation: int, turns: list[Turn], number: int, step: int) -> None:
     """An exchange, the request at a step of the time."""
     for side in (0, 1):
-        turn = said[2 * number % len(said) + side]
+        turn = turns[2 * number % len(turns) + side]
         at, data = _CORRELATION_ID[turn.from_client], bytearray(turn.data)
         struct.pack_into(">i", data, at, number)
         talk.say(conversation, Turn(_START_NS + step * _STEP_NS + side * _STEP_NS // 2, turn.from_client, bytes(data)))

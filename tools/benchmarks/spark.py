@@ -57,9 +57,9 @@ def _compare(size: int, path: Path, folder: Path, nothing: Figure) -> Figure:
     one = _ingest("local[1]", path, folder)
     two = _ingest("local[2]", path, folder)
     show = ["taskset", "-c", "0", *KDISSECT, "show", str(path), "-f", "json"]
-    told = line("show --format json on one core", show, 1)
+    json = line("show --format json on one core", show, 1)
     beyond = (one.seconds - nothing.seconds) / (two.seconds - nothing.seconds)
-    print(f"  {size / two.seconds:.1f} MB/s; {told.seconds / two.seconds:.2f} times as fast as show", flush=True)
+    print(f"  {size / two.seconds:.1f} MB/s; {json.seconds / two.seconds:.2f} times as fast as show", flush=True)
     print(f"  two cores: {one.seconds / two.seconds:.2f} times one, {beyond:.2f} without the start", flush=True)
     if shutil.which("tshark") is not None:
         chatty(path, size * PACKETS_A_MEGABYTE // OF_TSHARK)

@@ -41,8 +41,8 @@ def compare(title: str, path: Path) -> None:
         return
     tshark = ["tshark", "-r", str(path)]
     named = line("tshark -T fields", [*tshark, "-Y", "kafka", *TSHARK_FIELDS])
-    told = line("tshark -T json", [*tshark, "-Y", "kafka", "-T", "json"])
-    for words, ours, peer in (("fields", fields, named), ("rows", rows, named), ("json", everything, told)):
+    as_json = line("tshark -T json", [*tshark, "-Y", "kafka", "-T", "json"])
+    for words, ours, peer in (("fields", fields, named), ("rows", rows, named), ("json", everything, as_json)):
         _ratio(words, ours, peer)
 
 

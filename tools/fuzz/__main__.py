@@ -66,14 +66,14 @@ class Totals:
 
 
 def run(count: int, seed: int, minutes: float | None) -> Totals:
-    """Share the cases out to one process a core, and gather what they tell."""
+    """Distribute the cases to one process a core, and gather their results."""
     loaded = seeds.load()
     totals = Totals()
     until = time.monotonic() + (FOREVER if minutes is None else 60 * minutes)
     cores = len(os.sched_getaffinity(0))
     workers = [_started(loaded, Share(seed, first, cores, count, until)) for first in range(cores)]
     open_ones = {worker.connection: n for n, worker in enumerate(workers)}
-    told = time.monotonic()
+    reported_at = time.monotonic()
     while open_ones:
         for ready in wait(list(open_ones), timeout=PROGRESS):
             assert isinstance(ready, Connection)
@@ -86,8 +86,8 @@ def run(count: int, seed: int, minutes: float | None) -> Totals:
                 del open_ones[ready]
             else:
                 totals.add(open_ones[ready], report)
-        if time.monotonic() - told > PROGRESS:
-            told = time.monotonic()
+        if time.monotonic() - reported_at > PROGRESS:
+            reported_at = time.monotonic()
             print(totals.line(), flush=True)
     for worker in workers:
         worker.process.join()

@@ -16,7 +16,7 @@ CORPUS: Final = Path(__file__).parent / "corpus"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`kind` says how it was made; `key` and `version` are those that a frame's request asked with."""
+    """`kind` says how it was made; `key` and `version` are those of a frame's request."""
 
     kind: str
     side: Side
@@ -60,13 +60,15 @@ class Case:
     def as_json(self, **more: str) -> bytes:
         """As a file holds it; `more` is for people."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        told = {name: value for name, value in fields.items() if value not in (None, -1)}
-        return orjson.dumps(told | more | {"data": b64encode(self.data).decode()}, option=orjson.OPT_INDENT_2) + b"\n"
+        present = {name: value for name, value in fields.items() if value not in (None, -1)}
+        return (
+            orjson.dumps(present | more | {"data": b64encode(self.data).decode()}, option=orjson.OPT_INDENT_2) + b"\n"
+        )
 
     @classmethod
     def from_json(cls, line: bytes) -> "Case":
         """The way back."""
-        told = {name: value for name, value in orjson.loads(line).items() if name in cls.__dataclass_fields__}
-        if "enveloped" in told:
-            told["enveloped"] = tuple(told["enveloped"])
-        return cls(**told | {"data": b64decode(told["data"])})
+        present = {name: value for name, value in orjson.loads(line).items() if name in cls.__dataclass_fields__}
+        if "enveloped" in present:
+            present["enveloped"] = tuple(present["enveloped"])
+        return cls(**present | {"data": b64decode(present["data"])})

@@ -246,7 +246,7 @@ KINDS: Final = {
 
 
 def case_of(seeds: Seeds, seed: int, number: int) -> Case:
-    """Case `number` of a run: the same whenever and wherever it is asked for."""
+    """Case `number` of a run: always the same for the same seed."""
     chance = random.Random(f"{seed} {number}")
     [kind] = chance.choices(list(KINDS.values()), [each.share for each in KINDS.values()])
     return kind.make(seeds, chance)

@@ -7,7 +7,7 @@ MOST_TRIES: Final = 3000
 
 
 def minimised(data: bytes, fails: Callable[[bytes], bool], tries: int = MOST_TRIES) -> bytes:
-    """`fails` is true of `data`; it is asked `tries` times at most."""
+    """`fails` is true of `data`; it is called `tries` times at most."""
     left = tries
     size = len(data) // 2
     while size and left > 0:

@@ -1,4 +1,4 @@
-"""`python -m tools.lab [NAME…]`: record the captures anew, all or the named ones."""
+"""`python -m tools.lab [NAME…]`: record the captures again, all or the named ones."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ def record(scenario: Scenario, cluster: Cluster, jars: str) -> str:
 
 
 def warmed(scenario: Scenario, jars: str) -> str:
-    """What runs before anybody records, and its last connections end; what it said if it failed."""
+    """Run what comes before any recording, until its last connections end; return its error output if it failed."""
     if scenario.before is None:
         return ""
     failure = run_client(scenario.before(jars))
@@ -78,7 +78,7 @@ def kept(scenario: Scenario, capture: Path, logged: list[str], failure: str) -> 
 
 
 def run_client(command: list[str]) -> str:
-    """Run it to its end; what it said if it failed, else nothing."""
+    """Run it to its end; return its error output if it failed, else an empty text."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=CLIENT_SECONDS, check=False)
     except subprocess.TimeoutExpired:

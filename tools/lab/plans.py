@@ -89,7 +89,7 @@ listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 
 
 def _controller(number: int) -> NodePlan:
-    """The first is a quorum by itself; the second asks to be let in, the third waits to be asked."""
+    """The first is a quorum by itself; the second asks to join, the third is added by a command."""
     port = QUORUM_PORTS[number - 1]
     name = f"controller-{number}"
     properties = _member(number, "controller", f"CONTROLLER://127.0.0.1:{port}", f"{LOGS}/{name}")

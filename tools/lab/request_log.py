@@ -1,4 +1,4 @@
-"""The broker's own word on what was said: its request log, condensed to one JSON line an exchange.
+"""The broker's record of requests: its request log, condensed to one JSON line an exchange.
 
 kafka.request.logger at TRACE prints ``Completed request:{…}`` for each exchange (kafka.network.RequestChannel). Bodies
 are kept as the broker printed them: records as their size only, secrets redacted. A request that a broker forwarded is

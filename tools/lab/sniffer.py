@@ -42,18 +42,18 @@ class Sniffer:
         with self._log.open("wb") as log:
             self._process = subprocess.Popen([tool(), *options[tool()]], stdout=log, stderr=log)
         deadline = time.monotonic() + START_SECONDS
-        while not any(sign in self._said() for sign in ("File: ", "listening on")):
+        while not any(sign in self._output() for sign in ("File: ", "listening on")):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self._process.kill()
                 self._process.wait()
-                said = self._said().strip()
+                output = self._output().strip()
                 self._folder.cleanup()
-                raise MissingToolError(f"{tool()} did not start: {said}")
+                raise MissingToolError(f"{tool()} did not start: {output}")
             time.sleep(0.1)
         time.sleep(0.3)
         return self
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         return self._log.read_text(errors="replace")
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

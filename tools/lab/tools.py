@@ -36,7 +36,7 @@ def run(*command: str | Path, folder: Path | None = None) -> None:
 
 
 def fetched(pom: Path, folder: str, *settings: str) -> Path:
-    """A folder with the jars of a pom; fetched anew if it is not the pom that they were fetched for."""
+    """A folder with the jars of a pom; fetched again if the pom has changed since."""
     jars, stamp = BUILD / folder, BUILD / f"{folder}.pom.xml"
     if not stamp.exists() or stamp.read_text() != pom.read_text():
         shutil.rmtree(jars, ignore_errors=True)  # of two releases the class path would have both

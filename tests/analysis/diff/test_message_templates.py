@@ -1,4 +1,4 @@
-"""What is told by masks over a frame's bytes is what reading the frame tells."""
+"""Content compared by masks over a frame's bytes equals that of the decoded frame."""
 
 import random
 from pathlib import Path
@@ -27,7 +27,7 @@ def frames_of(path: Path) -> list[Frame]:
     ]
 
 
-def said(templates: MessageTemplates, frame: Frame) -> MessageContent:
+def content_of(templates: MessageTemplates, frame: Frame) -> MessageContent:
     is_request, api_key, version, message = frame
     return templates.content(is_request, api_key, version, message.data, lambda: message)
 
@@ -43,7 +43,7 @@ def read_anew(frame: Frame, data: bytes) -> Frame:
 def test_the_leaves_are_those_of_the_frame_itself(bundled: Path) -> None:
     templates = MessageTemplates()
     for frame in frames_of(bundled):
-        found, own = said(templates, frame), MessageContent(frame[3])
+        found, own = content_of(templates, frame), MessageContent(frame[3])
         assert found.leaves == own.leaves
         assert found.error == own.error
 
@@ -52,16 +52,16 @@ def test_the_leaves_are_those_of_the_frame_itself(bundled: Path) -> None:
 @pytest.mark.parametrize("client", ["java", "librdkafka", "kafka-python", "aiokafka"])
 @pytest.mark.parametrize("seed", range(3))
 def test_no_change_of_bytes_is_taken_for_none(client: str, seed: int) -> None:
-    chance, templates, told = random.Random(seed), MessageTemplates(), 0
+    chance, templates, unchanged = random.Random(seed), MessageTemplates(), 0
     frames = frames_of(Path(f"pcaps/compare-{client}-1.pcapng"))
     for frame in frames:
-        said(templates, frame)
+        content_of(templates, frame)
         for _ in range(20):
             data = bytearray(frame[3].data)
             data[chance.randrange(8, len(data))] = chance.choice((0, 1, 127, 128, 255, chance.randrange(256)))
             changed = read_anew(frame, bytes(data))
-            found = said(templates, changed)
-            told += found.message is not changed[3]
+            found = content_of(templates, changed)
+            unchanged += found.message is not changed[3]
             assert found.leaves == MessageContent(changed[3]).leaves
             assert found.error == MessageContent(changed[3]).error
-    assert told > len(frames)  # many changes are of what no leaf tells
+    assert unchanged > len(frames)  # many changes are of what no leaf tells

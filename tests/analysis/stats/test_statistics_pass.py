@@ -65,15 +65,18 @@ def naive(lines: list[dict[str, Any]]) -> dict[Any, ExchangeCounts]:
     for line in lines:
         if line["kind"] != "exchange":
             continue
-        asked, answered = line["request"], line["response"]
-        codes = error_codes(answered["body"]) if answered else set()
+        request_value, response_value = line["request"], line["response"]
+        codes = error_codes(response_value["body"]) if response_value else set()
         silent = any(finding["code"] == "no-response-expected" for finding in line["findings"])
         for key in ("all", (line["api_key"], line["api_version"]), line["connection"]):
             tally = tallies[key]
             tally.add(
-                asked["size"] if asked else 0, answered["size"] if answered else 0, bool(codes), line["latency_ns"]
+                request_value["size"] if request_value else 0,
+                response_value["size"] if response_value else 0,
+                bool(codes),
+                line["latency_ns"],
             )
-            tally.unanswered += answered is None and not silent
+            tally.unanswered += response_value is None and not silent
     return tallies
 
 

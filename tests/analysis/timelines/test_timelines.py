@@ -16,7 +16,7 @@ def opened(name: str) -> Capture:
     return capture
 
 
-def told(timeline: Timeline) -> dict[str, list[str]]:
+def lines_by_phase(timeline: Timeline) -> dict[str, list[str]]:
     """By phase, each event in a line: number, what, member, words, error."""
     return {
         phase.title: [
@@ -32,7 +32,7 @@ def test_a_classic_group_has_a_phase_for_each_generation() -> None:
         [group] = find_group_timelines(capture)
     assert (group.name, group.kind) == ("java-classic-group", "classic")
     assert group.members == ["consumer-java-classic-group-1", "consumer-java-classic-group-2"]
-    phases = told(group)
+    phases = lines_by_phase(group)
     assert list(phases) == ["before the first", "generation 1 · range", "generation 2 · range"]
     assert phases["before the first"] == ["12 FindCoordinator -1 node 1", "14 JoinGroup -1 MEMBER_ID_REQUIRED"]
     first, second = phases["generation 1 · range"], phases["generation 2 · range"]
@@ -45,7 +45,7 @@ def test_a_classic_group_has_a_phase_for_each_generation() -> None:
 def test_members_that_an_admin_removes_leave_a_cooperative_group() -> None:
     with opened("java-cooperative") as capture:
         [group] = find_group_timelines(capture)
-    phases = told(group)
+    phases = lines_by_phase(group)
     assert list(phases)[1:] == [f"generation {number} · cooperative-sticky" for number in (1, 2, 3, 4)]
     assert "33 SyncGroup -2 REBALANCE_IN_PROGRESS" in phases["generation 2 · cooperative-sticky"]
     assert any("the lab asks for it" in line for line in phases["generation 4 · cooperative-sticky"])
@@ -57,7 +57,7 @@ def test_a_kip_848_group_has_epochs_and_assignments_by_topic_name() -> None:
     with opened("java-kip848") as capture:
         [group] = find_group_timelines(capture)
     assert group.kind == "consumer"
-    phases = told(group)
+    phases = lines_by_phase(group)
     assert list(phases) == ["before the first", "epoch 2", "epoch 3"]
     assert "15 Heartbeat -1 joins · is given java-next-gen[0..3]" in phases["epoch 2"]
     assert "34 Heartbeat -1 is given java-next-gen[0,1]" in phases["epoch 2"]
@@ -74,14 +74,14 @@ def test_a_kip_848_group_has_epochs_and_assignments_by_topic_name() -> None:
 def test_share_and_streams_groups_have_epochs() -> None:
     with opened("java-share") as capture:
         [share] = find_group_timelines(capture)
-    lines = [line for phase in told(share).values() for line in phase]
+    lines = [line for phase in lines_by_phase(share).values() for line in phase]
     assert share.kind == "share"
     assert {"26 ShareAcknowledge -1 java-shared[0]", "28 ShareAcknowledge -1 closes the share session"} <= set(lines)
     assert sum(phase.heartbeats for phase in share.phases) == 3
     with opened("java-streams") as capture:
         [streams, reader] = find_group_timelines(capture)
     assert (streams.kind, reader.kind) == ("streams", "classic")
-    lines = [line for phase in told(streams).values() for line in phase]
+    lines = [line for phase in lines_by_phase(streams).values() for line in phase]
     assert "26 Heartbeat er epoch 1 → 3 · is given active tasks 0[0,1] 1[0,1]" in lines
     assert any("Internal topics are missing" in line for line in lines)
 
@@ -90,7 +90,7 @@ def test_transactions_end_committed_or_aborted_with_their_markers() -> None:
     with opened("java-transactions") as capture:
         [timeline] = find_transaction_timelines(capture)
     assert (timeline.name, timeline.kind) == ("java-mill-1", "transaction")
-    phases = {title: [line.split()[:2] for line in lines] for title, lines in told(timeline).items()}
+    phases = {title: [line.split()[:2] for line in lines] for title, lines in lines_by_phase(timeline).items()}
     assert list(phases) == [
         "start",
         "transaction 1 · committed",
@@ -103,7 +103,7 @@ def test_transactions_end_committed_or_aborted_with_their_markers() -> None:
         ["33", "EndTxn"], ["35", "WriteTxnMarkers"],
     ]  # fmt: skip
     assert phases["transaction 2 · aborted"][0] == ["34", "TxnOffsetCommit"]
-    lines = told(timeline)
+    lines = lines_by_phase(timeline)
     assert "41 EndTxn -1 abort, epoch 1 → 2" in lines["transaction 2 · aborted"]
     assert lines["transaction 2 · aborted"][0].endswith("CONCURRENT_TRANSACTIONS")
 
@@ -111,7 +111,7 @@ def test_transactions_end_committed_or_aborted_with_their_markers() -> None:
 def test_transactions_of_a_client_that_adds_partitions_itself() -> None:
     with opened("librdkafka-transactions") as capture:
         [timeline] = find_transaction_timelines(capture)
-    phases = told(timeline)
+    phases = lines_by_phase(timeline)
     assert list(phases) == [
         "start",
         "transaction 1 · committed",

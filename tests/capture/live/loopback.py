@@ -29,8 +29,8 @@ needs_rights = pytest.mark.skipif(not can_capture(), reason="NOT TESTED live: th
 
 def _answer(connection: socket.socket) -> None:
     while True:
-        asked = frame(connection)
-        connection.sendall(response(int.from_bytes(asked[4:8], "big")))
+        request_frame = frame(connection)
+        connection.sendall(response(int.from_bytes(request_frame[4:8], "big")))
 
 
 @contextlib.contextmanager

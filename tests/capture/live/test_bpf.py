@@ -19,7 +19,7 @@ Loads = {0x28: 2, 0x30: 1, 0x48: 2}
 
 
 def run(program: Program, packet: bytes) -> int:
-    """What the program returns for an Ethernet packet; the kernel's rules, written anew: a load past the end drops."""
+    """What the program returns for an Ethernet packet; by the kernel's rules: a load past the end drops."""
     accumulator = index = at = 0
     while True:
         code, if_true, if_false, k = program[at]
@@ -104,7 +104,7 @@ def test_the_kernel_takes_the_longest_program() -> None:
         raw.setsockopt(socket.SOL_SOCKET, 26, struct.pack("HP", len(program), ctypes.addressof(buffer)))
 
 
-def test_an_expression_is_compiled_and_a_wrong_one_told() -> None:
+def test_an_expression_is_compiled_and_a_wrong_one_reported() -> None:
     needs("tcpdump")
     program = compile_expression("tcp port 9092")
     assert program is not None

@@ -53,7 +53,7 @@ def test_it_captures_what_the_filter_says(tool: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_rights
-def test_a_filter_that_is_wrong_is_told(tool: str) -> None:
+def test_a_wrong_filter_is_reported(tool: str) -> None:
     with pytest.raises(CaptureError, match=rf"^can't capture on any: {tool}: .*(syntax error|Invalid capture filter)"):
         Recording(wanted("tcp prt 9092"))
 
@@ -63,12 +63,12 @@ def test_a_filter_that_is_wrong_is_told(tool: str) -> None:
 def test_only_dumpcap_writes_rings(tool: str, tmp_path: Path) -> None:
     ring = RingSettings(kilobytes=1, files=2)
     with broker() as port:
-        asked = wanted(f"tcp port {port}", tmp_path / "ring.pcapng", ring)
+        settings = wanted(f"tcp port {port}", tmp_path / "ring.pcapng", ring)
         if tool == "tcpdump":
             with pytest.raises(CaptureError, match="tcpdump writes no ring"):
-                Recording(asked)
+                Recording(settings)
             return
-        with Recording(asked) as recording:
+        with Recording(settings) as recording:
             for _ in range(5):
                 talk(port, 40)
             recording.stop()

@@ -103,10 +103,10 @@ def test_other_programs_read_the_file(tmp_path: Path) -> None:
     with broker() as port, Recording(wanted(port, path)) as recording:
         talk(port, 10)
         finished(recording)
-    told = subprocess.run(["capinfos", "-c", "-M", path], capture_output=True, text=True, check=True).stdout
-    assert f"Number of packets:   {recording.captured}" in told
-    asked = ["tshark", "-r", path, "-d", f"tcp.port=={port},kafka", "-Y", "kafka", "-T", "fields"]
-    ids = subprocess.run([*asked, "-e", "kafka.correlation_id"], capture_output=True, text=True, check=True).stdout
+    capinfos = subprocess.run(["capinfos", "-c", "-M", path], capture_output=True, text=True, check=True).stdout
+    assert f"Number of packets:   {recording.captured}" in capinfos
+    command = ["tshark", "-r", path, "-d", f"tcp.port=={port},kafka", "-Y", "kafka", "-T", "fields"]
+    ids = subprocess.run([*command, "-e", "kafka.correlation_id"], capture_output=True, text=True, check=True).stdout
     assert sorted(map(int, ids.split())) == sorted([*range(10)] * 2)
 
 
@@ -161,7 +161,7 @@ def test_a_terminal_s_signals_are_not_the_capture_process_s(tmp_path: Path) -> N
 
 
 @needs_rights
-def test_what_the_kernel_drops_is_told_and_stands_in_the_file(tmp_path: Path) -> None:
+def test_kernel_drops_are_reported_and_written_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
     with serving(_swallow) as address, Recording(wanted(int(address.rpartition(":")[2]), path)) as recording:
         os.kill(recording._process.pid, signal.SIGSTOP)  # as a machine that is far too busy
@@ -185,7 +185,7 @@ def _swallow(connection: socket.socket) -> None:
 
 @pytest.mark.slow
 @needs_rights
-def test_files_of_a_ring_are_whole_and_no_more_than_asked_for(tmp_path: Path) -> None:
+def test_files_of_a_ring_are_whole_and_as_many_as_configured(tmp_path: Path) -> None:
     path = tmp_path / "ring.pcapng"
     with broker() as port, Recording(wanted(port, path, RingSettings(kilobytes=8, files=3))) as recording:
         for first in range(0, 400, 20):
@@ -220,19 +220,19 @@ def test_a_ring_is_followed_from_its_first_file_to_its_last(tmp_path: Path) -> N
             assert not capture.problems
 
 
-def test_an_interface_that_is_missing_is_told_with_those_there() -> None:
+def test_a_missing_interface_is_reported_with_the_existing_ones() -> None:
     with pytest.raises(CaptureError, match=r"^no interface 'nowhere0'; there are lo, .*any$"):
         Recording(wanted(9092, interface="nowhere0"))
 
 
 @needs_rights
-def test_a_file_that_can_t_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CaptureError, match="no such file or directory"):
         Recording(wanted(9092, tmp_path / "missing" / "kept.pcapng"))
 
 
 @needs_rights
-def test_a_disk_that_is_full_is_told_and_what_came_before_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_earlier_packets_stay(tmp_path: Path) -> None:
     path = tmp_path / "kept.pcapng"
     packet = (0, 1000, bytes(1000))
     output = CaptureWriter(wanted(9092, path), 1, lambda path: None)

@@ -1,4 +1,4 @@
-"""What is asked of the capture process survives the way to it; what -b says."""
+"""Settings reach the capture process unchanged; what `-b` means."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ def test_it_survives_as_json(wanted: CaptureSettings) -> None:
     assert CaptureSettings.from_json(wanted.as_json()) == wanted
 
 
-def test_a_ring_is_said_as_dumpcap_has_it() -> None:
+def test_a_ring_is_passed_on_in_dumpcap_s_words() -> None:
     assert RingSettings.parse(["filesize:1000", "files:5"]) == RingSettings(kilobytes=1000, files=5)
     assert RingSettings.parse(["duration:60"]) == RingSettings(seconds=60)
     for words in (["files:5"], ["filesize:0"], ["filesize:1", "files:1"], ["packets:5"], ["filesize"]):
@@ -34,7 +34,7 @@ def test_a_ring_is_said_as_dumpcap_has_it() -> None:
             RingSettings.parse(words)
 
 
-def test_the_filter_is_said_to_people_and_to_libpcap() -> None:
+def test_the_filter_is_worded_for_people_and_for_libpcap() -> None:
     by_ports = CaptureSettings("lo", (9092, 9093), "", promiscuous=False, path="")
     assert by_ports.filter_label == "ports 9092, 9093"
     assert by_ports.filter_expression.startswith("tcp port 9092 or tcp port 9093 or ")

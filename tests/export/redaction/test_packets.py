@@ -51,7 +51,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Pair(request.param, out, redacted(request.param, out).lost)
 
 
-def told(exchange: Exchange) -> tuple[Any, ...]:
+def comparable(exchange: Exchange) -> tuple[Any, ...]:
     """What is the same in a redacted capture: all of a row but words."""
     row = exchange.fields
     return (
@@ -68,7 +68,7 @@ def test_rows_and_trees_are_unchanged(pair: Pair) -> None:
     assert pair.lost == 0
     with Capture([str(pair.source)]) as was, Capture([str(pair.out)]) as now:
         for one, other in zip(was.exchanges(), now.exchanges(), strict=True):
-            assert told(other) == told(one)
+            assert comparable(other) == comparable(one)
             for message, again in ((one.request, other.request), (one.response, other.response)):
                 assert (message is None) == (again is None)
                 if message is not None and again is not None:
@@ -134,11 +134,11 @@ def test_addresses_are_replaced_and_ports_are_not(tmp_path: Path) -> None:
     assert exchange.fields.server.endswith(":9092")
 
 
-def test_chosen_exchanges_have_nothing_of_the_others(tmp_path: Path) -> None:
+def test_a_selection_contains_nothing_of_other_exchanges(tmp_path: Path) -> None:
     chance = random.Random(5)
     for path in CAPTURES[::5]:
         with Capture([str(path)]) as capture:
-            was = [told(exchange)[:8] for exchange in capture.exchanges()]
+            was = [comparable(exchange)[:8] for exchange in capture.exchanges()]
         rows = sorted(chance.sample(range(len(was)), min(len(was), 9)))
         out = tmp_path / "out.pcapng"
         redacted(path, out, rows)
@@ -153,7 +153,7 @@ def test_chosen_exchanges_have_nothing_of_the_others(tmp_path: Path) -> None:
 def read_again(path: Path) -> list[tuple[object, ...]]:
     """What tells the exchanges of a capture."""
     with Capture([str(path)]) as capture:
-        rows = [told(exchange)[:8] for exchange in capture.exchanges()]
+        rows = [comparable(exchange)[:8] for exchange in capture.exchanges()]
     return [row for row in rows if row[0] not in ("gap", "unparsed")]
 
 
@@ -195,7 +195,7 @@ def test_bytes_outside_of_frames_become_zeros(tmp_path: Path) -> None:
     redacted(source, out)
     assert b"secret" not in out.read_bytes()
     with Capture([source]) as was, Capture([str(out)]) as now:
-        assert [told(each)[:6] for each in now.exchanges()] == [told(each)[:6] for each in was.exchanges()]
+        assert [comparable(each)[:6] for each in now.exchanges()] == [comparable(each)[:6] for each in was.exchanges()]
 
 
 def test_fragments_and_large_segments_become_packets(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_fragments_and_large_segments_become_packets(tmp_path: Path) -> None:
     redacted(source, out)
     assert b"words" not in out.read_bytes()
     with Capture([str(source)]) as was, Capture([str(out)]) as now:
-        assert [told(each) for each in now.exchanges()] == [told(each) for each in was.exchanges()]
+        assert [comparable(each) for each in now.exchanges()] == [comparable(each) for each in was.exchanges()]
 
 
 def test_a_capture_of_no_exchange_has_no_packet(tmp_path: Path) -> None:

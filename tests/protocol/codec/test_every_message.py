@@ -92,7 +92,7 @@ def fields_of(struct: StructPlan) -> Iterator[FieldPlan]:
 
 
 @pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
-def test_nothing_said_writes_the_defaults(entry: IndexEntry) -> None:
+def test_missing_values_are_written_as_defaults(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         raw = write(entry.name, version, {})
         values, end = reader(entry.name, version)(raw, 0, len(raw))
@@ -104,7 +104,7 @@ def test_nothing_said_writes_the_defaults(entry: IndexEntry) -> None:
                 assert values[field.name] == default(field)
 
 
-def test_a_wrong_value_or_name_is_told_with_its_path() -> None:
+def test_a_wrong_value_or_name_is_reported_with_its_path() -> None:
     with pytest.raises(EncodeError, match=r"^topics\[1\]\.partitions\[0\]\.partition: 'x' is not an integer"):
         write("FetchRequest", 4, {"topics": [{}, {"partitions": [{"partition": "x"}]}]})
     with pytest.raises(EncodeError, match=r"^topics\[0\]\.topic_id: there is no such field in this version"):

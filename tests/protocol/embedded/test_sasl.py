@@ -46,7 +46,7 @@ def test_the_examples_of_the_rfcs(mechanism: str, raw: bytes, expected: dict[str
     assert isinstance(found, Subtree)
     assert found.read(raw) == expected
     guessed = sasl_token(raw, None)
-    assert guessed is None or guessed.read(raw) == expected, "told by its looks it is the same, or nothing"
+    assert guessed is None or guessed.read(raw) == expected, "recognized by its bytes it is the same, or nothing"
 
 
 @pytest.mark.parametrize(("mechanism", "raw", "expected"), EXAMPLES)

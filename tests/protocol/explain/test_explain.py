@@ -103,7 +103,7 @@ def test_what_is_not_found_gets_the_nearest_names(word: str, words: str) -> None
         find_target(word)
 
 
-def test_the_version_is_the_newest_stable_one_unless_one_is_asked_for() -> None:
+def test_the_version_is_the_newest_stable_one_unless_given() -> None:
     assert find_target("Fetch").version(None) == message("FetchRequest").valid_versions.high
     unstable = find_target("InitProducerId")
     assert unstable.version(None) == message("InitProducerIdRequest").valid_versions.high - 1
@@ -130,7 +130,7 @@ def test_headers_stand_as_the_rules_and_their_exceptions_say() -> None:
     assert rows["Fetch", f"12-{message('FetchRequest').valid_versions.high}"] == (2, 1)
 
 
-def test_every_primitive_type_shows_its_own_bytes() -> None:
+def test_every_primitive_type_shows_its_bytes() -> None:
     rows = {line.name: line for line in primitive_lines()}
     assert rows["COMPACT_STRING"].data == b"\x06kafka"
     assert rows["UNSIGNED_VARINT"].data == b"\xac\x02"

@@ -19,13 +19,13 @@ def findings_by_code(frame: bytes, layout: MessageLayout) -> dict[str, str]:
     return {finding.code: finding.message for finding in read(frame, layout).findings}
 
 
-def asked(body: bytes, version: int = NEWER) -> tuple[bytes, MessageLayout]:
+def request_frame(body: bytes, version: int = NEWER) -> tuple[bytes, MessageLayout]:
     frame = request(1, api_key=METADATA, version=version, body=HEADER_TAGS + body)
     return frame, request_layout(METADATA, version, frame)
 
 
 def test_a_newer_request_with_the_layout_of_the_newest_is_read_and_called_a_guess() -> None:
-    frame, layout = asked(BODY)
+    frame, layout = request_frame(BODY)
     [finding] = findings_by_code(frame, layout).values()
     assert finding == "Metadata v14 is not known to this release, which has v0-13: read as v13, which fits: a guess"
     [topic] = read(frame, layout).body["topics"]
@@ -33,14 +33,14 @@ def test_a_newer_request_with_the_layout_of_the_newest_is_read_and_called_a_gues
 
 
 def test_a_field_at_its_end_becomes_trailing_bytes() -> None:
-    frame, layout = asked(BODY[:-1] + b"\0" + struct.pack(">i", 7))
+    frame, layout = request_frame(BODY[:-1] + b"\0" + struct.pack(">i", 7))
     assert set(findings_by_code(frame, layout)) == {"unknown-version", "trailing-bytes"}
     assert read(frame, layout).body
 
 
 def test_another_layout_leaves_the_header_alone() -> None:
     for body in (b"\x02\x07orders\0\x01\0\0", b"what is this", bytes(200), BODY + bytes(100)):
-        frame, layout = asked(body)
+        frame, layout = request_frame(body)
         assert findings_by_code(frame, layout)["unknown-version"].endswith("only the header can be read")
         assert not read(frame, layout).body
         assert read(frame, layout).header["client_id"] == "tests"

@@ -49,7 +49,7 @@ def test_every_version_of_every_response_is_in_one_layout_and_alternatives_in_on
     }
 
 
-def test_a_response_that_tells_is_recognised_by_itself() -> None:
+def test_a_distinctive_response_is_recognized_by_itself() -> None:
     found = verdict(metadata_v1())
     assert first(found) == ("Metadata", 1)
     assert found.confidence is Confidence.SURE
@@ -72,7 +72,7 @@ def test_a_throttle_time_and_an_error_are_never_sure() -> None:
         assert verdict(THROTTLE_AND_ERROR, evidence).confidence is not Confidence.SURE
 
 
-def test_what_its_connection_said_decides_among_twins() -> None:
+def test_its_connection_decides_between_equal_layouts() -> None:
     assert first(verdict(THROTTLE_AND_ERROR)) == ("Heartbeat", 3)
     assert first(verdict(THROTTLE_AND_ERROR, TWINS)) == ("LeaveGroup", 1)
 
@@ -93,7 +93,7 @@ def test_the_first_response_of_a_connection_is_mostly_apiversions() -> None:
     assert first(verdict(frame, InferenceEvidence(first=True))) == ("ApiVersions", 0)
 
 
-def test_a_frame_that_was_cut_off_is_told_by_its_beginning() -> None:
+def test_a_frame_that_was_cut_off_is_recognized_by_its_beginning() -> None:
     frame = metadata_v1(50)
     found = infer_response(frame[:120], 120, len(frame), NOTHING)
     assert first(found) == ("Metadata", 1)

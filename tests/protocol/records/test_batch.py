@@ -1,4 +1,4 @@
-"""Record batches: values and tree agree, damage is told, bombs are not set off."""
+"""Record batches: values and tree agree, damage is reported, decompression bombs are not expanded."""
 
 import random
 import struct
@@ -99,11 +99,11 @@ def test_damage_is_a_finding_and_loses_no_byte(records: list[Record], codec: int
     tree = traced(bytes(raw))
     assert_tiled(tree)
     parts = list(split_entries(bytes(raw)))
-    untold = all(part.kind is RecordsEntryKind.BATCH for part in parts) and at >= 17
-    assert tree.findings or not untold
+    is_plain = all(part.kind is RecordsEntryKind.BATCH for part in parts) and at >= 17
+    assert tree.findings or not is_plain
 
 
-def test_a_last_batch_cut_off_is_told_and_is_no_fault() -> None:
+def test_a_last_batch_cut_off_is_reported_and_is_no_fault() -> None:
     whole = batch([Record(100, 5_000, b"k", b"v", [])])
     for cut in range(1, len(whole)):
         parts = list(split_entries(whole + whole[:cut]))
@@ -146,7 +146,7 @@ def test_sections_that_turn_out_unreadable_have_cost_something_too() -> None:
         bomb.decompressed(budget)
 
 
-def test_a_wrong_checksum_and_an_unknown_codec_are_told() -> None:
+def test_a_wrong_checksum_and_an_unknown_codec_are_reported() -> None:
     assert {f.code for f in traced(batch([], crc=1)).findings} == {"bad-crc"}
     raw = bytearray(batch([]))
     raw[22] = 6
@@ -174,7 +174,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("words", FAULTS)
-def test_a_header_that_does_not_fit_its_records_is_told(words: str) -> None:
+def test_a_header_that_does_not_fit_its_records_is_reported(words: str) -> None:
     value = {"base_offset": 100, "base_timestamp": 5_000} | FAULTS[words]
     records = [record._asdict() | {"headers": []} for record in FAULTS[words]["records"]]
     findings = traced(batch_bytes(value | {"records": records})).findings
@@ -182,7 +182,7 @@ def test_a_header_that_does_not_fit_its_records_is_told(words: str) -> None:
     assert words in findings[0].message
 
 
-def test_batches_that_overlap_are_told() -> None:
+def test_overlapping_batches_are_reported() -> None:
     [finding] = traced(batch([ONE]) * 2).findings
     assert finding.code == "inconsistent-batch"
     assert "begins at offset 100" in finding.message

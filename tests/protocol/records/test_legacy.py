@@ -154,7 +154,7 @@ def test_the_old_wrong_lz4_header_checksum() -> None:
     assert with_right_checksum(b"junk and more") == b"junk and more"
 
 
-def test_a_wrong_checksum_is_told() -> None:
+def test_a_wrong_checksum_is_reported() -> None:
     assert {f.code for f in traced(message(Made(1, 1, b"k", b"v"), 1, crc=5)).findings} == {"bad-crc"}
 
 

@@ -1,4 +1,4 @@
-"""What was read as an object is written back to the same bytes; what was changed is written anew."""
+"""Objects are written back to the same bytes they were read from; changed ones are encoded again."""
 
 import json
 
@@ -32,7 +32,7 @@ def test_what_show_prints_is_written_to_the_same_bytes(
 
 
 @given(records=many_records, codec=st.integers(0, 4))
-def test_changed_records_are_compressed_anew_with_a_right_checksum(records: list[Record], codec: int) -> None:
+def test_changed_records_are_recompressed_with_a_valid_checksum(records: list[Record], codec: int) -> None:
     value = through_json(records_object(batch(records, codec)))
     added = {
         "offset": 5_000,
@@ -50,7 +50,7 @@ def test_changed_records_are_compressed_anew_with_a_right_checksum(records: list
 
 
 @given(messages=many, magic=st.integers(0, 1), codec=st.integers(0, 3))
-def test_changed_messages_are_wrapped_anew(messages: list[Made], magic: int, codec: int) -> None:
+def test_changed_messages_are_wrapped_again(messages: list[Made], magic: int, codec: int) -> None:
     data = wrapper(messages, magic, codec) if codec else message(messages[0], magic)
     value = through_json(records_object(data))
     changed = value["batches"][0]["messages"][0] if codec else value["batches"][0]
@@ -78,7 +78,7 @@ def test_lz4_blocks_do_not_lean_on_each_other() -> None:
     assert CODECS[3].compress(b"saucer " * 99_000)[4] & 0x20
 
 
-def test_a_batch_of_which_little_is_said() -> None:
+def test_a_batch_of_few_values_gets_defaults() -> None:
     value = {"batches": [{"records": [{"key": b"k", "value": b"v"}, {"value": b"w"}]}]}
     [read] = records_object(records_bytes(value))["batches"]
     assert [(r["offset"], r["key"], r["value"]) for r in read["records"]] == [(0, b"k", b"v"), (1, None, b"w")]
@@ -96,6 +96,6 @@ def test_a_batch_of_which_little_is_said() -> None:
         ({"batches": [{"magic": 0, "offset": 2**70}]}, "out of range"),
     ],
 )
-def test_what_cannot_be_written_is_told(value: Object, words: str) -> None:
+def test_values_that_cannot_be_written_are_reported(value: Object, words: str) -> None:
     with pytest.raises(EncodeError, match=words):
         records_bytes(value)

@@ -31,15 +31,15 @@ def haunt() -> list[Schema]:
 
 def newer_heartbeat() -> list[Schema]:
     """Heartbeat with a version more than the tables have, a field added and a field gone."""
-    asked, answered = schema("HeartbeatRequest"), schema("HeartbeatResponse")
+    request_schema, response_schema = schema("HeartbeatRequest"), schema("HeartbeatResponse")
     high = message("HeartbeatRequest").valid_versions.high
-    for each in (asked, answered):
+    for each in (request_schema, response_schema):
         each["validVersions"] = f"0-{high + 1}"
-    for field in asked["fields"]:
+    for field in request_schema["fields"]:
         if field["name"] == "MemberId":
             field["versions"] = f"0-{high}"
-    asked["fields"].insert(1, {"name": "MemberUuid", "type": "uuid", "versions": f"{high + 1}+"})
-    return [asked, answered]
+    request_schema["fields"].insert(1, {"name": "MemberUuid", "type": "uuid", "versions": f"{high + 1}+"})
+    return [request_schema, response_schema]
 
 
 def jar(path: Path, schemas: list[Schema], version: str = "9.9.0") -> Path:

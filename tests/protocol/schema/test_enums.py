@@ -132,11 +132,11 @@ def test_other_fields_have_no_enum(message: str, path: str) -> None:
     assert enums.enum_of(message, path) is None
 
 
-def test_a_set_is_asked_for_by_the_bits_of_its_members() -> None:
+def test_a_set_is_named_by_the_bits_of_its_members() -> None:
     read = enums.number_of("AuthorizedOperations", "read")
     assert read == 1 << (enums.number_of("AclOperation", "READ") or 0)
     assert enums.number_of("AclOperation", "no_such_operation") is None
 
 
-def test_error_codes_are_an_enum_like_all_others() -> None:
+def test_error_codes_are_an_enum_like_any_other() -> None:
     assert dict(enums.members("ErrorCode")) == {code: each.name for code, each in known_errors().items()}

@@ -1,4 +1,4 @@
-"""What errors ask of a client: said for every error, in a sentence of our own."""
+"""What errors require of a client: one sentence for every error."""
 
 import json
 import re

@@ -25,7 +25,7 @@ SCHEMA = """// A licence.
   "fields": [ { "name": "A", "type": "int8", "tag": "0", "taggedVersions": "1+", "about": "Some // prose." } ] }"""
 
 
-def test_a_schema_file_gives_its_facts_and_no_prose() -> None:
+def test_a_schema_file_gives_fields_and_no_prose() -> None:
     message = schema_of(SCHEMA, "S.json")
     assert message is not None
     assert (message.fields[0].tag, str(message.fields[0].versions)) == (0, "1+")

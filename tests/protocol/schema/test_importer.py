@@ -72,14 +72,14 @@ def test_a_name_that_changed_stops_the_import_and_the_report_says_where() -> Non
     assert "v0" not in report
 
 
-def test_a_settled_name_wins_and_the_old_one_is_an_alias() -> None:
+def test_a_stable_name_wins_and_the_old_one_is_an_alias() -> None:
     old, new = sample("0-1", field("Old")), sample("1-2", field("New"))
     both = union(old, new, Resolutions(renamed=(Renamed("SampleRequest", "Old", ("New",)),)))
     assert [names(both, v) for v in range(3)] == [["New"]] * 3
     assert both.fields[0].aliases == ("Old",)
 
 
-def test_a_name_inside_a_struct_is_settled_by_its_path() -> None:
+def test_a_name_inside_a_struct_is_resolved_by_its_path() -> None:
     def of(inner: str) -> MessageSchema:
         return sample("0", field("Top", kind="[]Part", fields=[field(inner)]))
 

@@ -36,7 +36,7 @@ def test_the_versions_of_a_message_are_those_of_its_releases_together() -> None:
         assert set(message.valid_versions) == {v for versions in message.releases.values() for v in versions}
 
 
-def test_tables_hold_facts_and_no_prose() -> None:
+def test_tables_hold_fields_and_no_prose() -> None:
     # The longest thing that a fact needs is a name or a range; prose has words with blanks between.
     for entry in ENTRIES:
         text = TABLES.joinpath(f"{entry.name}.json").read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def test_what_kafka_4_removed_is_there_and_deprecated(key: int, name: str, versi
     assert (loader.request(key).name, loader.response(key).name) == (f"{name}Request", f"{name}Response")
 
 
-def test_an_unknown_key_or_name_is_told_as_such() -> None:
+def test_an_unknown_key_or_name_is_reported_as_such() -> None:
     assert loader.api(9999) is None
     with pytest.raises(KeyError):
         loader.message("NoSuchRequest")
@@ -122,7 +122,7 @@ def test_a_header_of_an_unknown_api_is_a_key_error() -> None:
         request_header_version(9999, 0)
 
 
-def test_every_error_code_has_a_name_of_its_own() -> None:
+def test_every_error_code_has_a_unique_name() -> None:
     codes = known_errors()
     assert list(codes) == list(range(-1, len(codes) - 1))
     assert len({each.name for each in codes.values()}) == len(codes)

@@ -1,4 +1,4 @@
-"""kafka-python told that the broker is older than 0.11: message sets, not record batches, with each codec of that time.
+"""kafka-python configured for a broker older than 0.11: message sets, not record batches, with each codec of that time.
 
 `python archaic.py SERVERS RELEASE [login]`, for example `127.0.0.1:9092 0.9`. Before 0.9 the broker has no groups;
 with 0.10 a login is SaslHandshake v0 and bare tokens.

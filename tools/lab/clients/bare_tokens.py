@@ -27,7 +27,7 @@ def handshake(connection: socket.socket, mechanism: bytes) -> None:
     assert not error, f"SaslHandshake: error {error}"
 
 
-def told(connection: socket.socket, token: bytes) -> bytes:
+def exchange(connection: socket.socket, token: bytes) -> bytes:
     """The broker's token to ours."""
     connection.sendall(struct.pack(">i", len(token)) + token)
     return response(connection)
@@ -35,20 +35,20 @@ def told(connection: socket.socket, token: bytes) -> bytes:
 
 def plain(connection: socket.socket, password: bytes) -> None:
     handshake(connection, b"PLAIN")
-    told(connection, b"\0".join((b"", USER, password)))
+    exchange(connection, b"\0".join((b"", USER, password)))
 
 
 def scram(connection: socket.socket) -> None:
     handshake(connection, b"SCRAM-SHA-256")
     bare = b"n=" + USER + b",r=" + base64.b64encode(os.urandom(18))
-    first = told(connection, b"n,," + bare)
+    first = exchange(connection, b"n,," + bare)
     fields = dict(part.split(b"=", 1) for part in first.split(b","))
     salted = hashlib.pbkdf2_hmac("sha256", PASSWORD, base64.b64decode(fields[b"s"]), int(fields[b"i"]))
     final = b"c=biws,r=" + fields[b"r"]
     client_key = hmac.digest(salted, b"Client Key", "sha256")
     signature = hmac.digest(hashlib.sha256(client_key).digest(), b",".join((bare, first, final)), "sha256")
     proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
-    assert told(connection, final + b",p=" + base64.b64encode(proof)).startswith(b"v=")
+    assert exchange(connection, final + b",p=" + base64.b64encode(proof)).startswith(b"v=")
 
 
 def work(connection: socket.socket) -> None:

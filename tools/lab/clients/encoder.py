@@ -111,7 +111,7 @@ def find_coordinator(broker: Broker, version: int) -> None:
 
 
 def join(broker: Broker, version: int, metadata: bytes) -> Values:
-    """A member of the group; newer versions are first told the member id that they must have."""
+    """A member of the group; newer versions first get the member id that they must use."""
     body = {"group_id": GROUP, "session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000, "member_id": "",
             "protocol_type": "consumer", "protocols": [{"name": "range", "metadata": metadata}]}  # fmt: skip
     if version == 0:
@@ -143,8 +143,8 @@ def group_life(broker: Broker, version: int) -> None:
     commit["generation_id_or_member_epoch"] = joined["generation_id"]
     broker.ask("OffsetCommit", commit_at, commit)
     fetch_at = min(at("OffsetFetch"), 9)
-    asked = {"group_id": GROUP, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
-    found = broker.ask("OffsetFetch", fetch_at, {"groups": [asked]} if fetch_at >= 8 else asked)
+    group = {"group_id": GROUP, "topics": [{"name": TOPIC, "partition_indexes": [0]}]}
+    found = broker.ask("OffsetFetch", fetch_at, {"groups": [group]} if fetch_at >= 8 else group)
     assert 7 in {each.get("committed_offset") for each in structs(found)}
     leave_at = at("LeaveGroup")
     broker.ask("LeaveGroup", leave_at, {"group_id": GROUP, "members": [{"member_id": joined["member_id"]}]}

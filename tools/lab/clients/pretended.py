@@ -1,4 +1,4 @@
-"""kafka-python told that the broker is of an older release: the same work in the versions that were new then.
+"""kafka-python configured for a broker of an older release: the same work in the versions that were new then.
 
 `python pretended.py SERVERS RELEASE CODEC`, for example `127.0.0.1:9092 0.11 gzip`.
 """

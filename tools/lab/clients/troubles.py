@@ -31,7 +31,7 @@ DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
 
 
 class Client:
-    """One connection; answers are taken when asked for, errors and all."""
+    """One connection; responses are read on request, with any errors."""
 
     def __init__(self, servers: str, client_id: str = "trouble") -> None:
         host, port = servers.split(":")

@@ -77,8 +77,8 @@ def printed(program: str, folder: Path) -> str:
 def _run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["it said nothing"]
-        raise ToolError(f"{command[0]} failed ({done.returncode}): {said[0]}")
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no output"]
+        raise ToolError(f"{command[0]} failed ({done.returncode}): {lines[0]}")
     return done.stdout
 
 

@@ -63,8 +63,8 @@ def write_vectors(release: str, seed: int, count: int) -> bytes:
     program = [require("java"), "-cp", f"{classes}:{jars}/*", "WriteVectors", str(seed), str(count)]
     done = subprocess.run([*program, *schema_jars(release, jars)], capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").splitlines()
-        why = next((line for line in said if line.startswith("Exception")), "it does not say why")
+        output_lines = done.stderr.decode(errors="replace").splitlines()
+        why = next((line for line in output_lines if line.startswith("Exception")), "it does not say why")
         raise MissingToolError(f"WriteVectors failed on {release}: {why}")
     return done.stdout
 
