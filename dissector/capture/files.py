@@ -205,7 +205,7 @@ class Reader:
                 yield NO_PACKETS_YET
 
     def _release_read_pages(self) -> None:
-        """Release the memory of what was read of a mapped file."""
+        """Release the memory of the parts of a mapped file that were read."""
         done = self._format.done if self._format else 0
         if done - self._released_to >= BATCH_BYTES // 2:
             self._released_to = done

@@ -9,6 +9,9 @@ from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 
 ByteOrder = Literal["<", ">"]
 _CHUNK: Final = 1 << 20
+NOT_YET: Final = -2
+"""More bytes are needed."""
+NOWHERE: Final = -1
 
 
 def read_unsigned(data: UInt8, at: Int64, width: int, order: ByteOrder) -> Int64:
@@ -58,3 +61,18 @@ def find_words(
             stretch = data[shift : shift + 4 * (len(positions) + count - 1)].view(f"{order}u4")
             found.append(positions[wanted([stretch[n : n + len(positions)] for n in range(count)])])
         yield np.sort(np.concatenate(found))
+
+
+def find_chain(
+    data: UInt8, start: int, until: int, count: int, order: ByteOrder, wanted: Callable[[list[UInt32]], Bool],
+    begins_chain: Callable[[memoryview, int], bool | None],
+) -> tuple[int, int]:  # fmt: skip
+    """Return the first position from `start` to `until` with `wanted` words at which a chain of records begins, or
+    `NOWHERE`, or `NOT_YET` if `begins_chain` needs more bytes; and the position up to which there is none."""
+    end = until + 4 * count
+    for positions in find_words(data[:end], start, count, order, wanted):
+        for position in positions.tolist():
+            chain = begins_chain(memoryview(data.data), position)
+            if chain is not False:
+                return (NOT_YET if chain is None else position), position
+    return NOWHERE, max(start, min(end, len(data)) - 4 * count + 1)

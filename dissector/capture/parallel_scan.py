@@ -86,12 +86,12 @@ def _lanes(data: UInt8, at: int, stop: int, count: int, pattern: RecordPattern) 
         return
     positions, ends = _advance_lanes(starts, np.append(starts[1:], stop), pattern)
     first = np.searchsorted(positions, starts)
-    behind = np.append(first[1:], len(positions))
+    following = np.append(first[1:], len(positions))
     after = np.append(positions[1:], 0)
-    after[behind - 1] = ends
+    after[following - 1] = ends
     bad = np.append(np.flatnonzero(~pattern.good(positions, after - positions)), len(positions))
-    sound = np.minimum(bad[np.searchsorted(bad, first)], behind)
-    ends = np.where(sound < behind, positions[np.minimum(sound, len(positions) - 1)], ends)
+    sound = np.minimum(bad[np.searchsorted(bad, first)], following)
+    ends = np.where(sound < following, positions[np.minimum(sound, len(positions) - 1)], ends)
     for start, low, high, end in zip(starts.tolist(), first.tolist(), sound.tolist(), ends.tolist(), strict=True):
         yield _Lane(start, positions[low:high], end)
 

@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.integers import read_unsigned, read_words, unaligned_words
+from dissector.capture.integers import NOWHERE, read_unsigned, read_words, unaligned_words
 from dissector.capture.parallel_scan import RecordPattern, scan_records
-from dissector.capture.pcap_records import MAGICS, NOWHERE, RecordCheck, choose_layout, next_record
+from dissector.capture.pcap_records import MAGICS, RecordCheck, choose_layout, next_record
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
@@ -187,7 +187,7 @@ class Pcap:
         return self._search(data, ended=True) == NOWHERE
 
     def _truncated_packet(self, data: UInt8) -> PacketBatch:
-        """Return the packet in which the file ends, with the bytes that are there."""
+        """Return the packet in which the file ends, with the bytes that the file has."""
         at = self.done
         positions = np.array([at], np.int64)
         batch = self._batch(data, positions, self._fields(data, positions))

@@ -7,11 +7,12 @@ first records.
 
 import re
 import struct
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.integers import ByteOrder, find_words
+from dissector.capture.integers import ByteOrder, find_chain
 from dissector.capture.parallel_scan import byte_pattern
 from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 
@@ -21,9 +22,6 @@ DAY: Final = 86_400
 """Maximum seconds between a packet and the last one before the damage."""
 LONGEST_ON_WIRE: Final = 1 << 26
 HEADER_WORDS: Final = 4
-NOT_YET: Final = -2
-"""More bytes are needed."""
-NOWHERE: Final = -1
 
 
 class PcapLayout(NamedTuple):
@@ -121,10 +119,6 @@ def choose_layout(magic: bytes, data: UInt8, at: int, largest: int, *, ended: bo
 def next_record(data: UInt8, start: int, until: int, check: RecordCheck, *, ended: bool) -> tuple[int, int]:
     """Return where the first chain of records between `start` and `until` begins, or `NOWHERE`, or `NOT_YET`; and the
     position up to which there is none."""
-    stretch = data[: until + HEADER_WORDS * 4]
-    for positions in find_words(stretch, start, HEADER_WORDS, check.layout.order, check.is_plausible):
-        for position in positions.tolist():
-            chain = check.chain(memoryview(data.data), position, ended=ended)
-            if chain is not False:
-                return (NOT_YET if chain is None else position), position
-    return NOWHERE, max(start, len(stretch) - HEADER_WORDS * 4 + 1)
+    return find_chain(
+        data, start, until, HEADER_WORDS, check.layout.order, check.is_plausible, partial(check.chain, ended=ended)
+    )

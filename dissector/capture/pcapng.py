@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage, length_mismatch
-from dissector.capture.integers import ByteOrder, read_unsigned, read_words, unaligned_words
+from dissector.capture.integers import NOT_YET, NOWHERE, ByteOrder, read_unsigned, read_words, unaligned_words
 from dissector.capture.parallel_scan import RecordPattern, byte_pattern, scan_records
 from dissector.capture.pcapng_blocks import (
     BYTE_ORDER_MAGIC,
@@ -30,8 +30,6 @@ from dissector.capture.pcapng_blocks import (
     MIN_BLOCK_BYTES,
     MIN_SIZES,
     NAME_RESOLUTION,
-    NOT_YET,
-    NOWHERE,
     PACKETS,
     SECTION,
     SIMPLE_PACKET,
@@ -205,7 +203,7 @@ class Pcapng:
         return sound
 
     def _accept_doubtful(self, data: UInt8, at: int, *, ended: bool) -> bool:
-        """Whether reading can continue after a packet with two different lengths, or inside it if blocks are there;
+        """Whether reading can continue after a packet with two different lengths, or inside it if it contains blocks;
         otherwise more bytes are needed."""
         (size,) = struct.unpack_from(self._section.order + "I", data.data, at + 4)
         position, _ = next_block(data, at + 4, at + size - 1, self._section.order, ended=ended)
@@ -264,7 +262,7 @@ class Pcapng:
         return self._search(data, ended=True) == NOWHERE
 
     def _truncated_packet(self, data: UInt8) -> PacketBatch:
-        """Return the packet in which the file ends, with the bytes that are there."""
+        """Return the packet in which the file ends, with the bytes that the file has."""
         at = self.done
         batch = self._batch(data, np.array([at], np.int64))
         needed = struct.unpack_from(self._section.order + "I", data.data, at + 4)[0]
@@ -328,8 +326,8 @@ class Pcapng:
         captured = np.minimum(captured, end - at - start)
         ticks = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
         time_ns, link_type = times_and_link_types(section.interfaces, interface, ticks, simple)
-        behind = np.where(simple, end, at + start + (captured + 3 & ~3))
-        comments = self.notes.of_packets(data, behind, end, order)
+        options_at = np.where(simple, end, at + start + (captured + 3 & ~3))
+        comments = self.notes.of_packets(data, options_at, end, order)
         first, self.packets = self.packets, self.packets + len(at)
         number = np.arange(first, self.packets)
         return PacketBatch(

@@ -5,11 +5,12 @@ chance; two in a row are not.
 """
 
 import struct
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from dissector.capture.integers import ByteOrder, find_words
+from dissector.capture.integers import ByteOrder, find_chain
 from dissector.core.arrays import Bool, UInt8, UInt32
 
 SECTION: Final = 0x0A0D0D0A
@@ -30,9 +31,6 @@ MAX_BLOCK_BYTES: Final = 1 << 24
 """Maximum bytes of a block, as in Wireshark."""
 CHAIN: Final = 2
 """Plausible blocks in a row that are not chance."""
-NOT_YET: Final = -2
-"""More bytes are needed."""
-NOWHERE: Final = -1
 
 
 def order_at(data: memoryview, at: int) -> ByteOrder | None:
@@ -56,13 +54,7 @@ def next_block(data: UInt8, start: int, until: int, order: ByteOrder, *, ended: 
         fits = (size >= MIN_BLOCK_BYTES) & (size <= MAX_BLOCK_BYTES) & (size & 3 == 0)
         return np.asarray((fits & np.isin(kind, KNOWN)) | (kind == SECTION))
 
-    stretch = data[: until + 8]
-    for positions in find_words(stretch, start, 2, order, wanted):
-        for position in positions.tolist():
-            chain = _chain(memoryview(data.data), position, order, ended=ended)
-            if chain is not False:
-                return (NOT_YET if chain is None else position), position
-    return NOWHERE, max(start, len(stretch) - 7)
+    return find_chain(data, start, until, 2, order, wanted, partial(_chain, order=order, ended=ended))
 
 
 def _chain(data: memoryview, at: int, order: ByteOrder, *, ended: bool) -> bool | None:

@@ -3,7 +3,7 @@
 Invariants:
   * `data` only grows at its end; the store has its bytes from address `base` on;
   * `more` returns within about `streams.WAIT` seconds, whether or not bytes arrived;
-  * `ended` is true once `data` is complete; what ended it early is in `problems`.
+  * `ended` is true once `data` is complete; the reason for an early end is in `problems`.
 """
 
 import mmap
@@ -98,7 +98,7 @@ class MappedSource:
 
 
 class ConvertedSource:
-    """Bytes made in memory by converting a file, as hex text to pcapng."""
+    """A file that was converted in memory, such as hex text to pcapng."""
 
     ended = True
     grows = False
@@ -157,7 +157,7 @@ class SpooledSource:
         return self._stream.done
 
     def more(self) -> None:
-        """Read a step, or what arrives in time. The end shows in the step after the last bytes."""
+        """Read up to `STEP` bytes, or those that arrive in time. `ended` is set in the call after the last bytes."""
         start, until = self._spool.size, time.monotonic() + WAIT
         try:
             while not self.ended and self._spool.size < start + STEP and time.monotonic() < until:
@@ -219,7 +219,7 @@ class SpooledSource:
 
 
 class GrowingFileSource:
-    """A file that another process appends to, mapped as far as it has grown, until `ended` says that it has."""
+    """A file that another process appends to, mapped as far as it has grown, until `ended` returns true."""
 
     grows = True
     total = 0

@@ -25,7 +25,7 @@ class InputStream(Protocol):
     ended: bool
 
     def read(self, seconds: float) -> bytes:
-        """Return what is there or arrives within so many seconds; empty if nothing did, or at the end."""
+        """Return the bytes that arrive within so many seconds; empty if there are none, or at the end."""
 
     def close(self) -> None:
         """Close it."""

@@ -12,10 +12,8 @@ from pyspark.sql import functions as f
 from dissector.core.finding import Severity
 from dissector.findings.registry import DETECTORS
 from dissector.pipeline.observations import BY, ORDER
-from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS
+from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS, ROW_KEY
 
-KEYS: Final = ["capture", "packet", "start"]
-"""Columns that identify an exchange."""
 _MARKS: Final = rf"^(\[({'|'.join(sorted({each.explanation.code for each in DETECTORS}))})\]( |$))+"
 """Matches the codes of cross-connection findings at the beginning of an info column."""
 _SEVERITIES: Final = [each.value for each in Severity]
@@ -29,7 +27,7 @@ def partitioned(observations: DataFrame, partitions: int) -> DataFrame:
 def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
     """Return rows of exchanges with cross-connection findings: the info column begins with all codes in order, as in
     the list, and the severity is the gravest."""
-    by_key = found.groupBy(*KEYS).agg(f.collect_set("code").alias("_codes"), f.max(_rank("severity")).alias("_rank"))
+    by_key = found.groupBy(*ROW_KEY).agg(f.collect_set("code").alias("_codes"), f.max(_rank("severity")).alias("_rank"))
     before = f.regexp_extract("info", _MARKS, 0)
     codes = f.array_sort(f.array_union("_codes", f.regexp_extract_all(before, f.lit(r"\[(.*?)\]"), 1)))
     marks = f.concat(f.lit("["), f.array_join(codes, "] ["), f.lit("]"))
@@ -42,7 +40,7 @@ def with_found(exchanges: DataFrame, found: DataFrame) -> DataFrame:
         "info": f.when(has_findings, words).otherwise(f.col("info")),
         "severity": f.when(has_findings, gravest).otherwise(f.col("severity")),
     }
-    return exchanges.join(f.broadcast(by_key), KEYS, "left").withColumns(changed).select(*exchanges.columns)
+    return exchanges.join(f.broadcast(by_key), list(ROW_KEY), "left").withColumns(changed).select(*exchanges.columns)
 
 
 def _rank(severity: str) -> Column:
@@ -54,5 +52,5 @@ def _rank(severity: str) -> Column:
 def finding_rows(found: DataFrame, exchanges: DataFrame) -> DataFrame:
     """Return findings as rows of `findings`, with the columns that come from their exchanges."""
     names = [column.name for column in (*PARTITIONS, *BY_NAME["findings"].columns)]
-    exchange_columns = exchanges.select(*KEYS, *(name for name in names if name not in found.columns))
-    return exchange_columns.join(f.broadcast(found), KEYS).select(*names)
+    exchange_columns = exchanges.select(*ROW_KEY, *(name for name in names if name not in found.columns))
+    return exchange_columns.join(f.broadcast(found), list(ROW_KEY)).select(*names)

@@ -1,9 +1,9 @@
-"""A scan of one file before it is ingested: its type, its digest, its times, and where reading can start in its middle.
+"""Scans one file before it is ingested: its type, digest and times, and where reading can start in its middle.
 
 Invariants:
-  * a range begins where the one before it ended, as the file was read from its beginning to there: so the ranges
-    together give the packets of the whole file, damaged or not;
-  * a file that is no capture, or can't be opened, gives a finding and stops nothing.
+  * a range begins where the one before it ended when the file was read from its beginning, so that all ranges together
+    give the packets of the file, damaged or not;
+  * a file that is not a capture, or can't be opened, gives a finding and does not stop the run.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class PacketRange(NamedTuple):
 
 @dataclass
 class FileScan:
-    """What a scan found out about one file."""
+    """The result of scanning one file."""
 
     path: str
     digest: str = ""
@@ -52,7 +52,7 @@ class FileScan:
     packets: int = 0
     """Number of packets, or of entries in one of Kafka's own files."""
     block_bytes: int = 0
-    """Bytes of its packets as blocks, which a compressed file has more of than bytes."""
+    """Bytes of its packets as blocks: more than the file's bytes if it is compressed."""
     first_ns: int = 0
     """Time of its first packet; 0 if there is none."""
     latest_ns: int = 0
@@ -79,7 +79,7 @@ class FileScan:
 
     @property
     def is_read_alone(self) -> bool:
-        """Whether it gives rows that do not depend on other files."""
+        """Whether a task reads it by itself, besides its packets: it gives rows that do not depend on other files."""
         has_damage = bool(self.damage) or self.undecoded is not None
         return self.is_stored or has_damage or bool(self.unread_reason and self.digest)
 
@@ -98,7 +98,7 @@ def digest_of(path: str, on_progress: OnProgress = lambda: None) -> tuple[str, i
 def scan_file(
     path: str, size_of_range: int = RANGE_BYTES, most: int | None = None, on_progress: OnProgress = lambda: None
 ) -> FileScan:
-    """Scan a file, at the `most` so many packets at a time. `problems` has what is wrong with it."""
+    """Scan a file, at the `most` so many packets at a time. Problems of the file go to `problems`."""
     scan, stored = FileScan(path), KafkaFiles(show_secrets=False)
     try:
         mode = Path(path).stat().st_mode
@@ -122,7 +122,7 @@ def scan_file(
                 _scan_entries(scan, stored)
             store.release()
     for problem in scan.problems:
-        if problem.code == "not-read-on":  # no room on the disk: tables have a whole capture or nothing of it
+        if problem.code == "not-read-on":  # no room on the disk: tables have a complete capture or nothing of it
             scan = FileScan(path)
             _mark_unread(scan, problem.message)
     return scan

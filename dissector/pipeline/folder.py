@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 _IS_URI: Final = "://"
-_LOCAL: Final = "file://"
+LOCAL: Final = "file://"
 
 
 class FolderError(Exception):
@@ -25,8 +25,7 @@ class Folder:
     """The folder of the tables. Names are relative to it, with slashes. Raises `FolderError` if it can't be created."""
 
     def __init__(self, out: str) -> None:
-        self.uri = out.rstrip("/") if _IS_URI in out else f"{_LOCAL}{Path(out).absolute()}"
-        """The form that Spark needs: without escapes."""
+        self.uri = spark_uri(out)
         try:
             self._files, self._path = opened(out)
             self._files.create_dir(self._path, recursive=True)
@@ -82,10 +81,15 @@ class Folder:
             raise FolderError(f"{self._path}/{name}: {_reason(error)}") from None
 
 
+def spark_uri(out: str) -> str:
+    """Return the URI of a folder as Spark needs it: without escapes."""
+    return out.rstrip("/") if _IS_URI in out else f"{LOCAL}{Path(out).absolute()}"
+
+
 def opened(out: str) -> tuple[pa.fs.FileSystem, str]:
-    """Return its file system and its path there. Local names are not escaped: Hadoop's convention, not that of URLs."""
-    if _IS_URI not in out or out.startswith(_LOCAL):
-        return pa.fs.LocalFileSystem(), str(Path(out.removeprefix(_LOCAL)).absolute())
+    """Return the file system and the path of a folder. Local names are not escaped, as in Hadoop and unlike in URLs."""
+    if _IS_URI not in out or out.startswith(LOCAL):
+        return pa.fs.LocalFileSystem(), str(Path(out.removeprefix(LOCAL)).absolute())
     files, path = pa.fs.FileSystem.from_uri(out)
     return files, path.rstrip("/")
 

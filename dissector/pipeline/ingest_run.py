@@ -36,7 +36,7 @@ from dissector.pipeline.table_schemas import (
     FOUND,
     OBSERVATIONS,
     PARTITION_TABLES,
-    PARTITIONS,
+    PARTITIONS_DDL,
     UNCHANGED_TABLES,
     TableSchema,
     ddl,
@@ -46,7 +46,7 @@ from dissector.transport.partitions import Partition
 
 PARTITION_BYTES: Final = 64 << 20
 """Approximate bytes of blocks for a partition: a task of half a minute, quickly retried, with a small spool. A
-connection stays whole, so a partition may be larger; its memory hardly depends on it."""
+connection is never split, so a partition may be larger; its memory hardly depends on it."""
 ROWS_PER_TASK: Final = 20_000
 """Minimum rows that a task writes."""
 OBSERVATIONS_PER_TASK: Final = 50_000
@@ -237,8 +237,7 @@ class IngestRun:
         return self._read(table, paths) if paths else None
 
     def _read(self, table: TableSchema, paths: list[str]) -> DataFrame:
-        columns = ", ".join(f"{column.name} {column.type}" for column in PARTITIONS)
-        return self._spark.read.schema(f"{columns}, {ddl(table, before=True)}").parquet(*paths)
+        return self._spark.read.schema(f"{PARTITIONS_DDL}, {ddl(table, before=True)}").parquet(*paths)
 
     def _rows_with_findings(self, table: TableSchema, files: list[StagedFile]) -> DataFrame | None:
         """Return the staged rows of a table, with cross-connection findings."""

@@ -1,4 +1,4 @@
-"""One partition of the packets, dissected like a whole capture: first its shared state, then its rows.
+"""One partition of the packets, dissected like a complete capture: first its shared state, then its rows.
 
 Rows are dicts by column, with the names of `table_schemas`; records come as row groups. Bodies are still JSON text.
 """

@@ -17,7 +17,7 @@ What may differ, as it depends on what is learned after a row was written:
   * problems of all files together (`captures.problems`) are reported at the end, and are not in the table.
 A connection's row is written when it has ended, an exchange when its response is there. Files that overlap in time are
 merged if they come in one micro-batch, and are otherwise read one after the other. A file that begins more than
-`LATE_NS` before what was read is read by itself, with a finding.
+`LATE_NS` before packets already read is ingested by itself, with a finding.
 
 Invariants:
   * each row is in the tables exactly once, whenever the process dies (`micro_batch_run`);

@@ -18,11 +18,10 @@ from dissector.pipeline import cross_connection
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.observations import FINDING_KEY
 from dissector.pipeline.table_rows import Cells
-from dissector.pipeline.table_schemas import BY_NAME, FOUND, PARTITIONS, ddl
+from dissector.pipeline.table_schemas import BY_NAME, FOUND, PARTITIONS, PARTITIONS_DDL, ddl
 
 WHERE: Final = (*(each.name for each in PARTITIONS), "packet", "start")
-_PARTITION_TYPES: Final = ", ".join(f"{each.name} {each.type}" for each in PARTITIONS)
-_WHERE_TYPES: Final = f"{_PARTITION_TYPES}, packet BIGINT, start BIGINT"
+_WHERE_TYPES: Final = f"{PARTITIONS_DDL}, packet BIGINT, start BIGINT"
 """`WHERE` with types, as Spark's DDL."""
 RowKey = tuple[Any, ...]
 
@@ -91,7 +90,7 @@ class ExchangeUpdates:
             self._files = sorted({self._top / _partition_folder(row.asDict()) / row.file_name for row in rows})
 
     def _read(self, paths: list[str]) -> DataFrame:
-        read = self._spark.read.schema(f"{ddl(BY_NAME['exchanges'])}, {_PARTITION_TYPES}")
+        read = self._spark.read.schema(f"{ddl(BY_NAME['exchanges'])}, {PARTITIONS_DDL}")
         return read.option("basePath", str(self._top)).parquet(*paths)
 
     def rewrite(self, stage: Path) -> None:
@@ -100,7 +99,7 @@ class ExchangeUpdates:
         if not found:
             return
         cells = [tuple(each[column.name] for column in (*PARTITIONS, *FOUND.columns)) for each in found]
-        findings = frame(self._spark, cells, f"{_PARTITION_TYPES}, {ddl(FOUND)}")
+        findings = frame(self._spark, cells, f"{PARTITIONS_DDL}, {ddl(FOUND)}")
         rows = cross_connection.finding_rows(findings, self._read([str(file) for file in self._files]))
         rows.write.mode("append").partitionBy("day", "capture").parquet(str(stage / "findings"))
         for file in self._files:

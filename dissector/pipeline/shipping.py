@@ -1,6 +1,6 @@
 """Sends the package to Spark's workers, so that it need not be installed there.
 
-Dependencies in C cannot be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers must have
+Dependencies in C can't be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers must have
 them, as they must have pyarrow and pandas.
 """
 

@@ -48,7 +48,7 @@ class PacketReader(DataSourceReader):
         self._folder = folder
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave the splits out of what goes to every task: each task gets its own ones as its input partition."""
+        """Omit the splits: each task gets those it reads as its input partition."""
         return self.__dict__ | {"_splits": []}
 
     def partitions(self) -> list[InputPartition]:

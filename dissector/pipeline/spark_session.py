@@ -158,7 +158,7 @@ def _check_java() -> None:
 
 @contextlib.contextmanager
 def _quiet(*, verbose: bool) -> Iterator[None]:
-    """Discard what the JVM prints. It inherits the standard error that is open when it starts, so that is redirected to
+    """Discard the output of the JVM. It inherits the standard error open when it starts, so that is redirected to
     `/dev/null`. Our messages go to a copy of the original."""
     if verbose:
         yield

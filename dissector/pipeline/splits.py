@@ -38,7 +38,7 @@ FILE_CHANGED: Final = "file-changed"
 
 
 class InputSplit(NamedTuple):
-    """Input of one task: a range of one file, or whole files that overlap in time."""
+    """Input of one task: a range of one file, or complete files that overlap in time."""
 
     paths: tuple[str, ...]
     range: PacketRange | None
@@ -51,7 +51,7 @@ class InputSplit(NamedTuple):
 
 
 class RoutedBlock(NamedTuple):
-    """A block and its partition. The last one of a split has no packets, but the tally of what was ignored."""
+    """A block and its partition. The last block of a split has the tally of what was ignored in place of packets."""
 
     part: int
     block: Block
@@ -131,10 +131,10 @@ def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
             reader.resume(split.range.mark)
         count = 0
         for batch in merged.batches():
-            some = min(len(batch), split.packets - count)
-            if some:
-                yield _numbered(slice_batch(batch, 0, some), split.first + count)
-                count += some
+            packets = min(len(batch), split.packets - count)
+            if packets:
+                yield _numbered(slice_batch(batch, 0, packets), split.first + count)
+                count += packets
             if count == split.packets:
                 break
         if merged.problems:  # packets are numbered as if the files were merged
@@ -167,8 +167,8 @@ def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
             rows = row[order[edges[number] : edges[number + 1]]]
             if len(fragment):
                 rows = np.union1d(rows, fragment)
-            for some in _pieces(rows, batch.captured):
-                yield RoutedBlock(number, block_of_rows(batch, some))
+            for block_rows in _pieces(rows, batch.captured):
+                yield RoutedBlock(number, block_of_rows(batch, block_rows))
     yield RoutedBlock(0, Block(split.first, b"", pickle.dumps(tally)))
 
 

@@ -21,19 +21,16 @@ from dissector.exchange.model import Exchange
 from dissector.filter import Filter, parse
 from dissector.pipeline.arrow import frame
 from dissector.pipeline.filter_pushdown import PushedFilter, push_down
+from dissector.pipeline.folder import LOCAL, spark_uri
 from dissector.pipeline.origins import SHORT
 from dissector.pipeline.row_to_exchange import exchange_of_row
-from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS
+from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS, ROW_KEY
 
-KEY: Final = ("capture", "packet", "start")
-"""Columns that identify a row."""
 MIN_DIGITS: Final = 8
 """Minimum digits of a digest that select a capture."""
 ROWS_PER_BATCH: Final = 256
 """Rows that go to Python in one batch: their bodies may be large."""
 _ORDER: Final = ("log", "capture", "hex", "unread")
-_IS_URI: Final = "://"
-_LOCAL: Final = "file://"
 _NUMBERS: Final = pa.schema([("number", pa.int64())])
 _FINDING: Final = ("code", "severity", "path", "message")
 
@@ -61,7 +58,7 @@ class Tables:
         self._spark = spark
         self._only = capture
         self._folder_name = folder
-        self._folder = folder.rstrip("/") if _IS_URI in folder else f"file://{Path(folder).absolute()}"
+        self._folder = spark_uri(folder)
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
 
     def table(self, name: str) -> DataFrame:
@@ -78,8 +75,8 @@ class Tables:
 
     def _is_there(self, path: str) -> bool:
         """Whether a folder exists. Spark checks those on other file systems, as it has the clients."""
-        if path.startswith(_LOCAL):  # special characters are not escaped
-            return Path(path.removeprefix(_LOCAL)).is_dir()
+        if path.startswith(LOCAL):  # special characters are not escaped
+            return Path(path.removeprefix(LOCAL)).is_dir()
         try:
             return bool(self._spark.read.schema("path STRING").parquet(path).columns)
         except AnalysisException as error:
@@ -148,14 +145,14 @@ class Tables:
     def _with_numbers(self, rows: DataFrame) -> DataFrame:
         """Add the numbers of rows and of their connections. One of Kafka's own files counts as a connection, before all
         others, as in a capture."""
-        numbers = self._numbered(self.table("exchanges").select(*KEY), KEY[1:], "number")
+        numbers = self._numbered(self.table("exchanges").select(*ROW_KEY), ROW_KEY[1:], "number")
         logs = [each.capture for each in self._files if _ORDER[each.order] == "log"]
         stored = {capture: number for number, capture in enumerate(logs, 1)}
         files = [(each.capture, each.path, stored.get(each.capture)) for each in self._files]
         paths = f.broadcast(frame(self._spark, files, "capture STRING, path STRING, file BIGINT"))
         found = self.numbered_connections.select("connection", (f.col("conn") + len(stored)).alias("of_packets"))
         return (
-            rows.join(numbers, list(KEY)).join(paths, "capture").join(found, "connection", "left")
+            rows.join(numbers, list(ROW_KEY)).join(paths, "capture").join(found, "connection", "left")
             .withColumn("conn", f.coalesce("of_packets", "file")).drop("of_packets", "file")
         )  # fmt: skip
 
@@ -163,8 +160,8 @@ class Tables:
         """Add the findings about rows, in the order in which they were written."""
         found = self.table("findings").withColumn("place", f.monotonically_increasing_id())
         ordered = f.array_sort(f.collect_list(f.struct("place", *_FINDING)))
-        findings = found.groupBy(*KEY).agg(ordered.alias("findings"))
-        return rows.join(findings, list(KEY), "left")
+        findings = found.groupBy(*ROW_KEY).agg(ordered.alias("findings"))
+        return rows.join(findings, list(ROW_KEY), "left")
 
     @property
     def has_frames(self) -> bool:

@@ -164,6 +164,10 @@ UPDATES: Final = TableSchema(
 BY_NAME: Final = {table.name: table for table in TABLES}
 PARTITION_TABLES: Final = ("connections", "exchanges", "records", "findings", "gaps", "quarantine")
 """Tables whose rows come from partitions and files: all but `captures`."""
+ROW_KEY: Final = ("capture", "packet", "start")
+"""Columns that identify a row."""
+PARTITIONS_DDL: Final = ", ".join(f"{column.name} {column.type}" for column in PARTITIONS)
+"""The partition columns as Spark's DDL."""
 UNCHANGED_TABLES: Final = ("connections", "records", "gaps", "quarantine")
 """Tables whose rows stay as tasks write them: they have no JSON, and no later finding changes them."""
 

@@ -35,7 +35,8 @@ from dissector.exchange.model import STORED, Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.row_findings import ACKS_0
 from dissector.filter import Filter
-from dissector.pipeline.table_reader import KEY, Tables
+from dissector.pipeline.table_reader import Tables
+from dissector.pipeline.table_schemas import ROW_KEY
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
 
 _API: Final = ("api_key", "api_version")
@@ -131,13 +132,13 @@ def _bucket() -> Column:
 def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
     """Return rows with the columns to count."""
     silent, wrong = (
-        tables.table("findings").where(f.col("code") == code).select(*KEY).distinct().withColumn(name, f.lit(True))
+        tables.table("findings").where(f.col("code") == code).select(*ROW_KEY).distinct().withColumn(name, f.lit(True))
         for code, name in ((ACKS_0.code, "silent"), (ERROR_RESPONSE, "wrong"))
     )
     has_request, has_response = f.col("request_size").isNotNull(), f.col("response_size").isNotNull()
-    rows = rows.join(silent, list(KEY), "left").join(wrong, list(KEY), "left")
+    rows = rows.join(silent, list(ROW_KEY), "left").join(wrong, list(ROW_KEY), "left")
     return rows.select(
-        *KEY, "number", f.lit(0).alias("place"), "connection", "conn", "client", "server", "kind", *_API, *_CLIENT,
+        *ROW_KEY, "number", f.lit(0).alias("place"), "connection", "conn", "client", "server", "kind", *_API, *_CLIENT,
         "latency_ns", "errors",
         f.coalesce("request_size", f.lit(0)).alias("out"), f.coalesce("response_size", f.lit(0)).alias("back"),
         (has_request & ~has_response & f.col("silent").isNull()).cast("bigint").alias("unanswered"),
@@ -191,8 +192,8 @@ def _code(name: str) -> int:
 
 def _add_advertised_versions(tables: Tables, rows: DataFrame, result: Statistics) -> None:
     """Add the versions that servers advertised on the connections of the rows."""
-    some = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
-    offered = some.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
+    connections = tables.table("connections").join(rows.select("connection").distinct(), "connection", "left_semi")
+    offered = connections.select("server", f.explode_outer("offered").alias("key", "range")).groupBy("server", "key")
     for row in offered.agg(f.min("range.low").alias("low"), f.max("range.high").alias("high")).toLocalIterator():
         if row.server in result.advertised_versions or len(result.advertised_versions) < MAX_KEYS:
             known = result.advertised_versions.setdefault(row.server, {})
@@ -214,7 +215,7 @@ def _add_bodies(tables: Tables, row_filter: Filter | None, rows: DataFrame, resu
         for side, count, size in (("request", row.outs, row.out), ("response", row.backs, row.back)):
             if count:
                 result.fields.kinds[MessageKind(*_api(row), side)] = MessageSample(count, size)
-    place = f.row_number().over(Window.partitionBy(*_API).orderBy(f.hash(*KEY)))
+    place = f.row_number().over(Window.partitionBy(*_API).orderBy(f.hash(*ROW_KEY)))
     sample = rows.withColumn("place", place).where(f.col("place") <= SAMPLE_SIZE).select("number")
     for row in tables.map_exchanges(None, _traced_messages, _TRACED, of=sample).toLocalIterator():
         kind, size, paths = pickle.loads(row.traced)

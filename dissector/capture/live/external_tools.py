@@ -1,7 +1,7 @@
 """External programs that capture: dumpcap, or else tcpdump. They may have privileges that this process lacks.
 
-dumpcap writes pcapng and rings, tcpdump pcap. SIGINT ends either and makes it write what it holds. Their standard error
-is read as it arrives: start, files, dropped packets.
+dumpcap writes pcapng and rings, tcpdump pcap. SIGINT ends either, after it has written its packets. Their standard
+error is read as it arrives: start, files, dropped packets.
 """
 
 import os

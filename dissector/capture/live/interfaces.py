@@ -55,10 +55,10 @@ def _interface(name: str, number: int) -> Interface:
     )
 
 
-def _number(name: str, what: str, base: int) -> int | None:
+def _number(name: str, attribute: str, base: int) -> int | None:
     """Return an attribute of an interface; None if the system does not have it."""
     try:
-        return int((_SYSTEM / name / what).read_text(), base)
+        return int((_SYSTEM / name / attribute).read_text(), base)
     except (OSError, ValueError):
         return None
 

@@ -5,7 +5,7 @@ blocks in between, whose counters count from the capture's start.
 
 Invariants:
   * the packets are in the file when `packets` returns, so that a process that follows it can read them;
-  * a file only ever grows, by whole blocks.
+  * a file only ever grows, by complete blocks.
 """
 
 import struct

@@ -34,10 +34,6 @@ _FEATURES: Final = frozenset(
      "eligible.leader.replicas.version")
 )  # fmt: skip
 _ENTITY_TYPES: Final = frozenset(("user", "client-id", "ip", "User", "Group"))
-_QUOTAS: Final = frozenset(
-    ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
-     "connection_creation_rate")
-)  # fmt: skip
 _LISTENERS: Final = frozenset(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", "CONTROLLER", "BROKER"))
 _TOPIC_CONFIGS: Final = frozenset(
     ("cleanup.policy", "compression.type", "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms",

@@ -135,8 +135,8 @@ class FindingStore:
         """Return the number of the summary of each row, `(n,)`: 0 if it has no finding."""
         numbers = self._numbers.values
         found = np.zeros(len(rows), np.int64)
-        there = rows < len(numbers)
-        found[there] = numbers[rows[there]]
+        known = rows < len(numbers)
+        found[known] = numbers[rows[known]]
         return found
 
     def of(self, row: int) -> list[Finding]:
