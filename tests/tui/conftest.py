@@ -1,4 +1,4 @@
-"""Each test has its own configuration and state folder. Only a few tests that draw screens run in `make check`."""
+"""Each test has another folder for configuration and state. Only a few tests that draw screens run in `make check`."""
 
 import inspect
 from pathlib import Path

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from textual.pilot import Pilot
+from textual.worker import WorkerCancelled
 
 from tests.tui import textual_for_tests
 
@@ -27,7 +29,11 @@ class Driven:
             await self.settle()
 
     async def settle(self) -> None:
-        await self.pilot.app.workers.wait_for_complete()
+        """Wait until no worker runs and all is drawn."""
+        workers = self.pilot.app.workers
+        while running := [worker for worker in workers if not worker.is_finished]:
+            with suppress(WorkerCancelled):
+                await workers.wait_for_complete(running)
         await self.pilot.pause()
         await self.pilot.pause()
 

@@ -2,8 +2,8 @@
 
 One run of the program has a screen in all sizes and themes: what follows its terminal looks as if opened there.
 
-`python -m tests.tui.pictures [NAME…]` draws them anew and says which differ from those kept; each that does is to be
-looked at (`build/pictures/` has them as SVG) before it is committed.
+`python -m tests.tui.pictures [NAME…]` draws them again and prints which differ from those kept; look at each of these
+(`build/pictures/` has them as SVG) before you commit it.
 """
 
 import asyncio
@@ -12,30 +12,34 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from textual.pilot import Pilot
 from textual.widgets import Input
+from textual.worker import WorkerCancelled
 
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from tests.conftest import PCAPS
+from tests.tui import textual_for_tests
 from tui.app import KDissectApp
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.main_screen import MainScreen
 
+textual_for_tests.install()
 KEPT: Final = Path(__file__).parent / "pictures"
 DRAWN: Final = Path(__file__).parents[2] / "build" / "pictures"
 Size = tuple[int, int]
 SIZES: Final[tuple[Size, ...]] = ((80, 24), (120, 40), (200, 60))
 PATIENCE: Final = 20
-"""Tenths of a second to wait for a picture that is not yet as somebody saw it: on a slow machine it comes late."""
+"""Tenths of a second to wait for a picture that does not look as expected yet: on a slow machine it comes late."""
 THEMES: Final = {"dark": "kdissect", "light": "kdissect-light"}
 LOOKS: Final = (*((size, "dark") for size in SIZES), ((120, 40), "light"))
-"""Which pictures there are of a screen: a theme changes colors, and no size does."""
+"""The pictures of a screen: a theme changes colors, and no size does."""
+LARGE: Final = (200, 60)
 
 
 class Picture(NamedTuple):
@@ -45,12 +49,17 @@ class Picture(NamedTuple):
     captures: tuple[str, ...]
     keys: str = ""
     follows: bool = True
-    """False for what the size decides when it is opened: where a cursor lands, how far is scrolled, what is offered."""
+    """False for what depends on the size at first: where a cursor lands, how far is scrolled, what is offered."""
+    is_dialog: bool = False
+    """Whether it shows a menu or a dialog, or the list with other rows: at the largest size it adds nothing but space
+    around it, which the pictures of the screen below it have too."""
 
     @property
     def runs(self) -> list[tuple[Size, ...]]:
-        """The sizes that a run has one after the other."""
-        return [SIZES] if self.follows else [(size,) for size in SIZES]
+        """The sizes that a run has one after the other. The largest one of dialogs has a run by itself."""
+        if not self.follows:
+            return [(size,) for size in SIZES]
+        return [SIZES[:-1], (LARGE,)] if self.is_dialog else [SIZES]
 
 
 JAVA, LIBRDKAFKA = "compare-java-1", "compare-librdkafka-1"
@@ -58,22 +67,22 @@ PICTURES: Final = (
     Picture("main", ("librdkafka",)),
     Picture("field", ("java",), "4 G enter j j r tab"),
     Picture("help", ("java",), "question_mark"),
-    Picture("filter", ("java",), "slash a p i equals_sign equals_sign F e t c h enter"),
-    Picture("completion", ("java",), "slash a p i equals_sign equals_sign F e"),
-    Picture("columns", ("java",), "C", follows=False),
-    Picture("colors", ("java",), "v"),
-    Picture("sorting", ("java",), "z"),
-    Picture("pointed", ("java",), "4 G right right right", follows=False),
-    Picture("marks", ("java",), "j m j j m"),
-    Picture("ask", ("java",), "ctrl+f o r d e r s"),
-    Picture("export", ("java",), "j m j m x"),
-    Picture("export-as", ("java",), "j m j m x enter"),
-    Picture("export-to", ("java",), "j m j m x enter enter down enter"),
-    Picture("search", ("java",), "ctrl+f o r d e r s enter", follows=False),
-    Picture("follow", ("java",), "1 8 G J", follows=False),
-    Picture("copy", ("java",), "enter y"),
+    Picture("filter", ("java",), "slash a p i equals_sign equals_sign F e t c h enter", is_dialog=True),
+    Picture("completion", ("java",), "slash a p i equals_sign equals_sign F e", is_dialog=True),
+    Picture("columns", ("java",), "C", follows=False, is_dialog=True),
+    Picture("colors", ("java",), "v", is_dialog=True),
+    Picture("sorting", ("java",), "z", is_dialog=True),
+    Picture("pointed", ("java",), "4 G right right right", follows=False, is_dialog=True),
+    Picture("marks", ("java",), "j m j j m", is_dialog=True),
+    Picture("ask", ("java",), "ctrl+f o r d e r s", is_dialog=True),
+    Picture("export", ("java",), "j m j m x", is_dialog=True),
+    Picture("export-as", ("java",), "j m j m x enter", is_dialog=True),
+    Picture("export-to", ("java",), "j m j m x enter enter down enter", is_dialog=True),
+    Picture("search", ("java",), "ctrl+f o r d e r s enter", follows=False, is_dialog=True),
+    Picture("follow", ("java",), "1 8 G J", follows=False, is_dialog=True),
+    Picture("copy", ("java",), "enter y", is_dialog=True),
     Picture("findings", ("trouble-rebalance-loop",), "F"),
-    Picture("explained", ("trouble-rebalance-loop",), "e i"),
+    Picture("explained", ("trouble-rebalance-loop",), "e i", is_dialog=True),
     Picture("overview", (LIBRDKAFKA,), "o"),
     Picture("sequence", (LIBRDKAFKA,), "l", follows=False),
     Picture("timelines", ("java-classic",), "L", follows=False),
@@ -83,12 +92,12 @@ PICTURES: Final = (
 
 
 def file_name(picture: Picture, size: Size, theme: str) -> str:
-    """What one picture is called."""
+    """Return the name of one picture."""
     return f"{picture.name}-{size[0]}x{size[1]}-{theme}.svg"
 
 
 async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
-    """The screen in each size and theme as SVG, without what changes from run to run; by file name."""
+    """Return the screen in each size and theme as SVG, without what changes from run to run, by file name."""
     with ExitStack() as opened:
         home = opened.enter_context(TemporaryDirectory())
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = home
@@ -121,12 +130,13 @@ def _taken(app: KDissectApp) -> str:
 
 
 async def _settle(pilot: Pilot[None]) -> None:
-    """What was asked for is there: what a key began may begin something else."""
+    """Wait until nothing runs: what a key started may start something else."""
     quiet = 0
     while quiet < 2:
-        workers = [worker for worker in pilot.app.workers if worker.group != "export"]  # that waits for the user
-        if workers:  # of none it would wait for all
-            await pilot.app.workers.wait_for_complete(workers)
+        workers = [each for each in pilot.app.workers if not each.is_finished and each.group != "export"]
+        if workers:  # those of an export wait for the user
+            with suppress(WorkerCancelled):
+                await pilot.app.workers.wait_for_complete(workers)
         quiet = 0 if workers else quiet + 1
         for line in pilot.app.screen.query(Input):
             line.cursor_blink = False  # a picture has no time for it
@@ -134,17 +144,17 @@ async def _settle(pilot: Pilot[None]) -> None:
 
 
 def is_kept(name: str) -> bool:
-    """Whether somebody has seen it."""
+    """Return whether somebody has looked at it and kept it."""
     return (KEPT / f"{name}z").exists()
 
 
 def kept(name: str) -> str:
-    """A picture as somebody saw it."""
+    """Return a picture as it was kept."""
     return gzip.decompress((KEPT / f"{name}z").read_bytes()).decode()
 
 
 def keep(name: str, svg: str) -> None:
-    """Keep a picture, to be looked at and committed."""
+    """Keep a picture; look at it before you commit it."""
     DRAWN.mkdir(parents=True, exist_ok=True)
     KEPT.mkdir(exist_ok=True)
     (DRAWN / name).write_text(svg)
@@ -152,7 +162,7 @@ def keep(name: str, svg: str) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Draw them anew."""
+    """Draw them again."""
     for picture in PICTURES:
         for sizes in picture.runs if not names or picture.name in names else ():
             for name, svg in asyncio.run(draw(picture, sizes)).items():

@@ -1,4 +1,4 @@
-"""The application around the screen: configuration, keys, what was opened before, the palette."""
+"""The application around the screen: configuration, keys, recent captures, the palette."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -24,10 +24,6 @@ from tui.settings import path
 from tui.time_format import TimeFormat
 
 
-def said(screen: Screen) -> str:
-    return "\n".join(each.message for each in screen.pilot.app._notifications)
-
-
 async def test_the_configuration_is_applied() -> None:
     written('theme = "nord"\ncolors = "api"\ntime = "epoch"\ncolumns = ["API", "No."]\n[keys]\n"main.flip" = "R,f9"\n')
     async with opened(JAVA) as screen:
@@ -42,9 +38,9 @@ async def test_the_configuration_is_applied() -> None:
         assert screen.main.model.side == "request"
         await screen.press("r")
         assert screen.main.model.side == "request"
-        told = [line for lines in keys_of(screen.main).values() for line in lines]
-        assert ("R f9", "Show the other message of the exchange") in told
-        assert said(screen) == ""
+        help_lines = [line for lines in keys_of(screen.main).values() for line in lines]
+        assert ("R f9", "Show the other message of the exchange") in help_lines
+        assert not screen.notifications()
 
 
 @pytest.mark.parametrize(
@@ -59,13 +55,14 @@ async def test_the_configuration_is_applied() -> None:
 async def test_an_invalid_configuration_is_reported_in_one_line_and_ignored(text: str, words: str) -> None:
     written(text)
     async with opened(JAVA) as screen:
-        assert words in said(screen)
-        assert len(said(screen).splitlines()) == 1
+        [notification] = screen.notifications()
+        assert words in notification
+        assert "\n" not in notification
         assert screen.pilot.app.theme == "kdissect"
         assert "ApiVersions" in screen.lines()
 
 
-async def test_what_is_chosen_on_the_screen_is_so_the_next_time() -> None:
+async def test_choices_on_the_screen_are_remembered() -> None:
     async with opened(JAVA) as screen:
         await screen.press("v", "t")
         await screen.pilot.press("C", "space", "escape")
@@ -85,25 +82,25 @@ async def test_without_a_choice_nothing_is_written() -> None:
     assert not path().exists()
 
 
-async def test_a_preference_that_can_not_be_saved_is_reported(folders: Path) -> None:
+async def test_a_preference_that_cannot_be_saved_is_reported(folders: Path) -> None:
     async with opened(JAVA) as screen:
         folders.mkdir(exist_ok=True)
         (folders / "config").write_text("")
         await screen.press("v")
-        assert "preference not saved" in said(screen)
+        assert "preference not saved" in "\n".join(screen.notifications())
 
 
-@pytest.mark.parametrize(("size", "columns"), [((80, 24), 1), ((160, 50), 2)])
-async def test_help_is_in_groups_and_in_two_columns_where_there_is_room(size: tuple[int, int], columns: int) -> None:
-    async with opened(JAVA, size=size) as screen:
-        await screen.pilot.press("question_mark")
-        await screen.settle()
-        assert isinstance(screen.pilot.app.screen, HelpScreen)
-        drawn = screen.lines()
-        assert "In this pane" in drawn
-        heads = [line for line in drawn.splitlines() if "In this pane" in line]
-        titles = set(keys_of(screen.main)) - {"In this pane"}
-        assert any(title in heads[0] for title in titles) == (columns == 2)
+async def test_help_is_in_groups_in_two_columns_where_there_is_room_and_closes() -> None:
+    async with opened(JAVA, size=(80, 24)) as screen:
+        for size, columns in [((80, 24), 1), ((160, 50), 2)]:
+            await screen.resize(size)
+            await screen.press("question_mark")
+            assert isinstance(screen.pilot.app.screen, HelpScreen)
+            [first, *_] = [line for line in screen.lines().splitlines() if "In this pane" in line]
+            titles = set(keys_of(screen.main)) - {"In this pane"}
+            assert any(title in first for title in titles) == (columns == 2)
+            await screen.press("escape")
+            assert isinstance(screen.pilot.app.screen, MainScreen)
 
 
 @asynccontextmanager
@@ -118,7 +115,7 @@ async def palette(screen: Screen, text: str) -> AsyncIterator[Pilot[None]]:
     await screen.settle()
 
 
-async def test_the_palette_has_recent_filters_whatever_stands_in_them() -> None:
+async def test_the_palette_offers_recent_filters_whatever_characters_they_have() -> None:
     remember(FILTERS, 'client_id == "[/nope]\x1b[31m"')
     remember(FILTERS, "api == Fetch")
     async with opened(JAVA) as screen:
@@ -143,7 +140,7 @@ async def test_the_palette_shows_and_hides_columns() -> None:
         assert any("theme" in name.lower() for name in names)
 
 
-async def test_without_a_file_captures_of_before_are_offered(tmp_path: Path) -> None:
+async def test_without_a_file_recent_captures_are_offered(tmp_path: Path) -> None:
     copy = tmp_path / "[bold]copy.pcapng"
     shutil.copy(JAVA, copy)
     for name in (JAVA, str(copy)):
@@ -182,7 +179,7 @@ async def test_captures_that_were_opened_together_are_offered_together() -> None
         assert "java.pcapng, librdkafka.pcapng" in screen.text("#title")
 
 
-async def test_nothing_chosen_is_the_end() -> None:
+async def test_escape_in_the_menu_of_recent_captures_ends_the_program() -> None:
     remember(FILES, JAVA)
     app = KDissectApp()
     async with app.run_test() as pilot:
@@ -192,7 +189,7 @@ async def test_nothing_chosen_is_the_end() -> None:
     assert app.return_code == 0
 
 
-async def test_a_capture_of_before_that_is_none_any_more_ends_with_a_line(tmp_path: Path) -> None:
+async def test_a_recent_capture_that_is_none_any_more_ends_the_program_with_an_error(tmp_path: Path) -> None:
     path = tmp_path / "words"
     path.write_text("words, and more words")
     remember(FILES, str(path))

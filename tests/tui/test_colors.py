@@ -1,4 +1,4 @@
-"""The colors of rows, the legend, and that hues can be told apart."""
+"""The colors of rows, the legend, and that hues differ."""
 
 import itertools
 
@@ -12,7 +12,7 @@ from tui.row_colors import HUES, ColorBy
 from tui.theme import OURS
 
 
-async def test_v_goes_through_the_ways_and_the_legend_says_which_is_which() -> None:
+async def test_v_goes_through_the_colorings_and_the_legend_explains_each() -> None:
     async with opened(JAVA) as screen:
         legend = screen.main.query_one("#legend", Static)
         assert not legend.display
@@ -29,7 +29,7 @@ async def test_v_goes_through_the_ways_and_the_legend_says_which_is_which() -> N
         assert not legend.display
 
 
-async def test_errors_keep_their_colour_whatever_colours_tell() -> None:
+async def test_errors_keep_their_color_in_every_coloring() -> None:
     async with opened(JAVA) as screen:
         await screen.press("e", "j", "v")
         capture = screen.main.capture
@@ -48,8 +48,8 @@ def test_each_hue_is_read_easily_and_is_unlike_the_others(theme: Theme) -> None:
     surface = Color.parse(theme.surface or "")
     hues = [Color.parse(theme.variables[f"hue{n}"]) for n in range(HUES)]
     texts = [*hues, *(Color.parse(each) for each in (theme.error, theme.warning, theme.foreground) if each)]
-    for colour in texts:
-        assert _contrast(colour, surface) >= 4.5, colour.hex
+    for color in texts:
+        assert _contrast(color, surface) >= 4.5, color.hex
     for one, other in itertools.combinations(hues, 2):
         assert sum((a - b) ** 2 for a, b in zip(one.rgb, other.rgb, strict=True)) > 900, (one.hex, other.hex)
 
@@ -59,8 +59,8 @@ def _contrast(one: Color, other: Color) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def _luminance(colour: Color) -> float:
-    parts = [part / 255 for part in colour.rgb]
+def _luminance(color: Color) -> float:
+    parts = [part / 255 for part in color.rgb]
     red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 

@@ -24,7 +24,7 @@ WORDS = st.lists(
 
 
 @given(WORDS | st.none(), st.integers(20, 300), st.integers(0, 17))
-def test_what_is_shown_always_fits_and_info_is_last(words: list[str] | None, across: int, time_width: int) -> None:
+def test_columns_always_fit_and_info_is_last(words: list[str] | None, across: int, time_width: int) -> None:
     columns = ListColumns() if words is None else ListColumns.of(words)
     shown = columns.fitting(across, time_width)
     assert shown[-1].name == INFO
@@ -35,7 +35,7 @@ def test_what_is_shown_always_fits_and_info_is_last(words: list[str] | None, acr
 
 
 @given(WORDS)
-def test_a_choice_in_words_is_the_same_choice_again(words: list[str]) -> None:
+def test_a_choice_survives_being_written_as_text(words: list[str]) -> None:
     columns = ListColumns.of(words)
     again = columns.words()
     assert again is not None
@@ -52,7 +52,7 @@ def test_an_unknown_column_is_reported(word: str) -> None:
     "path", ["request.topics.name", "request.header.client_id", "response.body.error_code", "request.size",
              "response.responses.partitions.records.batches.records.value"],
 )  # fmt: skip
-def test_a_fields_column_says_what_show_fields_says(path: str) -> None:
+def test_a_column_of_a_field_shows_what_show_fields_prints(path: str) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         exchanges = list(capture.exchanges())
         printed = b"".join(exchange_lines([path], exchanges, as_csv=False)).decode().split("\n")[:-1]

@@ -13,14 +13,14 @@ from tui.screens.compare_dialog import CompareDialog
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Records the captures to compare with; the comparison has tests of its own."""
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the captures to compare with. The comparison itself has other tests."""
     paths: list[str] = []
     monkeypatch.setattr(KDissectApp, "on_compare_with", lambda _, event: paths.append(event.path))
     return paths
 
 
-async def test_a_part_of_a_name_leaves_what_has_it_and_enter_takes_the_first(asked: list[str]) -> None:
+async def test_typing_narrows_the_names_and_enter_takes_the_first(compared: list[str]) -> None:
     async with opened(JAVA) as screen:
         await screen.press("d")
         dialog = screen.pilot.app.screen
@@ -29,10 +29,10 @@ async def test_a_part_of_a_name_leaves_what_has_it_and_enter_takes_the_first(ask
         await screen.press(*"RDKAFKA-2")
         assert 0 < dialog.query_one(OptionList).option_count < everything
         await screen.press("enter")
-        assert asked == [str(PCAPS / "compare-librdkafka-2.pcapng")]
+        assert compared == [str(PCAPS / "compare-librdkafka-2.pcapng")]
 
 
-async def test_a_path_is_taken_as_typed_whether_it_exists_or_not(asked: list[str], tmp_path: Path) -> None:
+async def test_a_path_is_taken_as_typed_even_if_it_does_not_exist(compared: list[str], tmp_path: Path) -> None:
     there, missing = tmp_path / "java.pcap", tmp_path / "missing.pcap"
     there.write_bytes(b"")
     async with opened(JAVA) as screen:
@@ -40,11 +40,11 @@ async def test_a_path_is_taken_as_typed_whether_it_exists_or_not(asked: list[str
             await screen.press("d")
             screen.pilot.app.screen.query_one(Input).value = str(path)
             await screen.press("enter")
-    assert asked == [str(there), str(missing)]
+    assert compared == [str(there), str(missing)]
 
 
-async def test_nothing_typed_compares_with_nothing(asked: list[str]) -> None:
+async def test_an_empty_line_compares_nothing(compared: list[str]) -> None:
     async with opened(JAVA) as screen:
         await screen.press("d", "enter", "d", "escape")
-    assert asked == []
+    assert compared == []
     assert CompareWith.handler_name == "on_compare_with"

@@ -8,7 +8,7 @@ import pytest
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
-from tests.tui.diff_driver import AGAIN, JAVA, LIBRDKAFKA, opened
+from tests.tui.diff_driver import AGAIN, JAVA, LIBRDKAFKA, Screen, opened
 from tests.tui.driver import SIZES
 from tui.app import KDissectApp
 from tui.diff_model import DiffModel
@@ -152,12 +152,9 @@ async def test_q_closes_the_screen_and_stops_the_comparison() -> None:
     with Capture([JAVA]) as one, Capture([LIBRDKAFKA]) as other:
         app = KDissectApp(MainScreen(one))
         async with app.run_test(size=(120, 40)) as pilot:
-            await app.workers.wait_for_complete()
-            screen = DiffScreen(DiffSide(one, "a"), DiffSide(other, "b"))
-            await app.push_screen(screen)
-            await pilot.press("q")
-            await app.workers.wait_for_complete()
-            await pilot.pause()
+            await Screen(pilot).settle()
+            await app.push_screen(DiffScreen(DiffSide(one, "a"), DiffSide(other, "b")))
+            await Screen(pilot).press("q")
             assert isinstance(app.screen, MainScreen)
 
 

@@ -52,7 +52,7 @@ def test_a_fitted_text_has_exactly_its_width(text: str, width: int, tail: bool) 
 def test_every_line_of_every_list_fills_its_width(a: str, b: str, width: int) -> None:
     shown = model(a, b)
 
-    def told() -> Iterator[list[tuple[str, str]]]:
+    def lines() -> Iterator[list[tuple[str, str]]]:
         for entry in shown.comparison.entries:
             yield cause_cells(entry, width, first=True)
         for pair in shown.comparison.pairs:
@@ -61,7 +61,7 @@ def test_every_line_of_every_list_fills_its_width(a: str, b: str, width: int) ->
         for line in shown.lines:
             yield line_cells(shown, line, width)
 
-    assert all(cell_len("".join(text for text, _ in cells)) == width for cells in told())
+    assert all(cell_len("".join(text for text, _ in cells)) == width for cells in lines())
     assert all(cell_len(head(width)) <= width for head in (cause_head, pair_head, line_head))
 
 
@@ -92,7 +92,7 @@ def test_the_nearest_pair_is_the_same_or_the_next_that_is_shown(a: str, b: str, 
 
 
 @two
-def test_from_difference_to_difference_every_one_is_met_forwards_and_backwards(a: str, b: str) -> None:
+def test_every_difference_is_visited_forwards_and_backwards(a: str, b: str) -> None:
     shown = model(a, b)
     pairs = shown.comparison.pairs
 
@@ -126,8 +126,8 @@ def test_all_fields_of_a_pair_are_those_of_both_messages_and_have_all_difference
         fields = shown.comparison.fields(pair)
         for n in SIDES:
             assert any((each.where_a, each.where_b)[n] for each in fields) is (row_of(pair, n) is not None)
-        told = [each.difference for each in fields if each.difference is not None]
-        assert len(told) == len(set(told))
+        differences = [each.difference for each in fields if each.difference is not None]
+        assert len(differences) == len(set(differences))
         assert {each.part for each in fields} <= {"request", "response"}
 
 
@@ -143,15 +143,15 @@ def test_every_cause_of_an_api_is_shown_by_a_pair_of_it(a: str, b: str) -> None:
             assert apis == {entry.api}
 
 
-def test_a_comparison_says_how_far_it_is_and_stops_when_nobody_wants_it() -> None:
+def test_a_comparison_reports_its_progress_and_stops_on_request() -> None:
     path = str(PCAPS / "compare-java-1.pcapng")
     with Capture([path]) as one, Capture([path]) as other:
-        said: list[str] = []
-        found = compare(DiffSide(one, "one"), DiffSide(other, "other"), (), (), said.append, lambda: False)
+        progress: list[str] = []
+        found = compare(DiffSide(one, "one"), DiffSide(other, "other"), (), (), progress.append, lambda: False)
         assert found.is_same
-        assert [words.split("%")[0] for words in said if words.startswith("comparing")] != []
+        assert [words.split("%")[0] for words in progress if words.startswith("comparing")] != []
         with pytest.raises(Stopped):
-            compare(DiffSide(one, "one"), DiffSide(other, "other"), (), (), said.append, lambda: True)
+            compare(DiffSide(one, "one"), DiffSide(other, "other"), (), (), progress.append, lambda: True)
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ async def test_enter_goes_from_a_cause_to_its_pairs_n_along_them_and_esc_back() 
         assert screen.model.cause is None
 
 
-async def test_n_goes_over_the_fields_of_a_pair_and_then_to_the_next_pair_that_differs() -> None:
+async def test_n_goes_through_the_fields_of_a_pair_and_then_to_the_next_pair_that_differs() -> None:
     async with opened() as screen:
         await screen.press("v")
         seen = []
@@ -72,7 +72,7 @@ async def test_n_goes_over_the_fields_of_a_pair_and_then_to_the_next_pair_that_d
             "version", "client_software_name", "client_software_version", "supported_features",
         ]  # fmt: skip
         assert len({rows for rows, _ in seen[:4]}) == 1
-        assert seen[4][0] == (2, None), "the pair of Metadata that shows nothing is passed over"
+        assert seen[4][0] == (2, None), "the pair of Metadata that shows nothing is skipped"
         assert seen[5][0] == (3, 2)
         for rows, path in reversed(seen):
             await screen.press("N")
@@ -103,7 +103,7 @@ async def test_equals_hides_equal_pairs_and_brings_them_back() -> None:
         assert screen.diff.pairs.count == count
 
 
-async def test_equals_in_the_fields_shows_all_of_them_and_says_what_is_ignored() -> None:
+async def test_equals_in_the_fields_shows_all_fields_and_again_only_differences() -> None:
     async with opened(size=(120, 60)) as screen:
         await to_pair(screen, "OffsetFetch", PairVerdict.SAME)
         assert "no differences" in screen.lines()

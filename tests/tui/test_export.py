@@ -51,13 +51,13 @@ async def export(screen: Screen, rows: int, form: str, *, redact: bool = False, 
     await screen.pilot.press("enter")
     await screen.settle()
     assert isinstance(screen.pilot.app.screen, MainScreen)
-    return [each.message for each in screen.pilot.app._notifications][-1]
+    return screen.notifications()[-1]
 
 
-async def test_marked_rows_become_a_capture_with_marks_and_comments(here: Path) -> None:
+async def test_marked_rows_are_exported_as_a_capture_with_marks_and_comments(here: Path) -> None:
     async with opened(JAVA) as screen:
         await screen.press("2", "G", "m", "5", "G", "m", "semicolon", *"look", "enter")
-        assert await export(screen, 0, "Capture") == f"wrote java-marked.pcapng, {told(here / 'java-marked.pcapng')}"
+        assert await export(screen, 0, "Capture") == f"wrote java-marked.pcapng, {size_of(here / 'java-marked.pcapng')}"
         was = [screen.main.capture.exchange(row).row.info for row in (1, 4)]
     with Capture([str(here / "java-marked.pcapng")]) as copy:
         rows = [exchange.row for exchange in copy.exchanges()]
@@ -67,11 +67,11 @@ async def test_marked_rows_become_a_capture_with_marks_and_comments(here: Path) 
     assert "look" in written
 
 
-def told(path: Path) -> str:
+def size_of(path: Path) -> str:
     return f"{size(path.stat().st_size)}B"
 
 
-async def test_the_rows_that_a_filter_shows_become_json_as_show_prints_it(here: Path) -> None:
+async def test_filtered_rows_are_exported_as_the_json_that_show_prints(here: Path) -> None:
     async with opened(JAVA) as screen:
         await screen.press("slash", *"api == Fetch", "enter")
         shown = len(screen.main.view)
@@ -82,29 +82,29 @@ async def test_the_rows_that_a_filter_shows_become_json_as_show_prints_it(here: 
     assert printed.count(b"\n") == shown > 1
 
 
-@pytest.mark.parametrize("form", ["Transcript", "Mermaid", "SVG", "pytest"])
-async def test_this_row_alone_in_a_form_that_people_read(form: str, here: Path) -> None:
+async def test_one_row_is_exported_in_each_readable_format(here: Path) -> None:
     async with opened(JAVA) as screen:
         await screen.press("3", "G")
-        await export(screen, 1, form)
         request = screen.main.capture.exchange(2).request
         assert request is not None
-        frame = request.data.hex()
-    [path] = here.glob("java-3.*")
-    text = path.read_text()
-    match form:
-        case "Transcript":
-            assert frame in "".join(text.split())
-        case "Mermaid":
-            assert text.startswith("sequenceDiagram")
-        case "SVG":
-            assert ElementTree.fromstring(text).tag.endswith("svg")
-        case _:
-            compile(text, str(path), "exec")
-            assert "def test_" in text
+        for form in ("Transcript", "Mermaid", "SVG", "pytest"):
+            await export(screen, 1, form)
+            [path] = here.glob("java-3.*")
+            text = path.read_text()
+            path.unlink()
+            match form:
+                case "Transcript":
+                    assert request.data.hex() in "".join(text.split())
+                case "Mermaid":
+                    assert text.startswith("sequenceDiagram")
+                case "SVG":
+                    assert ElementTree.fromstring(text).tag.endswith("svg")
+                case _:
+                    compile(text, str(path), "exec")
+                    assert "def test_" in text
 
 
-async def test_the_command_shows_the_same_rows(here: Path) -> None:
+async def test_the_exported_command_shows_the_same_rows(here: Path) -> None:
     async with opened(JAVA) as screen:
         await screen.press("2", "G", "m", "3", "G", "m", "7", "G", "m")
         await export(screen, 0, "Command")
@@ -114,18 +114,19 @@ async def test_the_command_shows_the_same_rows(here: Path) -> None:
     assert [json.loads(each)["number"] for each in done.stdout.splitlines()] == [2, 3, 7]
 
 
-@pytest.mark.parametrize("form", ["Capture", "JSON"])
-async def test_what_is_redacted_has_no_secret_and_no_comment(form: str, here: Path) -> None:
+async def test_a_redacted_export_has_no_secret_and_no_comment(here: Path) -> None:
     with Capture([SASL], show_secrets=True) as capture:
         topics = {name for each in capture.exchanges() for name in _topics(each.request and each.request.body)}
     assert topics
     async with opened(SASL) as screen:
         await screen.press("semicolon", *"quoted", "enter")
-        await export(screen, 0, form, redact=True)
-    [path] = here.glob("java-sasl-plain-all-redacted.*")
-    data = path.read_bytes()
-    assert not [name for name in {*topics, "quoted"} if name.encode() in data]
-    assert data
+        for form in ("Capture", "JSON"):
+            await export(screen, 0, form, redact=True)
+            [path] = here.glob("java-sasl-plain-all-redacted.*")
+            data = path.read_bytes()
+            path.unlink()
+            assert not [name for name in {*topics, "quoted"} if name.encode() in data]
+            assert data
 
 
 def _topics(body: object) -> Iterator[str]:
@@ -143,15 +144,15 @@ async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(here: Path
     assert (here / "there.txt").read_text() == "mine"
 
 
-async def test_entries_of_files_without_packets_are_no_capture(here: Path) -> None:
+async def test_entries_of_kafka_files_are_not_exported_as_a_capture(here: Path) -> None:
     segment = str(next((PCAPS / "segments").rglob("*.log")))
     async with opened(segment) as screen:
-        said = await export(screen, 0, "Capture")
-        assert said.startswith("not written: no packets carried")
+        notification = await export(screen, 0, "Capture")
+        assert notification.startswith("not written: no packets carried")
     assert not list(here.iterdir())
 
 
-async def test_leaving_any_question_writes_nothing(here: Path) -> None:
+async def test_escape_in_any_menu_writes_nothing(here: Path) -> None:
     async with opened(JAVA) as screen:
         for steps in range(4):
             await screen.pilot.press("x")
@@ -164,7 +165,7 @@ async def test_leaving_any_question_writes_nothing(here: Path) -> None:
     assert not list(here.iterdir())
 
 
-async def test_writing_is_stopped_and_what_was_begun_goes_away(here: Path) -> None:
+async def test_escape_stops_writing_and_removes_the_file(here: Path) -> None:
     def endless(_: object) -> Iterator[bytes]:
         while True:
             yield bytes(1 << 10)
@@ -172,13 +173,11 @@ async def test_writing_is_stopped_and_what_was_begun_goes_away(here: Path) -> No
     async with opened(JAVA) as screen:
         ended: list[str | None] = []
         screen.pilot.app.push_screen(WriteDialog(here / "endless", endless), ended.append)
-        while "so far" not in screen.lines():
-            await screen.pilot.pause(0.05)
+        await screen.until(lambda: "so far" in screen.lines())
         assert (here / "endless").stat().st_size
         await screen.pilot.press("escape")
         await screen.settle()
-        while list(here.iterdir()):
-            await screen.pilot.pause(0.05)
+        await screen.until(lambda: not list(here.iterdir()))
         assert ended == [None]
 
 

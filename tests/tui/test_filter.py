@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
+from textual import events
 from textual.widgets import OptionList
 
 from dissector.capture_session import Capture
@@ -37,7 +38,13 @@ async def typed(screen: Screen, text: str) -> None:
     await screen.settle()
 
 
-async def test_slash_types_a_filter_and_enter_shows_what_matches() -> None:
+async def pasted(screen: Screen, text: str) -> None:
+    """Type a text at once."""
+    screen.pilot.app.post_message(events.Paste(text))
+    await screen.settle()
+
+
+async def test_slash_opens_the_bar_and_enter_shows_the_rows_that_match() -> None:
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await typed(screen, "api == Fetch")
@@ -50,6 +57,16 @@ async def test_slash_types_a_filter_and_enter_shows_what_matches() -> None:
         assert screen.main.focused is screen.list
         assert screen.list.number in wanted
         assert recent(FILTERS) == ["api == Fetch"]
+        await screen.pilot.click("#filter-text")
+        await screen.settle()
+        assert screen.main.query_one(FilterBar).is_open
+        await screen.press("end", "ctrl+u", "enter")
+        assert len(shown(screen)) == count, "an empty filter is none"
+        screen.main.post_message(ApplyFilter("api == Fetch", prepare=True))
+        await screen.settle()
+        bar = screen.main.query_one(FilterBar)
+        assert (bar.is_open, bar.text) == (True, "api == Fetch"), "a prepared filter waits for enter"
+        assert len(shown(screen)) == count
 
 
 async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
@@ -71,7 +88,7 @@ async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
         assert screen.list.number == place
 
 
-async def test_what_is_no_filter_stays_in_the_bar_with_a_caret_below_its_place() -> None:
+async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error() -> None:
     async with opened(JAVA) as screen:
         screen.main.post_message(ApplyFilter("latency > 5ms && apii == Fetch"))
         await screen.settle()
@@ -102,35 +119,20 @@ async def test_errors_are_shown_after_a_pause_and_not_while_typing(monkeypatch: 
         assert "▲" not in screen.text("#filter-error")
 
 
-async def test_the_beginning_of_what_is_offered_is_not_wrong_yet() -> None:
+async def test_the_beginning_of_a_suggestion_is_not_an_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
     async with opened(JAVA) as screen:
-        await screen.press("slash", *"api", "space", "equals_sign", "equals_sign", "space", *"Fe")
-        for _ in range(20):
-            await screen.pilot.pause(0.05)
-        await screen.settle()
-        drawn = screen.lines()
-        assert "Fetch" in drawn
-        assert "is no API" not in drawn
+        await screen.press("slash")
+        await pasted(screen, "api == Fe")
+        screen.main._check("api == Fe")  # as after the pause
+        assert "Fetch" in offered(screen)
+        assert "▲" not in screen.text("#filter-error")
+        await pasted(screen, "xyz")
+        screen.main._check("api == Fexyz")
+        await screen.until(lambda: "▲" in screen.text("#filter-error"))
 
 
-async def test_a_filter_to_be_prepared_waits_in_the_bar() -> None:
-    async with opened(JAVA) as screen:
-        screen.main.post_message(ApplyFilter("api == Fetch", prepare=True))
-        await screen.settle()
-        bar = screen.main.query_one(FilterBar)
-        assert (bar.is_open, bar.text) == (True, "api == Fetch")
-        assert len(shown(screen)) == len(screen.main.capture)
-
-
-async def test_an_empty_filter_is_none() -> None:
-    async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Fetch")
-        await screen.settle()
-        await screen.press("slash", "ctrl+u", "enter")
-        assert len(shown(screen)) == len(screen.main.capture)
-
-
-async def test_ctrl_r_offers_the_filters_of_before() -> None:
+async def test_ctrl_r_offers_recent_filters() -> None:
     async with opened(JAVA) as screen:
         await screen.press("ctrl+r")
         assert not isinstance(screen.pilot.app.screen, Menu)
@@ -153,15 +155,6 @@ async def test_f_follows_the_connection_and_comes_back() -> None:
         assert shown(screen) == [n for n in range(len(capture)) if capture.connection_of(n) == connection]
         await screen.press("f")
         assert shown(screen) == before
-
-
-async def test_a_click_into_the_bar_is_the_wish_to_type() -> None:
-    async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Fetch")
-        await screen.settle()
-        await screen.pilot.click("#filter-text")
-        await screen.settle()
-        assert screen.main.query_one(FilterBar).is_open
 
 
 async def test_an_empty_result_is_shown_and_no_key_fails() -> None:
@@ -206,9 +199,7 @@ async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
         screen.main.apply_filter("api == ApiVersions")
         assert "○ 0 %" in screen.text("#filter-state")
         capture.steps.release(5)
-        while not len(screen.main.view):
-            await screen.pilot.pause(0.05)
-            capture.steps.release(1)
+        await screen.until(lambda: len(screen.main.view) or capture.steps.release(1))
         assert "○" in screen.text("#filter-state")
         await screen.pilot.press("j", "j")
         await screen.pilot.press("escape")
@@ -223,7 +214,7 @@ async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
         assert len(shown(screen)) == len(capture)
 
 
-async def test_a_filter_goes_on_with_rows_that_come_and_is_right_when_they_have_their_final_order() -> None:
+async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_order() -> None:
     with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
@@ -259,7 +250,7 @@ async def test_rows_completed_since_are_matched_again() -> None:
             run = screen.main._run
             assert run is not None
             wanted = shown(screen)
-            screen.main.view.keep(np.array(wanted[1:]))  # as if the first had had no answer then
+            screen.main.view.keep(np.array(wanted[1:]))  # as if the first had had no response then
             run.pending = np.array(wanted[:1])
             screen.main._rows_added(done=False)
             await screen.settle()
@@ -274,36 +265,37 @@ def offered(screen: Screen) -> list[str]:
     return [str(options.get_option_at_index(n).prompt).split()[0] for n in range(options.option_count)]
 
 
-async def test_what_could_follow_is_offered_and_tab_takes_it() -> None:
+async def test_words_that_may_follow_are_offered_and_tab_or_a_click_takes_one() -> None:
     async with opened(JAVA) as screen:
         bar = screen.main.query_one(FilterBar)
         await screen.press("slash")
         assert "api" in offered(screen)
-        await typed(screen, "latency > 0ms && api == Offse")
+        await pasted(screen, "latency > 0ms && api == Offse")
         assert offered(screen)[:1] == ["OffsetCommit"]
         await screen.press("tab")
         assert bar.text == "latency > 0ms && api == OffsetCommit"
         assert "OffsetCommit" not in offered(screen)
         await screen.press("enter")
         assert shown(screen) == fitting(screen, "OffsetCommit")
+        await screen.press("slash", "ctrl+u")
+        await pasted(screen, "api == Heart")
+        assert offered(screen)[0] == "Heartbeat"
+        await screen.pilot.click("#filter-offers", offset=(3, 0))
+        await screen.settle()
+        assert (bar.text, bar.is_open) == ("api == Heartbeat", True)
 
 
-async def test_arrows_choose_among_what_is_offered_and_enter_takes_it() -> None:
+async def test_arrows_select_a_suggestion_enter_takes_it_and_escape_closes_them_then_the_bar() -> None:
     async with opened(JAVA) as screen:
         bar = screen.main.query_one(FilterBar)
         await screen.press("slash")
-        await typed(screen, "api == Offset")
+        await pasted(screen, "api == Offset")
         words = offered(screen)
         await screen.press("down", "down", "up", "enter")
         assert bar.is_open
         assert bar.text == f"api == {words[1]}"
-
-
-async def test_escape_closes_what_is_offered_and_then_the_bar() -> None:
-    async with opened(JAVA) as screen:
-        bar = screen.main.query_one(FilterBar)
-        await screen.press("slash")
-        await typed(screen, "api == Offset")
+        await screen.press("ctrl+u")
+        await pasted(screen, "api == Offset")
         assert offered(screen)
         await screen.press("escape")
         assert (offered(screen), bar.is_open) == ([], True)
@@ -311,26 +303,15 @@ async def test_escape_closes_what_is_offered_and_then_the_bar() -> None:
         assert (bar.display, screen.main.focused) == (False, screen.list)
 
 
-async def test_a_click_takes_what_is_offered() -> None:
-    async with opened(JAVA) as screen:
-        await screen.press("slash")
-        await typed(screen, "api == Heart")
-        assert offered(screen) == ["Heartbeat", *offered(screen)[1:]]
-        await screen.pilot.click("#filter-offers", offset=(3, 0))
-        await screen.settle()
-        assert screen.main.query_one(FilterBar).text == "api == Heartbeat"
-        assert screen.main.query_one(FilterBar).is_open
-
-
-async def test_a_filter_on_findings_has_those_that_only_several_rows_tell() -> None:
+async def test_a_filter_on_findings_matches_cross_message_findings() -> None:
     path = str(PCAPS / "trouble-metadata-storm.pcapng")
     with Capture([path]) as capture:
         list(capture.exchanges())
         list(capture.examine())
-        told = capture.findings.cross_message()
-    assert told
-    code = told[0][1].code
+        findings = capture.findings.cross_message()
+    assert findings
+    code = findings[0][1].code
     async with opened(path) as screen:
         screen.main.apply_filter(f'finding == "{code}"')
         await screen.settle()
-        assert set(shown(screen)) >= {row for row, finding in told if finding.code == code}
+        assert set(shown(screen)) >= {row for row, finding in findings if finding.code == code}

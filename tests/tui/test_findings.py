@@ -177,12 +177,14 @@ def test_only_rows_with_findings_are_decoded_for_their_text(monkeypatch: pytest.
     with Capture([JAVA]) as capture:
         for _ in capture.read():
             pass
-        told, at = [row for row in range(len(capture)) if capture.exchange(row).findings], capture.at
+        with_findings, at = [row for row in range(len(capture)) if capture.exchange(row).findings], capture.at
         for _ in capture.examine_messages(np.arange(len(capture))):
             pass
-        looked: list[int] = []
-        monkeypatch.setattr(capture, "at", lambda rows: at(looked.extend(rows.tolist()) or rows))
+        decoded: list[int] = []
+        monkeypatch.setattr(capture, "at", lambda rows: at(decoded.extend(rows.tolist()) or rows))
         for _ in FindingsModel(capture).analyze():
             pass
-        assert [row for row in looked if row not in told] == []
-        assert set(looked) == {row for row in told if capture.findings.may_have_message_findings(np.array([row]))[0]}
+        assert [row for row in decoded if row not in with_findings] == []
+        assert set(decoded) == {
+            row for row in with_findings if capture.findings.may_have_message_findings(np.array([row]))[0]
+        }

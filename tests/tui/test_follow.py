@@ -4,7 +4,7 @@ from dissector.analysis.follow_keys import follow_keys
 from tests.tui.main_driver import JAVA, opened, to
 
 
-async def test_a_partition_is_gone_along_and_back() -> None:
+async def test_braces_follow_a_partition_forwards_and_backwards() -> None:
     async with opened(JAVA) as screen:
         await to(screen, "Produce")
         start = screen.row
@@ -30,7 +30,7 @@ async def test_a_partition_is_gone_along_and_back() -> None:
             assert screen.row == row
 
 
-async def test_without_a_choice_the_menu_comes_first_and_esc_leaves_it() -> None:
+async def test_without_a_choice_a_menu_opens_and_escape_closes_it() -> None:
     async with opened(JAVA) as screen:
         await to(screen, "JoinGroup")
         start = screen.row

@@ -1,25 +1,19 @@
 """Trees are kept out of garbage collections; cycles are collected all the same."""
 
 import gc
-import weakref
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tui.garbage_collection import freeze_objects, gc_paused, unfreeze_objects
-
-
-class Ring:
-    """A cycle by itself."""
-
-    def __init__(self) -> None:
-        self.me = self
+from tui.garbage_collection import gc_paused
 
 
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
     yield
-    unfreeze_objects()
     gc.enable()
 
 
@@ -31,13 +25,26 @@ def test_nothing_is_collected_until_the_last_pause_ends() -> None:
     assert gc.isenabled()
 
 
+PROGRAM = """
+import gc, weakref
+from tui.garbage_collection import freeze_objects, unfreeze_objects
+
+class Ring:
+    def __init__(self):
+        self.me = self
+
+ring = Ring()
+alive = weakref.ref(ring)
+freeze_objects()
+del ring
+gc.collect()
+assert alive() is not None
+unfreeze_objects()
+gc.collect()
+assert alive() is None
+"""
+"""For a new process: a collection of all objects of a test process takes a second."""
+
+
 def test_a_frozen_cycle_is_collected_once_unfrozen() -> None:
-    ring = Ring()
-    alive = weakref.ref(ring)
-    freeze_objects()
-    del ring
-    gc.collect()
-    assert alive() is not None
-    unfreeze_objects()
-    gc.collect()
-    assert alive() is None
+    subprocess.run([sys.executable, "-c", PROGRAM], cwd=Path(__file__).parents[2], check=True)

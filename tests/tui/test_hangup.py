@@ -22,7 +22,14 @@ def state(folder: Path) -> dict[str, str]:
     return {"XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
 
 
-@pytest.mark.parametrize("keys", ["", "?", "\x06"], ids=["list", "help", "search"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("", id="list", marks=pytest.mark.exhaustive),
+        pytest.param("?", id="help", marks=pytest.mark.exhaustive),
+        pytest.param("\x06", id="search"),
+    ],
+)
 def test_the_screen_ends_with_its_terminal(keys: str, tmp_path: Path) -> None:
     with terminal([*KDISSECT, JAVA], **state(tmp_path)) as its:
         its.until("100%")

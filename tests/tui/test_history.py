@@ -16,7 +16,7 @@ def everywhere(number: int) -> bool:
 
 
 @given(st.lists(PLACES, max_size=30))
-def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Location]) -> None:
+def test_going_all_the_way_back_and_forward_ends_where_it_began(jumps: list[Location]) -> None:
     history, here = LocationHistory(), Location(9)
     for target in jumps:
         history.push(here)
@@ -35,7 +35,7 @@ def test_all_the_way_back_and_forward_again_ends_where_it_began(jumps: list[Loca
     assert history.forward(here, everywhere) is None
 
 
-def test_what_the_list_does_not_show_is_passed_over() -> None:
+def test_locations_that_the_list_hides_are_skipped() -> None:
     history = LocationHistory()
     for number in range(4):
         history.push(Location(number))
@@ -51,7 +51,7 @@ def test_a_jump_forgets_what_was_ahead() -> None:
     assert history.forward(Location(7), everywhere) is None
 
 
-def test_it_remembers_so_many_and_no_more() -> None:
+def test_it_keeps_a_bounded_number_of_locations() -> None:
     history = LocationHistory()
     for number in range(3 * KEPT):
         history.push(Location(number))
@@ -85,7 +85,7 @@ async def test_back_returns_to_row_side_and_field_and_forward_reverses_it() -> N
 
 
 @pytest.mark.slow
-async def test_a_step_is_no_jump_and_the_last_row_is_one() -> None:
+async def test_a_step_is_not_recorded_and_a_jump_to_the_last_row_is() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.press("j", "j", "k")
         await screen.press("ctrl+o")
@@ -95,7 +95,7 @@ async def test_a_step_is_no_jump_and_the_last_row_is_one() -> None:
 
 
 @pytest.mark.slow
-async def test_a_place_is_gone_to_with_its_side_and_field() -> None:
+async def test_a_jump_selects_the_side_and_the_field_too() -> None:
     async with opened(JAVA) as screen:
         await screen.press("j")
         screen.main.post_message(GoTo(4, "response", "header.correlation_id"))

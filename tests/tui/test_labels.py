@@ -23,7 +23,7 @@ def test_a_number_has_its_name_and_an_error_its_advice_below() -> None:
     assert advice(79) in inspector_text(code, refused.response, "response")[0].plain
 
 
-def test_progress_is_a_share_or_what_was_read_where_nobody_knows_the_whole() -> None:
+def test_progress_is_a_percentage_or_the_size_read_so_far_if_the_total_is_unknown() -> None:
     assert progress_words(Progress(25, 100, 0, 0), done=False).endswith("○ 25%")
     assert progress_words(Progress(0, 0, 0, 0), done=False) == "○ waiting"
     assert "%" not in progress_words(Progress(4_096, 0, 1, 0), done=False)

@@ -48,7 +48,7 @@ async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Record
                 screen.main._recording.stop()
 
 
-async def test_rows_appear_and_the_cursor_goes_along_while_it_is_on_the_last() -> None:
+async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
             await screen.until(lambda: f"listening on lo, port {port}" in screen.lines())
@@ -60,19 +60,33 @@ async def test_rows_appear_and_the_cursor_goes_along_while_it_is_on_the_last() -
             await screen.until(lambda: screen.row == 9)
             await screen.pilot.press("k")
             await asyncio.to_thread(talk, port, 5)
-            await screen.until(lambda: "15 exchanges" in screen.title)
+            await screen.until(lambda: "15 exchanges" in screen.title and "▼ 5 new" in screen.title)
             assert screen.row == 8
             await screen.pilot.press("G")
+            await screen.until(lambda: "new" not in screen.title)
             await asyncio.to_thread(talk, port, 5)
             await screen.until(lambda: screen.row == 19)
             assert "Metadata" in screen.lines()
-            assert "0 packets dropped" in screen.title
-            assert "with AF_PACKET" in screen.title
 
 
-async def test_the_selected_field_stays_while_rows_come() -> None:
+async def test_the_title_has_rates_latencies_and_losses_at_every_size() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 20)
+            await screen.until(lambda: "p50 " in screen.title)
+            await screen.until(lambda: "0 in flight" in screen.title)
+            assert "/s · " in screen.title
+            assert "0 packets dropped" in screen.title
+            assert "with AF_PACKET" in screen.title
+            await screen.pilot.resize_terminal(60, 20)
+            await asyncio.to_thread(talk, port, 20)
+            await screen.until(lambda: "40 exchanges" in screen.title and "p50 " in screen.title)
+            assert all(len(line) <= 58 for line in screen.title.splitlines())
+
+
+async def test_the_selected_field_stays_while_rows_come_and_escape_does_not_end_the_capture() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, recording):
             await asyncio.to_thread(talk, port, 3)
             await screen.until(lambda: screen.row == 2)
             await screen.pilot.press("enter", "down")
@@ -81,31 +95,13 @@ async def test_the_selected_field_stays_while_rows_come() -> None:
             await asyncio.to_thread(talk, port, 3)
             await screen.until(lambda: "6 exchanges" in screen.title)
             assert (screen.row, screen.main.model.node) == (2, node)
-            await screen.pilot.press("shift+tab", "G")
+            await screen.pilot.press("shift+tab", "escape", "G")
+            assert not recording.stopping
             await asyncio.to_thread(talk, port, 3)
             await screen.until(lambda: screen.row == 8)
 
 
-async def test_the_screen_stays_when_the_capture_ends() -> None:
-    with broker() as port:
-        async with watched(port) as (screen, recording):
-            await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: "3 exchanges" in screen.title)
-            recording.stop()
-            await screen.until(lambda: screen.title.startswith("○ ended"))
-            await screen.pilot.press("g")
-            await screen.until(lambda: screen.row == 0)
-            assert screen.main.model.number == 0
-
-
-async def test_silence_is_explained_on_the_screen() -> None:
-    with broker() as port:
-        unused = port
-    async with watched(unused) as (screen, _):
-        await screen.until(lambda: "nothing on this machine listens there" in screen.lines())
-
-
-async def test_the_screen_stands_still_while_it_is_frozen_and_then_has_all() -> None:
+async def test_a_frozen_screen_stands_still_and_then_has_all_and_cleared_rows_come_back_with_escape() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
             await asyncio.to_thread(talk, port, 3)
@@ -119,92 +115,53 @@ async def test_the_screen_stands_still_while_it_is_frozen_and_then_has_all() -> 
             await screen.until(lambda: screen.row == 6)
             assert "frozen" not in screen.title
             assert "new" not in screen.title
-
-
-async def test_what_came_below_is_counted_until_the_user_goes_along_again() -> None:
-    with broker() as port:
-        async with watched(port) as (screen, _):
-            await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: screen.row == 2)
-            await screen.pilot.press("k")
+            await screen.pilot.press("X")
+            assert len(screen.main.view) == 0
+            assert "7 exchanges · 0 shown" in screen.title
             await asyncio.to_thread(talk, port, 2)
-            await screen.until(lambda: "▼ 2 new" in screen.title)
-            await screen.pilot.press("G")
-            await screen.until(lambda: "new" not in screen.title)
+            await screen.until(lambda: "9 exchanges · 2 shown" in screen.title)
+            assert screen.main.view.rows.tolist() == [7, 8]
+            await screen.until(lambda: screen.main.number == 8)
+            await screen.pilot.press("escape")
+            assert len(screen.main.view) == 9
+            assert "shown" not in screen.title
 
 
-async def test_the_title_says_how_it_goes() -> None:
-    with broker() as port:
-        async with watched(port) as (screen, _):
-            await asyncio.to_thread(talk, port, 20)
-            await screen.until(lambda: "p50 " in screen.title)
-            await screen.until(lambda: "0 in flight" in screen.title)
-            assert "/s · " in screen.title
-            await screen.pilot.resize_terminal(60, 20)
-            await asyncio.to_thread(talk, port, 20)
-            await screen.until(lambda: "40 exchanges" in screen.title and "p50 " in screen.title)
-            assert all(len(line) <= 58 for line in screen.title.splitlines())
-
-
-async def test_the_packets_so_far_are_saved_and_read_again(tmp_path: Path) -> None:
+async def test_packets_are_saved_meanwhile_and_the_screen_stays_when_the_capture_ends(tmp_path: Path) -> None:
     out = tmp_path / "some.pcapng"
     with broker() as port:
-        async with watched(port) as (screen, _):
+        async with watched(port) as (screen, recording):
             await asyncio.to_thread(talk, port, 5)
             await screen.until(lambda: "5 exchanges" in screen.title)
             for times in (1, 2):
                 await screen.pilot.press("w")
-                line = screen.pilot.app.screen.query_one(Input)
-                line.value = str(out)
+                screen.pilot.app.screen.query_one(Input).value = str(out)
                 await screen.pilot.press("enter")
-                await screen.until(lambda: len(said(screen)) == times)  # noqa: B023  # waited for here
-            assert said(screen)[0].startswith("saved ")
-            assert said(screen)[1].endswith("file exists")
+                await screen.until(lambda: len(screen.notifications()) == times)  # noqa: B023  # waited for here
+            await screen.pilot.press("x")
+            await screen.until(lambda: len(screen.notifications()) == 3)
+            saved, exists, waits = screen.notifications()
+            assert saved.startswith("saved ")
+            assert exists.endswith("file exists")
+            assert waits.startswith("still capturing"), "an export needs the whole capture"
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            assert recording.stopping
+            assert len(screen.main.view) == 5
+            await screen.pilot.press("g")
+            await screen.until(lambda: screen.row == 0)
+            assert screen.main.model.number == 0
+            await screen.pilot.press("x")
+            await screen.until(lambda: screen.pilot.app.screen is not screen.main)
     with Capture([str(out)]) as capture:
         assert len(list(capture.exchanges())) == 5
 
 
-def said(screen: Live) -> list[str]:
-    return [each.message for each in screen.pilot.app._notifications]
-
-
-async def test_the_capture_is_ended_with_a_key() -> None:
+async def test_silence_is_explained_on_the_screen() -> None:
     with broker() as port:
-        async with watched(port) as (screen, recording):
-            await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: "3 exchanges" in screen.title)
-            await screen.pilot.press("ctrl+e")
-            await screen.until(lambda: screen.title.startswith("○ ended"))
-            assert recording.stopping
-            assert len(screen.main.view) == 3
-
-
-async def test_escape_does_not_end_the_capture() -> None:
-    with broker() as port:
-        async with watched(port) as (screen, recording):
-            await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: "3 exchanges" in screen.title)
-            await screen.pilot.press("escape")
-            assert not recording.stopping
-            await asyncio.to_thread(talk, port, 2)
-            await screen.until(lambda: "5 exchanges" in screen.title)
-
-
-async def test_rows_so_far_leave_the_list_and_numbers_go_on() -> None:
-    with broker() as port:
-        async with watched(port) as (screen, _):
-            await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: "3 exchanges" in screen.title)
-            await screen.pilot.press("X")
-            assert len(screen.main.view) == 0
-            assert "3 exchanges · 0 shown" in screen.title
-            await asyncio.to_thread(talk, port, 2)
-            await screen.until(lambda: "5 exchanges · 2 shown" in screen.title)
-            assert screen.main.view.rows.tolist() == [3, 4]
-            await screen.until(lambda: screen.main.number == 4)
-            await screen.pilot.press("escape")
-            assert len(screen.main.view) == 5
-            assert "shown" not in screen.title
+        unused = port
+    async with watched(unused) as (screen, _):
+        await screen.until(lambda: "nothing on this machine listens there" in screen.lines())
 
 
 FAILED = {"throttle_time_ms": 0, "error_code": 15, "error_message": None, "node_id": -1, "host": "", "port": -1}
@@ -234,51 +191,40 @@ async def test_errors_of_the_last_seconds_are_counted() -> None:
             await screen.until(lambda: "0 errors in 5 s" in screen.title)
 
 
-async def test_what_needs_the_whole_capture_says_that_it_waits() -> None:
-    key = "x"
-    with broker() as port:
-        async with watched(port) as (screen, recording):
-            await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: "3 exchanges" in screen.title)
-            await screen.pilot.press(key)
-            await screen.until(lambda: said(screen))
-            assert said(screen)[-1].startswith("still capturing")
-            await screen.pilot.press("ctrl+e")
-            await screen.until(lambda: screen.title.startswith("○ ended"))
-            await screen.pilot.press(key)
-            await screen.until(lambda: screen.pilot.app.screen is not screen.main)
-            assert recording.stopping
-
-
-@pytest.mark.parametrize("key", ["o", "l", "L"])
-async def test_screens_about_all_say_of_which_moment_they_are_and_take_in_the_rest(key: str) -> None:
+async def test_screens_of_the_whole_capture_have_a_time_and_load_new_rows_on_request() -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
             await asyncio.to_thread(talk, port, 3)
             await screen.until(lambda: "3 exchanges" in screen.title)
-            await screen.pilot.press(key)
-            await screen.until(lambda: "as of " in screen.lines())
-            await asyncio.to_thread(talk, port, 4)
-            await screen.until(lambda: ", 4 new: R" in screen.lines())
-            if key == "l":
-                view = screen.pilot.app.screen.query_one(SequenceView)
-                await screen.until(lambda: view.diagram is not None)
-                assert view.diagram is not None
-                assert len(view.diagram) == 6
-                await screen.pilot.press("g", "r")
-                await screen.pilot.press("R")
-                await screen.until(lambda: view.diagram is not None and len(view.diagram) == 14)
-                assert view.diagram is not None
-                assert (int(view.diagram.rows[view.cursor]), bool(view.diagram.is_request[view.cursor])) == (0, False)
-            else:
-                await screen.pilot.press("R")
-            await screen.until(lambda: "new: R" not in screen.lines() and "○" not in screen.lines())
-            assert key != "o" or "7 exchanges" in screen.lines()
-            await screen.pilot.press("q")
-            await screen.until(lambda: screen.pilot.app.screen is screen.main)
+            for key in ("l", "o", "L"):
+                await screen.pilot.press(key)
+                await screen.until(lambda: "as of " in screen.lines())
+                await asyncio.to_thread(talk, port, 4)
+                await screen.until(lambda: ", 4 new: R" in screen.lines())
+                if key == "l":
+                    await load_new_messages(screen)
+                else:
+                    await screen.pilot.press("R")
+                await screen.until(lambda: "new: R" not in screen.lines() and "○" not in screen.lines())
+                assert key != "o" or "11 exchanges" in screen.lines()
+                await screen.pilot.press("q")
+                await screen.until(lambda: screen.pilot.app.screen is screen.main)
 
 
-async def test_the_title_says_that_rows_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+async def load_new_messages(screen: Live) -> None:
+    """Press R on the sequence diagram, which keeps the message under its cursor."""
+    view = screen.pilot.app.screen.query_one(SequenceView)
+    await screen.until(lambda: view.diagram is not None)
+    assert view.diagram is not None
+    assert len(view.diagram) == 6
+    await screen.pilot.press("g", "r")
+    await screen.pilot.press("R")
+    await screen.until(lambda: view.diagram is not None and len(view.diagram) == 14)
+    assert view.diagram is not None
+    assert (int(view.diagram.rows[view.cursor]), bool(view.diagram.is_request[view.cursor])) == (0, False)
+
+
+async def test_the_title_shows_that_rows_are_analyzed(monkeypatch: pytest.MonkeyPatch) -> None:
     with broker() as port:
         async with watched(port) as (screen, _):
             go = threading.Event()
@@ -296,7 +242,7 @@ async def test_the_title_says_that_rows_are_examined(monkeypatch: pytest.MonkeyP
             await screen.until(lambda: "analyzing " not in screen.title)
 
 
-async def test_another_capture_starts_in_place_of_one_that_ended() -> None:
+async def test_another_capture_starts_after_one_that_ended_and_was_saved_or_not(tmp_path: Path) -> None:
     with broker() as port:
         async with watched(port) as (screen, first):
             await asyncio.to_thread(talk, port, 3)
@@ -307,9 +253,20 @@ async def test_another_capture_starts_in_place_of_one_that_ended() -> None:
             await screen.until(lambda: "The packets are not saved" in screen.lines())
             await screen.pilot.press("enter")
             await screen.until(lambda: screen.title.startswith("● live") and "0 exchanges" in screen.title)
-            assert first.ended
+            assert first.over
             await asyncio.to_thread(talk, port, 2)
             await screen.until(lambda: "2 exchanges" in screen.title)
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("○ ended"))
+            await screen.pilot.press("ctrl+e", "down", "enter")
+            await screen.until(lambda: screen.pilot.app.screen.query(Input))
+            screen.pilot.app.screen.query_one(Input).value = str(tmp_path / "some.pcapng")
+            await screen.pilot.press("enter")
+            await screen.until(screen.notifications)
+            await screen.pilot.press("ctrl+e")
+            await screen.until(lambda: screen.title.startswith("● live"))
+    with Capture([str(tmp_path / "some.pcapng")]) as capture:
+        assert len(list(capture.exchanges())) == 2
 
 
 async def test_saved_packets_need_no_confirmation_and_files_are_not_overwritten(tmp_path: Path) -> None:
@@ -328,21 +285,3 @@ async def test_saved_packets_need_no_confirmation_and_files_are_not_overwritten(
         with Capture([str(tmp_path / name)]) as capture:
             counts.append(len(list(capture.exchanges())))
     assert counts == [3, 2, 0]
-
-
-async def test_what_ended_is_saved_before_another_is_begun(tmp_path: Path) -> None:
-    with broker() as port:
-        async with watched(port) as (screen, _):
-            await asyncio.to_thread(talk, port, 3)
-            await screen.until(lambda: "3 exchanges" in screen.title)
-            await screen.pilot.press("ctrl+e")
-            await screen.until(lambda: screen.title.startswith("○ ended"))
-            await screen.pilot.press("ctrl+e", "down", "enter")
-            await screen.until(lambda: screen.pilot.app.screen.query(Input))
-            screen.pilot.app.screen.query_one(Input).value = str(tmp_path / "some.pcapng")
-            await screen.pilot.press("enter")
-            await screen.until(lambda: said(screen))
-            await screen.pilot.press("ctrl+e")
-            await screen.until(lambda: screen.title.startswith("● live"))
-    with Capture([str(tmp_path / "some.pcapng")]) as capture:
-        assert len(list(capture.exchanges())) == 3

@@ -48,7 +48,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
 
 
 @pytest.mark.parametrize("row", [1, 4])
-async def test_bytes_are_there_at_once_and_fields_when_they_are_read(path: str, held: Held, row: int) -> None:
+async def test_bytes_are_shown_at_once_and_fields_once_they_are_traced(path: str, held: Held, row: int) -> None:
     async with opened(path) as screen:
         assert not held.begun
         assert screen.main.go_to(row)
@@ -76,8 +76,7 @@ async def test_moving_on_traces_only_the_last_message(path: str, held: Held) -> 
     async with opened(path) as screen:
         await screen.pilot.press("j")
         await screen.pilot.pause()
-        while not held.begun:
-            await screen.pilot.pause(0.01)
+        await screen.until(lambda: held.begun)
         await screen.pilot.press("j", "j", "r", "r")
         held.go.set()
         await screen.settle()
@@ -112,7 +111,7 @@ async def test_a_jump_to_a_field_arrives_when_the_message_is_traced(path: str, h
         assert screen.path == "header.client_id"
 
 
-async def test_esc_leaves_the_way_to_a_field_and_keys_stay_alive(path: str, held: Held) -> None:
+async def test_escape_cancels_a_jump_to_a_field_and_keys_still_work(path: str, held: Held) -> None:
     async with opened(path) as screen:
         assert screen.main.go_to_place(Location(2, "request", "header.client_id"))
         await screen.pilot.press("escape")
@@ -123,7 +122,7 @@ async def test_esc_leaves_the_way_to_a_field_and_keys_stay_alive(path: str, held
         assert screen.path == ""
 
 
-async def test_a_hit_in_a_long_message_is_lit_when_that_is_read_and_keys_stay_alive(path: str, held: Held) -> None:
+async def test_a_hit_in_a_long_message_is_highlighted_once_traced_and_keys_still_work(path: str, held: Held) -> None:
     async with opened(path) as screen:
         await ask(screen.pilot, "made")
         await screen.until(lambda: screen.main.model.selection is not None)

@@ -16,7 +16,7 @@ from tui.folders import state_folder, write_whole
 from tui.row_marks import SAMPLE, RowMarks, identity
 
 
-def test_marks_go_with_the_content_and_not_with_the_name(tmp_path: Path) -> None:
+def test_marks_belong_to_the_content_of_a_capture_not_to_its_name(tmp_path: Path) -> None:
     other = tmp_path / "moved.pcapng"
     shutil.copy(JAVA, other)
     marks = RowMarks()
@@ -31,7 +31,7 @@ def test_marks_go_with_the_content_and_not_with_the_name(tmp_path: Path) -> None
     assert [*(state_folder() / "marks").iterdir()] == []
 
 
-def test_what_is_another_capture_has_none_of_it(tmp_path: Path) -> None:
+def test_a_capture_with_other_content_has_no_marks_of_it(tmp_path: Path) -> None:
     data = bytes(SAMPLE * 3)
     path = tmp_path / "a"
     path.write_bytes(data)
@@ -58,7 +58,7 @@ NEARLY = st.fixed_dictionaries(
 
 
 @given(ANYTHING | NEARLY)
-def test_a_file_that_makes_no_sense_hurts_nobody(value: object) -> None:
+def test_an_invalid_file_of_marks_is_ignored(value: object) -> None:
     name = identity([JAVA])
     write_whole(state_folder() / "marks" / f"{name}.json", json.dumps(value).encode())
     marks = RowMarks()
@@ -68,7 +68,7 @@ def test_a_file_that_makes_no_sense_hurts_nobody(value: object) -> None:
     assert all(marks.comments.values())
 
 
-async def test_m_marks_quote_goes_round_them_and_shift_m_shows_them_alone() -> None:
+async def test_m_marks_a_row_quote_cycles_through_marked_rows_and_shift_m_shows_only_those() -> None:
     async with opened(JAVA) as screen:
         await screen.press("apostrophe", "M")
         assert len(shown(screen)) == len(screen.main.capture)
@@ -90,7 +90,7 @@ async def test_m_marks_quote_goes_round_them_and_shift_m_shows_them_alone() -> N
         assert screen.list.render_line(8).text.startswith(" ◆")
 
 
-async def test_a_semicolon_writes_on_a_row() -> None:
+async def test_a_semicolon_comments_a_row() -> None:
     async with opened(JAVA) as screen:
         await screen.pilot.press("j", "semicolon", *"why", "enter")
         await screen.settle()
@@ -118,7 +118,7 @@ async def test_comments_of_the_user_are_exported_and_seen_in_the_copy(tmp_path: 
         assert "kdissect 9" not in line
 
 
-async def test_marks_that_can_not_be_saved_are_reported_and_shown(folders: Path) -> None:
+async def test_marks_that_cannot_be_saved_are_reported_and_shown(folders: Path) -> None:
     async with opened(JAVA) as screen:
         folders.mkdir(exist_ok=True)
         (folders / "state").write_text("")

@@ -13,7 +13,7 @@ from tui.folders import state_folder, write_whole
 from tui.pane_sizes import PaneSizes, load_pane_sizes, save_pane_sizes
 
 
-async def test_dragged_borders_come_back() -> None:
+async def test_dragged_borders_are_restored() -> None:
     async with opened(JAVA) as screen:
         usual = screen.list.size.height, screen.bytes.size.width
         await drag(screen, screen.fields, (9, 0), (0, -5))
@@ -42,14 +42,14 @@ async def test_default_sizes_are_not_saved() -> None:
         st.floats() | st.integers() | st.text(max_size=3) | st.none(),
     )
 )
-def test_whatever_stands_in_the_file_panes_are_sound(data: bytes) -> None:
+def test_sizes_are_valid_whatever_the_file_has(data: bytes) -> None:
     write_whole(state_folder() / "panes.json", data)
     panes = load_pane_sizes()
     assert 0 <= panes.list_share <= 1
     assert abs(panes.bytes_extra) <= 1_000
 
 
-def test_a_folder_that_can_not_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     save_pane_sizes(PaneSizes(0.2, 3))

@@ -1,6 +1,7 @@
 """Fields and bytes: selected and opened with the mouse; sources of bytes."""
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from tests.tui.main_driver import JAVA, Screen, opened, to
@@ -21,7 +22,7 @@ async def drag(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int])
     await pilot.mouse_up(BytesPane, offset=end)
 
 
-async def test_dragging_selects_bytes_and_says_what_they_are() -> None:
+async def test_dragging_selects_bytes_and_shows_their_readings() -> None:
     async with opened(JAVA) as screen:
         screen.bytes.focus()
         await screen.settle()
@@ -37,7 +38,7 @@ async def test_dragging_selects_bytes_and_says_what_they_are() -> None:
         assert screen.path == "header.request_api_key"
 
 
-async def test_shift_selects_from_the_cursor_on() -> None:
+async def test_shift_extends_the_selection_from_the_cursor() -> None:
     async with opened(JAVA) as screen:
         screen.bytes.focus()
         await screen.press("right", "right", "shift+right", "shift+right")
@@ -50,13 +51,11 @@ async def test_shift_selects_from_the_cursor_on() -> None:
         assert screen.main.model.selection is None
 
 
-async def test_the_wheel_moves_the_bytes_and_chooses_nothing() -> None:
+async def test_the_wheel_scrolls_the_bytes_and_selects_nothing() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await to(screen, "Produce")
         before = screen.main.place
-        await screen.pilot._post_mouse_events(
-            [__import__("textual.events").events.MouseScrollDown], BytesPane, button=0
-        )
+        await screen.pilot._post_mouse_events([events.MouseScrollDown], BytesPane, button=0)
         await screen.settle()
         assert screen.bytes.scroll_offset.y > 0
         assert screen.main.place == before
@@ -84,7 +83,7 @@ async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_clic
         assert not node.is_expanded
 
 
-async def test_b_goes_round_the_sources_of_bytes() -> None:
+async def test_b_cycles_through_the_sources_of_bytes() -> None:
     async with opened(JAVA) as screen:
         model = screen.main.model
         screen.list.cursor = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
@@ -104,18 +103,19 @@ async def test_b_goes_round_the_sources_of_bytes() -> None:
         assert any("in its frame" in words for words in screen.notifications())
 
 
-@pytest.mark.parametrize(("height", "lines"), [(39, 1), (40, 2)])
-async def test_a_high_screen_has_two_lines_about_the_field(height: int, lines: int) -> None:
-    async with opened(JAVA, size=(120, height)) as screen:
+async def test_a_high_screen_has_two_lines_about_the_field() -> None:
+    async with opened(JAVA, size=(120, 39)) as screen:
         await screen.press("enter", "g", "down", "down")
-        said = screen.text("#inspector")
-        assert said.count("\n") == lines - 1
-        assert "request.header.request_api_key · 18 = ApiVersions · INT16" in said
-        assert "versions 0+" in said
-        assert screen.main.query_one("#inspector").size.height == lines
+        for height, lines in [(39, 1), (40, 2)]:
+            await screen.resize((120, height))
+            inspector = screen.text("#inspector")
+            assert inspector.count("\n") == lines - 1
+            assert "request.header.request_api_key · 18 = ApiVersions · INT16" in inspector
+            assert "versions 0+" in inspector
+            assert screen.main.query_one("#inspector").size.height == lines
 
 
-async def test_without_colours_cursor_field_and_selection_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_colors_cursor_field_and_selection_are_visible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(JAVA) as screen:
         await screen.press("enter", "g", "down")

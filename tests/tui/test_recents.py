@@ -36,14 +36,14 @@ def test_files_that_were_opened_together_are_remembered_together(tmp_path: Path)
     st.binary(max_size=60)
     | st.sampled_from([b"[]", b'{"filters": 3}', b'{"filters": [1, "x", null, ""]}', b"[" * 9999])
 )
-def test_what_is_no_memory_is_none(data: bytes) -> None:
+def test_an_invalid_file_is_an_empty_history(data: bytes) -> None:
     write_whole(state_folder() / "recents.json", data)
     assert set(recent(FILTERS)) <= {"x"}
     remember(FILTERS, "api == Fetch")
     assert recent(FILTERS)[0] == "api == Fetch"
 
 
-def test_a_folder_that_can_not_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     remember(FILTERS, "api == Fetch")

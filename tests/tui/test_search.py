@@ -28,7 +28,7 @@ async def look_for(screen: Screen, text: str, *switches: str) -> None:
     await screen.settle()
 
 
-async def test_text_is_found_in_this_exchange_then_in_others_and_round_again() -> None:
+async def test_text_is_found_in_this_exchange_then_in_others_and_from_the_start_again() -> None:
     async with opened(JAVA) as screen:
         await look_for(screen, "java-orders")
         model = screen.main.model
@@ -55,7 +55,7 @@ async def test_text_is_found_in_this_exchange_then_in_others_and_round_again() -
         assert screen.main.place == places[-2]
 
 
-async def test_a_hit_is_lit_in_tree_and_bytes() -> None:
+async def test_a_hit_is_highlighted_in_tree_and_bytes() -> None:
     async with opened(JAVA) as screen:
         await look_for(screen, "java-orders")
         node = screen.fields.cursor_node
@@ -105,18 +105,12 @@ async def test_compressed_records_are_found_elsewhere_when_they_are_opened() -> 
         assert 1 in sources
 
 
-async def test_the_search_dialog_shows_what_is_typed() -> None:
+async def test_the_search_dialog_shows_its_text_and_its_switches_take_clicks() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.pilot.press("ctrl+f", *"teapot")
         await screen.pilot.pause()
         assert "teapot" in screen.lines()
         assert screen.pilot.app.screen.styles.background.a < 1
-
-
-async def test_the_switches_are_clicked() -> None:
-    async with opened(JAVA) as screen:
-        await screen.pilot.press("ctrl+f")
-        await screen.pilot.pause()
         how = screen.pilot.app.screen.query_one("#how", Static)
         await screen.pilot.click(how, offset=(12, 0))
         assert "[hex]" in str(how.render())

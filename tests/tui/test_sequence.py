@@ -123,7 +123,7 @@ async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, m
     ElementTree.parse(tmp_path / "sequence-1-74.svg")
 
 
-async def test_a_folder_that_can_not_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
     def refused(*_: object, **__: object) -> None:
@@ -136,7 +136,7 @@ async def test_a_folder_that_can_not_be_written_is_reported(tmp_path: Path, monk
         assert notification.message == "sequence-1-74.mmd: read-only file system"
 
 
-async def test_rows_that_the_list_hides_are_not_on_it() -> None:
+async def test_rows_that_the_list_hides_are_not_in_the_diagram() -> None:
     async with opened(CLASSIC) as screen:
         screen.main.view.keep(np.array([13, 14, 15]))
         await screen.press("l")
@@ -165,7 +165,7 @@ def test_more_brokers_than_fit_pass_too() -> None:
     assert seen == set(range(10))
 
 
-def test_a_line_is_as_wide_as_it_should_wherever_its_lanes_are(tmp_path: Path) -> None:
+def test_a_line_fills_its_width_wherever_its_lanes_are(tmp_path: Path) -> None:
     with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
         for _ in capture.read():
             pass

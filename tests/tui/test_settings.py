@@ -18,7 +18,7 @@ def written(text: str | bytes) -> None:
     path().write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-def test_it_says_what_the_user_chose() -> None:
+def test_it_has_the_choices_of_the_user() -> None:
     assert load() == Settings()
     written('theme = "nord"\ncolors = "api"\ntime = "utc"\ncolumns = ["No.", "API=20"]\n[keys]\n"main.flip" = "R"\n')
     keys = {"main.flip": "R"}
@@ -43,7 +43,7 @@ def test_it_says_what_the_user_chose() -> None:
         ('"a\\u001b[31m" = 1', "unknown setting 'a"),
     ],
 )
-def test_an_invalid_value_is_reported_in_one_line_and_the_rest_counts(text: str | bytes, words: str) -> None:
+def test_an_invalid_value_is_reported_in_one_line_and_the_others_apply(text: str | bytes, words: str) -> None:
     valid = b'theme = "nord"\n' if isinstance(text, str) and not text.startswith(("theme", "a =")) else b""
     written(valid + (text if isinstance(text, bytes) else text.encode()))
     settings = load()
@@ -54,7 +54,7 @@ def test_an_invalid_value_is_reported_in_one_line_and_the_rest_counts(text: str 
     assert settings.theme == ("nord" if valid else None)
 
 
-def test_a_change_leaves_comments_tables_and_all_else() -> None:
+def test_a_change_keeps_comments_tables_and_everything_else() -> None:
     text = '# mine\n theme = "nord" # for the night\n\n[keys]\n# this too\n"main.flip" = "R"\n'
     written(text)
     change(COLORS, "latency")
@@ -67,7 +67,7 @@ def test_a_change_leaves_comments_tables_and_all_else() -> None:
     assert tomllib.loads(changed) == {"theme": "kdissect-light", "colors": "latency", "keys": {"main.flip": "R"}}
 
 
-def test_a_change_that_would_do_harm_is_not_made() -> None:
+def test_a_change_that_would_break_the_file_is_not_made() -> None:
     for text in ('columns = [\n  "No.",\n]\n', "theme = \n", '"columns" = ["No."]\n'):
         written(text)
         with pytest.raises(ValueError, match=r"."):

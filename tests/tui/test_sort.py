@@ -12,14 +12,14 @@ from tui.screens.menu import Menu
 from tui.widgets.exchange_list import ExchangeList
 
 
-@pytest.mark.parametrize("fact", [column.field for column in all_columns() if column.is_indexed])
-def test_the_order_is_that_of_the_values_and_what_has_none_is_last(fact: str) -> None:
+@pytest.mark.parametrize("name", [column.field for column in all_columns() if column.is_indexed])
+def test_rows_are_in_the_order_of_their_values_and_those_without_one_are_last(name: str) -> None:
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng"), JAVA]) as capture:
         exchanges = list(capture.exchanges())
-        values = [ROW_FIELDS[fact].from_exchange(exchange) for exchange in exchanges]
+        values = [ROW_FIELDS[name].from_exchange(exchange) for exchange in exchanges]
         there = [n for n, value in enumerate(values) if value is not None]
         absent = [n for n, value in enumerate(values) if value is None]
-        found = sorted_rows(capture, fact, len(values), lambda: False)
+        found = sorted_rows(capture, name, len(values), lambda: False)
         assert found is not None
         order, present = found
         assert order.tolist() == [*sorted(there, key=lambda n: values[n]), *absent]
@@ -74,7 +74,7 @@ async def test_z_offers_the_columns_and_sorts_by_the_chosen_one() -> None:
         assert screen.list.number == row
 
 
-async def test_escape_leaves_the_menu_and_the_order() -> None:
+async def test_escape_closes_the_menu_and_keeps_the_order() -> None:
     async with opened(JAVA) as screen:
         await screen.pilot.press("z")
         await screen.pilot.pause()
@@ -83,7 +83,7 @@ async def test_escape_leaves_the_menu_and_the_order() -> None:
         assert screen.main.appearance.sorting is None
 
 
-async def test_a_head_sorts_reverses_and_gives_the_first_order_back() -> None:
+async def test_clicks_on_a_heading_sort_reverse_and_restore_the_order() -> None:
     async with opened(JAVA) as screen:
         capture = screen.main.capture
         versions = [row.version for row in map(capture.row, range(len(capture))) if row.version is not None]

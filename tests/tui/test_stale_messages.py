@@ -8,7 +8,7 @@ from tui.screens.compare_dialog import CompareDialog
 from tui.widgets.exchange_list import ExchangeList
 
 
-async def test_a_byte_of_another_row_chooses_no_field() -> None:
+async def test_a_byte_of_another_row_selects_no_field() -> None:
     async with opened(JAVA) as screen:
         screen.bytes.focus()
         sizes = [len(exchange.request.data) for exchange in screen.main.capture.exchanges() if exchange.request]
@@ -31,7 +31,7 @@ async def test_selected_bytes_of_another_row_are_not_explained() -> None:
         assert "selected" not in screen.text("#inspector")
 
 
-async def test_a_field_of_another_row_is_not_chosen() -> None:
+async def test_a_field_of_another_row_is_not_selected() -> None:
     async with opened(JAVA) as screen:
         await screen.press("enter")
         screen.fields.cursor_line = 4
@@ -42,7 +42,7 @@ async def test_a_field_of_another_row_is_not_chosen() -> None:
         assert model.node is None or model.traced.has(model.node)
 
 
-async def test_a_row_by_a_number_that_it_no_longer_has_is_not_shown() -> None:
+async def test_a_row_with_an_outdated_number_is_not_shown() -> None:
     async with opened(JAVA) as screen:
         before = screen.main.model.number
         screen.list.post_message(ExchangeList.RowChosen(5, screen.list.numbering))
@@ -51,7 +51,7 @@ async def test_a_row_by_a_number_that_it_no_longer_has_is_not_shown() -> None:
         assert screen.main.model.number == before
 
 
-async def test_a_byte_of_another_pair_chooses_no_field() -> None:
+async def test_a_byte_of_another_pair_selects_no_field() -> None:
     async with compared() as screen:
         await screen.press("v")
         pane = screen.diff.panes[0]
@@ -68,7 +68,7 @@ async def test_a_byte_of_another_pair_chooses_no_field() -> None:
         assert screen.model.line == line
 
 
-async def test_a_suggestion_chosen_while_others_appear_is_the_one_that_was_seen() -> None:
+async def test_a_suggestion_taken_while_others_appear_is_the_one_that_was_shown() -> None:
     async with opened(JAVA) as screen:
         given: list[str | None] = []
         dialog = CompareDialog(["/captures/a.pcap", "/captures/b.pcap"])

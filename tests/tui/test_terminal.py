@@ -23,7 +23,7 @@ PATIENCE = 120.0
 
 
 def drawn_by(command: list[str], keys: bytes, wanted: bytes, environment: dict[str, str]) -> bytes:
-    """All that a program writes to a terminal of its own until `wanted` is drawn after the keys, and it is left."""
+    """Return all that a program writes to a terminal until `wanted` is drawn after the keys. It is killed then."""
     end, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM", "TERM")}
@@ -56,7 +56,7 @@ def codes(out: bytes) -> set[int]:
 @pytest.mark.parametrize(
     "environment", [{"TERM": "vt100"}, {"TERM": "xterm-256color", "NO_COLOR": "1"}], ids=["vt100", "NO_COLOR"]
 )
-def test_a_terminal_without_colours_gets_none_and_shows_the_choice(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_terminal_without_colors_gets_none_and_shows_the_cursor(tmp_path: Path, environment: dict[str, str]) -> None:
     environment = environment | {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "dissector.cli.main", "open", JAVA]
     out = drawn_by(command, b"e\rjj", b"request_api_key", environment)
@@ -65,20 +65,13 @@ def test_a_terminal_without_colours_gets_none_and_shows_the_choice(tmp_path: Pat
     assert any(b"7" in found.split(b";") for found in cursor)
 
 
-def test_a_terminal_with_colours_gets_them(tmp_path: Path) -> None:
-    environment = {"TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "dissector.cli.main", "open", JAVA]
-    out = drawn_by(command, b"j", b"Metadata", environment)
-    assert 38 in codes(out)
-
-
-def test_without_a_file_a_terminal_offers_captures_of_before_and_else_help(tmp_path: Path) -> None:
+def test_a_terminal_gets_colors_and_is_offered_recent_captures_where_no_file_is_given(tmp_path: Path) -> None:
     environment = {"TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "dissector.cli.main"]
     kept = dict(os.environ) | environment
-    told = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
-    assert "Usage" in told.stdout + told.stderr
-    drawn_by([*command, "open", JAVA], b"j", b"Metadata", environment)
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
+    assert "Usage" in done.stdout + done.stderr, "without a terminal there is help"
+    assert 38 in codes(drawn_by([*command, "open", JAVA], b"j", b"Metadata", environment))
     end, inner = pty.openpty()
     process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, env=kept)
     os.close(inner)

@@ -15,10 +15,10 @@ NS = st.integers(-(10**18), 4 * 10**18)
 
 
 @given(NS)
-def test_a_time_of_day_is_the_librarys(time_ns: int) -> None:
-    moment = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
-    assert time_text(time_ns, TimeFormat.UTC, 0).startswith(f"{moment:%H:%M:%S}.")
-    assert time_text(time_ns, TimeFormat.LOCAL, 0).startswith(f"{moment.astimezone():%H:%M:%S}.")
+def test_a_time_of_day_is_that_of_datetime(time_ns: int) -> None:
+    time = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
+    assert time_text(time_ns, TimeFormat.UTC, 0).startswith(f"{time:%H:%M:%S}.")
+    assert time_text(time_ns, TimeFormat.LOCAL, 0).startswith(f"{time.astimezone():%H:%M:%S}.")
     assert date_text(time_ns, TimeFormat.UTC).endswith(" UTC")
 
 
@@ -49,8 +49,8 @@ async def test_t_changes_the_format() -> None:
         await screen.press("t")  # no reference: local time
         assert screen.main.appearance.time is TimeFormat.LOCAL
         await screen.press("t")
-        moment = datetime.fromtimestamp(rows[0].time_ns // 10**9, UTC)
-        assert cells_of(screen, "Time")[0].startswith(f"{moment:%H:%M:%S}")
+        time = datetime.fromtimestamp(rows[0].time_ns // 10**9, UTC)
+        assert cells_of(screen, "Time")[0].startswith(f"{time:%H:%M:%S}")
         await screen.press("t")
         assert cells_of(screen, "Time")[0].startswith(f"{rows[0].time_ns // 10**9}.")
         await screen.press("t")
@@ -61,10 +61,10 @@ async def test_shift_t_counts_from_a_row_and_back() -> None:
     async with opened(JAVA) as screen:
         rows = [screen.main.capture.row(n) for n in range(5)]
         await screen.press("j", "j", "T")
-        told = cells_of(screen, "Time")
-        assert told[2] == REFERENCE
-        assert told[0].startswith("-")
-        assert told[4] == f"{(rows[4].time_ns - rows[2].time_ns) // 1000 / 1e6:.6f}"
+        shown = cells_of(screen, "Time")
+        assert shown[2] == REFERENCE
+        assert shown[0].startswith("-")
+        assert shown[4] == f"{(rows[4].time_ns - rows[2].time_ns) // 1000 / 1e6:.6f}"
         await screen.press("T")
         assert screen.main.appearance.reference is None
         assert REFERENCE not in cells_of(screen, "Time")

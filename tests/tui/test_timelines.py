@@ -53,7 +53,7 @@ async def test_it_closes_and_enter_goes_to_the_exchange() -> None:
         assert screen.row == 28
 
 
-async def test_a_capture_without_timelines_says_so(tmp_path: Path) -> None:
+async def test_a_capture_without_timelines_is_reported(tmp_path: Path) -> None:
     async with opened(capture_of(tmp_path, conversation(exchanges(2)))) as screen:
         await screen.press("L")
         assert "no groups and no transactions" in screen.lines()

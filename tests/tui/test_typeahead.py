@@ -23,7 +23,7 @@ from tui.widgets.filter_bar import FilterBar
 NAMES = {"/": "slash", "?": "question_mark", "*": "asterisk", "[": "left_square_bracket", "\\": "backslash",
          "]": "right_square_bracket", "=": "equals_sign", "+": "plus", "-": "minus", " ": "space"}  # fmt: skip
 AT_ONCE = ("/", "?", "o", "L", "C", "x", "y", "f", "escape", "enter", "j", "k", "G", "g", "z", "a", "=")
-"""Keys with an immediate effect: what others find in a while depends on when one looks."""
+"""Keys with an immediate effect. That of others, such as searches, comes later."""
 KEYS = (*AT_ONCE, "ctrl+p", "ctrl+f", "tab", "down", "up", *"tTvcmsFeE[]nNPbuwlrpihd\\+-* ")
 CELLS = st.tuples(st.integers(0, 119), st.integers(0, 39))
 FEW = max(4, settings().max_examples // 30)
@@ -42,7 +42,7 @@ def type_at_once(screen: Screen, *done: str | tuple[int, int]) -> None:
             app.post_message(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
 
 
-async def answered(screen: Screen) -> None:
+async def handled(screen: Screen) -> None:
     """Wait until all input is handled; a worker may still wait for the user."""
     app = screen.pilot.app
     assert isinstance(app, KDissectApp)
@@ -64,11 +64,11 @@ async def test_keys_typed_at_once_do_what_they_do_slowly(keys: Sequence[str]) ->
     async with opened(JAVA) as screen:
         for key in keys:
             type_at_once(screen, key)
-            await answered(screen)
+            await handled(screen)
         wanted = place(screen)
     async with opened(JAVA) as screen:
         type_at_once(screen, *keys)
-        await answered(screen)
+        await handled(screen)
         await screen.until(lambda: place(screen) == wanted)
 
 
@@ -82,14 +82,14 @@ async def test_no_keys_and_clicks_crash_it(
         for breath in breaths:
             type_at_once(screen, *breath)
             await asyncio.sleep(0.02 * len(breath))
-        await answered(screen)
+        await handled(screen)
         assert screen.main.is_attached
 
 
 async def test_a_filter_is_typed_at_once() -> None:
     async with opened(JAVA) as screen:
         type_at_once(screen, *"/api == Fetch", "enter")
-        await answered(screen)
+        await handled(screen)
         await screen.until(lambda: screen.main.query_one(FilterBar).text == "api == Fetch")
         assert screen.main.view.is_filtered
 
@@ -97,16 +97,16 @@ async def test_a_filter_is_typed_at_once() -> None:
 async def test_a_key_that_is_held_counts_each_time() -> None:
     async with opened(JAVA) as screen:
         type_at_once(screen, *"j" * 30, "k", *"jjj")
-        await answered(screen)
+        await handled(screen)
         await screen.until(lambda: screen.row == 32)
 
 
-async def test_what_is_pasted_keeps_its_place_among_keys() -> None:
+async def test_pasted_text_keeps_its_place_among_keys() -> None:
     async with opened(JAVA) as screen:
         type_at_once(screen, "/", "a")
         screen.pilot.app.post_message(events.Paste("pi == "))
         type_at_once(screen, *"Fetch", "enter")
-        await answered(screen)
+        await handled(screen)
         await screen.until(lambda: screen.main.query_one(FilterBar).text == "api == Fetch")
 
 
@@ -117,13 +117,13 @@ async def test_a_choice_that_is_clicked_twice_is_made_once() -> None:
         await screen.settle()
         region = screen.pilot.app.screen.query_one(OptionList).content_region
         type_at_once(screen, *[(region.x + 1, region.y + 1)] * 3)
-        await answered(screen)
+        await handled(screen)
         await screen.settle()
         assert chosen == [1]
         assert screen.pilot.app.screen is screen.main
 
 
-async def test_a_line_that_is_entered_twice_is_given_once() -> None:
+async def test_a_line_that_is_entered_twice_is_returned_once() -> None:
     async with opened(JAVA) as screen:
         given: list[str | None] = []
         screen.pilot.app.push_screen(Prompt("Name", "it"), given.append)
@@ -148,19 +148,19 @@ async def test_a_command_that_is_clicked_twice_is_run_once(monkeypatch: pytest.M
         await screen.settle()
         region = commands.content_region
         type_at_once(screen, *[(region.x + 1, region.y)] * 3)
-        await answered(screen)
+        await handled(screen)
         await screen.until(lambda: run)
         await screen.settle()
         assert run == [1]
         assert app.screen is screen.main
 
 
-async def test_a_key_that_hangs_keeps_the_next_one_waiting_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_hangs_delays_the_next_one_only_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(JAVA) as screen:
-        over = asyncio.Event()
+        released = asyncio.Event()
 
         async def hang() -> None:
-            await over.wait()
+            await released.wait()
 
         screen.list.call_later(hang)
         type_at_once(screen, "j", "ctrl+q")
@@ -168,4 +168,4 @@ async def test_a_key_that_hangs_keeps_the_next_one_waiting_for_a_while_only(monk
         while screen.pilot.app.is_running and not screen.pilot.app._exit:
             await asyncio.sleep(0.05)
         assert asyncio.get_running_loop().time() - began < 10 * LONGEST
-        over.set()
+        released.set()

@@ -18,7 +18,7 @@ from tui.screens.main_screen import MainScreen
 from tui.value_filters import cell_filters, column_filter, field_filter
 
 
-class Told(MainScreen):
+class Recorder(MainScreen):
     """Records the messages."""
 
     def __init__(self, capture: Capture) -> None:
@@ -28,7 +28,7 @@ class Told(MainScreen):
 
     def on_apply_filter(self, event: ApplyFilter) -> None:
         self.filters.append((event.text, event.prepare))
-        event.prevent_default()  # what becomes of it is another's test
+        event.prevent_default()  # other tests apply it
 
     def on_add_column(self, event: AddColumn) -> None:
         self.columns.append(event.path)
@@ -36,9 +36,9 @@ class Told(MainScreen):
 
 
 @asynccontextmanager
-async def told() -> AsyncIterator[tuple[Screen, Told]]:
+async def recording() -> AsyncIterator[tuple[Screen, Recorder]]:
     with Capture([JAVA]) as capture:
-        main = Told(capture)
+        main = Recorder(capture)
         async with KDissectApp(main).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             await pilot.pause()
@@ -47,7 +47,7 @@ async def told() -> AsyncIterator[tuple[Screen, Told]]:
 
 
 async def test_a_field_becomes_a_filter_and_a_column() -> None:
-    async with told() as (screen, main):
+    async with recording() as (screen, main):
         await to(screen, "CreateTopics")
         assert main.model.traced is not None
         node = main.model.traced.message.tree.find("body.topics[0].name")
@@ -64,8 +64,8 @@ async def test_a_field_becomes_a_filter_and_a_column() -> None:
         assert main.filters[-1] == (text, False)
 
 
-async def test_in_the_list_it_is_about_the_row() -> None:
-    async with told() as (screen, main):
+async def test_in_the_list_a_filters_by_the_row() -> None:
+    async with recording() as (screen, main):
         await to(screen, "CreateTopics")
         await screen.press("a")
         assert main.filters == [("api == CreateTopics", False)]
@@ -73,8 +73,8 @@ async def test_in_the_list_it_is_about_the_row() -> None:
         assert main.filters[-1] == (f"conn == {main.capture.connection_of(screen.row)}", True)
 
 
-async def test_in_the_list_it_is_about_the_column_that_is_pointed_at() -> None:
-    async with told() as (screen, main):
+async def test_in_the_list_a_filters_by_the_selected_column() -> None:
+    async with recording() as (screen, main):
         await to(screen, "CreateTopics")
         names = [column.name for column in screen.list.columns()]
         await screen.press("right")
@@ -95,8 +95,8 @@ async def test_in_the_list_it_is_about_the_column_that_is_pointed_at() -> None:
         assert screen.list.column == names[-1]
 
 
-async def test_a_click_points_at_a_cell_which_is_seen() -> None:
-    async with told() as (screen, main):
+async def test_a_click_selects_a_cell_and_underlines_it() -> None:
+    async with recording() as (screen, main):
         await to(screen, "CreateTopics")
         drawn = screen.lines().splitlines()[screen.list.region.y]
         line = screen.row - screen.list.scroll_offset.y + 1
@@ -111,7 +111,7 @@ async def test_a_click_points_at_a_cell_which_is_seen() -> None:
 
 
 async def test_a_value_without_a_filter_is_reported() -> None:
-    async with told() as (screen, main):
+    async with recording() as (screen, main):
         await screen.press("enter", "g", "a", "c")
         assert main.filters == []
         assert any("select a field" in words for words in screen.notifications())
@@ -122,8 +122,8 @@ COLUMNS = [column.name for column in all_columns()]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "librdkafka", "java-kip848"])
-def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
-    fitting = 0
+def test_a_filter_matches_the_exchange_that_it_was_made_from(name: str) -> None:
+    matched = 0
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         for _ in capture.read():
             pass
@@ -135,11 +135,11 @@ def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
             for cell, text in cell_filters(model.exchange):
                 assert parse(text).matches(model.exchange), (cell, text)
             for column in (*COLUMNS, INFO, "request.topics.name", "response.throttle_time_ms", "request.size"):
-                asked = column_filter(model.exchange, column)
-                if asked is None:  # nothing to see, yet the filter knows of something
+                text = column_filter(model.exchange, column)
+                if text is None:
                     assert not path_values(model.exchange, column_of(column).field), (column, number)
                     continue
-                assert parse(asked).matches(model.exchange), (column, asked)
+                assert parse(text).matches(model.exchange), (column, text)
             for node in list(model.traced.message.tree.walk())[::7]:
                 model.node = node
                 try:
@@ -147,5 +147,5 @@ def test_a_filter_fits_the_exchange_that_it_came_from(name: str) -> None:
                 except FilterError:
                     continue
                 assert parse(text).matches(model.exchange), text
-                fitting += 1
-    assert fitting > 20
+                matched += 1
+    assert matched > 20

@@ -61,29 +61,28 @@ async def test_a_pipe_shows_its_rows_while_it_grows_and_what_was_read(tmp_path: 
             assert "100%" in screen.lines()
 
 
-async def test_a_pipe_that_is_no_capture_ends_the_screen_with_a_word(tmp_path: Path) -> None:
+async def test_a_pipe_that_is_no_capture_ends_the_screen_with_an_error(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with Capture([str(pipe)]) as capture:
         app = KDissectApp(MainScreen(capture))
         async with app.run_test() as pilot:
             await asyncio.to_thread(pipe.write_text, "just words")
-            while app.error is None:
-                await pilot.pause(0.01)
+            await Screen(pilot).until(lambda: app.error is not None)
         assert "neither pcap nor pcapng" in str(app.error)
         assert app.return_code == 2
 
 
-class Long(Capture):
+class LongCapture(Capture):
     """A capture of five million rows, copies of the few that it really has."""
 
-    looked = 0
+    decoded = 0
 
     def __len__(self) -> int:
         return 5_000_000 if super().__len__() else 0
 
     def row(self, number: int) -> ExchangeRow:
-        self.looked += 1
+        self.decoded += 1
         return super().row(number % super().__len__())
 
     def exchange(self, number: int) -> Exchange:
@@ -97,12 +96,12 @@ class Drawing(MainScreen):
         pass
 
 
-async def test_five_million_rows_cost_no_more_than_what_is_seen(tmp_path: Path) -> None:
-    with Long([capture_of(tmp_path, conversation(exchanges(30)))]) as capture:
+async def test_five_million_rows_cost_no_more_than_those_drawn(tmp_path: Path) -> None:
+    with LongCapture([capture_of(tmp_path, conversation(exchanges(30)))]) as capture:
         async with KDissectApp(Drawing(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             await pilot.pause()
             await screen.settle()
             await screen.press("G", "pageup", "pageup")
             assert 4_999_900 < screen.row < 5_000_000
-            assert capture.looked < 400
+            assert capture.decoded < 400
