@@ -253,7 +253,7 @@ async def test_another_capture_starts_after_one_that_ended_and_was_saved_or_not(
             await screen.until(lambda: "The packets are not saved" in screen.lines())
             await screen.pilot.press("enter")
             await screen.until(lambda: screen.title.startswith("● live") and "0 exchanges" in screen.title)
-            assert first.over
+            assert first.ended
             await asyncio.to_thread(talk, port, 2)
             await screen.until(lambda: "2 exchanges" in screen.title)
             await screen.pilot.press("ctrl+e")
