@@ -2,7 +2,7 @@
 
 Invariants:
   * output may come in pieces cut anywhere;
-  * only text, carriage return, line feed and the cursor's placing (CUP) change what stands; colours and modes do not.
+  * only text, carriage return, line feed and the cursor's placing (CUP) change what stands; colors and modes do not.
 """
 
 import re

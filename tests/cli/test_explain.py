@@ -53,12 +53,12 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(words: list[str], answer: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("colour", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_gets_colours_unless_it_wants_none(colour: dict[str, str], coloured: bool) -> None:
+@pytest.mark.parametrize(("color", "is_colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colors_unless_no_color_is_set(color: dict[str, str], is_colored: bool) -> None:
     ours, theirs = pty.openpty()
     environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     with subprocess.Popen(
-        [*KDISSECT, "explain", "Heartbeat", "0"], stdout=theirs, env=environment | {"TERM": "xterm-256color"} | colour
+        [*KDISSECT, "explain", "Heartbeat", "0"], stdout=theirs, env=environment | {"TERM": "xterm-256color"} | color
     ) as running:
         os.close(theirs)
         shown = b""
@@ -71,4 +71,4 @@ def test_a_terminal_gets_colours_unless_it_wants_none(colour: dict[str, str], co
     os.close(ours)
     assert running.returncode == 0
     assert b"Heartbeat v0" in shown
-    assert (b"\x1b[" in shown) is coloured
+    assert (b"\x1b[" in shown) is is_colored

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dissector.exchange.model import Exchange
 from tests.conftest import BUNDLED, PCAPS
-from tests.filter.asking import Leaf, bundled, exchanges, leaves, matching_rows, objects, opened
+from tests.filter.evaluation import Leaf, bundled, exchanges, leaves, matching_rows, objects, opened
 from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
 

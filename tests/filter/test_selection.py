@@ -13,7 +13,7 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.filter import parse, selection
 from tests.conftest import PCAPS, costly
-from tests.filter.asking import bundled, opened
+from tests.filter.evaluation import bundled, opened
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 FILTERS = ("api == Fetch", "error", "latency > 2ms && topic", "!(api == Fetch)", "records.key || version > 3")

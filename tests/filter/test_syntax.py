@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dissector.filter import FilterError, complete, parse
 from dissector.filter.grammar import DEEPEST, LONGEST, ComparisonSyntax, read
-from tests.filter.asking import exchanges, matching_rows, opened
+from tests.filter.evaluation import exchanges, matching_rows, opened
 
 WORDS = [
     "api", "latency", "error", "topic", "request.topics.name", "error_code", "records.key", "max_wait_ms", "&&", "||",

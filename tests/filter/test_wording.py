@@ -10,7 +10,7 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import FieldType, row_fields
 from dissector.filter import cell_expression, expression, parse
 from dissector.filter.conditions import MessageCondition
-from tests.filter.asking import Leaf, exchanges, leaves
+from tests.filter.evaluation import Leaf, exchanges, leaves
 
 NAMES = ("java", "java-admin", "java-classic", "java-streams", "plain-socket-message-sets", "two-brokers")
 

@@ -12,7 +12,7 @@ from typing import Final
 from tools.fuzz import guard
 from tools.fuzz.case import CORPUS, Case
 from tools.fuzz.kinds import case_of
-from tools.fuzz.minimise import minimised
+from tools.fuzz.minimize import minimized
 from tools.fuzz.seeds import Seeds
 
 FOUND: Final = Path(__file__).parents[2] / "build" / "fuzz"
@@ -94,5 +94,5 @@ def keep(case: Case, failure: guard.Failure, origin: str) -> None:
         again = guard.run(case.with_data(data)).failure
         return again is not None and again.what == failure.what
 
-    least = case.with_data(minimised(case.data, fails))
+    least = case.with_data(minimized(case.data, fails))
     (CORPUS / name).write_bytes(least.as_json(what=failure.what, origin=origin))

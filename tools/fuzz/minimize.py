@@ -6,7 +6,7 @@ from typing import Final
 MOST_TRIES: Final = 3000
 
 
-def minimised(data: bytes, fails: Callable[[bytes], bool], tries: int = MOST_TRIES) -> bytes:
+def minimized(data: bytes, fails: Callable[[bytes], bool], tries: int = MOST_TRIES) -> bytes:
     """`fails` is true of `data`; it is called `tries` times at most."""
     left = tries
     size = len(data) // 2
