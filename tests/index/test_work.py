@@ -1,13 +1,14 @@
 """What reading costs grows with the capture, however much was lost of it: counted in calls, as no clock is steady."""
 
 import random
-import sys
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from dissector.capture_session import Capture
+from tests.calls import count_calls
 from tests.traffic import Packet, capture_of, conversation, exchanges, lossy
 
 Network = Callable[[int], list[Packet]]
@@ -16,20 +17,8 @@ Network = Callable[[int], list[Packet]]
 
 def calls(path: str) -> int:
     """Calls of functions while a capture is read."""
-    seen = 0
-
-    def profile(_frame: object, event: str, _arg: object) -> None:
-        nonlocal seen
-        seen += event in ("call", "c_call")
-
     with Capture([path]) as capture:
-        sys.setprofile(profile)
-        try:
-            for _ in capture.read():
-                pass
-        finally:
-            sys.setprofile(None)
-    return seen
+        return count_calls(lambda: deque(capture.read(), maxlen=0))
 
 
 def whole(count: int) -> list[Packet]:
