@@ -1,4 +1,4 @@
-"""Textual as our tests run it: with the same results, in a third of the CPU.
+"""Textual as our tests run it: with the same results, in less than half of the CPU.
 
 * Its pilot waits until the process is idle by the clock, and sends a message to each widget at each wait. Here it
   waits until the event loop has nothing to run and the screen nothing to draw: however fast the machine is.
@@ -25,7 +25,7 @@ _parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
 
 
 async def idle(app: App[Any]) -> None:
-    """Wait until all that was sent is handled and drawn. What a thread or a timer will do later is not waited for."""
+    """Wait until all messages are handled and all is drawn. Threads and timers are not waited for."""
     loop: Any = asyncio.get_running_loop()
     ready = loop._ready
     quiet = 0
@@ -70,7 +70,7 @@ async def _wait_for_screen(pilot: Pilot[Any], timeout: float = 0) -> bool:
 
 
 def _share_parsed(sheet: Stylesheet, variables: dict[str, str]) -> None:
-    """Keep what a style sheet parses with these variables where all that have them find it."""
+    """Let a style sheet share the cache of all those with the same variables."""
     sheet._parse_cache = _parsed.setdefault(frozenset(variables.items()), LRUCache(1024))
 
 
@@ -98,8 +98,8 @@ def install() -> None:
 
 
 def collect_less() -> None:
-    """Keep what is imported and collected by now out of garbage collections, and let a hundred times more objects be
-    made between two: it was a third of the CPU of a test."""
+    """Keep all objects of now out of garbage collections, and let a hundred times more objects be
+    made between two: they took a third of the CPU of a test."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

@@ -58,8 +58,8 @@ class ExportFeature(NeedsWholeCapture):
         given = await self.app.push_screen_wait(Prompt(f"Write {_rows(wanted.rows)} to", name))
         if given is None or not given.strip():
             return
-        said = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
-        self.notify(said or "stopped: nothing written", markup=False, timeout=8)
+        outcome = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
+        self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
 
     async def _asked_rows(self) -> _RowSelection | None:
         """Ask for the rows. Marked ones come first: whoever marked rows wants these."""
@@ -85,13 +85,13 @@ class ExportFeature(NeedsWholeCapture):
         chosen = None if len(wanted.rows) == len(capture) else format_rows(wanted.rows)
         comments = dict.fromkeys(marks.marked, "marked") | marks.comments
 
-        def pieces(said: Notify) -> Iterator[bytes]:
+        def pieces(report: Notify) -> Iterator[bytes]:
             from dissector.export.exporter import ExportRequest, export_rows
 
             if form.entry.needs_findings:
                 for _ in capture.examine():
                     pass
-            return export_rows(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), said)
+            return export_rows(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), report)
 
         return WriteDialog(path, pieces)
 

@@ -298,19 +298,19 @@ class CoreScreen(Screen[None]):
         message = self.model.traced.message if self.model.traced is not None else None
         exchange = self.model.exchange
         side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
-        said, more = inspector_text(self.model.node, message, side)
+        summary, more = inspector_text(self.model.node, message, side)
         if self.model.node is None and exchange is not None and exchange.findings:
             words = " · ".join(finding.message for finding in exchange.findings)
-            said, more = Text("i explains · ", "dim"), Text()
-            said.append(clean(words), bold(self.app.theme_variables["warning"]))
+            summary, more = Text("i explains · ", "dim"), Text()
+            summary.append(clean(words), bold(self.app.theme_variables["warning"]))
         if self._after_tracing is not None and self.model.untraced is not None:
             extra = f"reading {counted(len(self.model.untraced.data), 'byte')}, esc stops"
         if extra:
-            said = Text(extra, "bold").append(" · ").append_text(said)
+            summary = Text(extra, "bold").append(" · ").append_text(summary)
         roomy = self.app.size.height >= ROOMY
         inspector = self.query_one("#inspector", Static)
         inspector.styles.height = 2 if roomy else 1
-        inspector.update(said.append("\n" if roomy else " · ").append_text(more) if more else said)
+        inspector.update(summary.append("\n" if roomy else " · ").append_text(more) if more else summary)
 
     def on_exchange_list_row_chosen(self, event: ExchangeList.RowChosen) -> None:
         if event.number != self.model.number and event.numbering == self._list.numbering:

@@ -54,6 +54,6 @@ class FindingDialog(Dialog[None]):
         with VerticalScroll(id="explained") as box:
             box.border_title = clean(self._title).replace("[", "\\[")
             for finding in self._findings:
-                said = f"{MARKS[finding.severity.value]} {clean(finding.message)}"
-                yield Static(Text(said), markup=False, classes=finding.severity.value)
+                heading = f"{MARKS[finding.severity.value]} {clean(finding.message)}"
+                yield Static(Text(heading), markup=False, classes=finding.severity.value)
                 yield Static(explanation(finding), markup=False)
