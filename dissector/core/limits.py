@@ -80,10 +80,23 @@ class Limits:
     decompressed_frame_size: int = 256 << 20
     """Decompressed bytes of all compressed sections of one frame."""
 
+    packed_size: int = 16 << 20
+    """Decompressed bytes that all compressed sections of one frame may have, whatever their size on the wire, ..."""
+
+    packed_ratio: int = 100
+    """... and how many more for each of their bytes on the wire. So 8 kB are at most 17 MB, in JSON 34 MB."""
+
     packed_records: int = 20_000
-    """Records that the compressed sections of one frame may have beyond one for each of their bytes on the wire, so
+    """Records and headers that the sections of one frame may have beyond one for each of their bytes on the wire, so
     that the cost of a frame grows with its size and not with its compression ratio. Real records, which differ in
     offset and time, take more than a byte."""
+
+    frame_records: int = 1_000_000
+    """Records and headers of one frame: half a gigabyte of values."""
+
+    tree_nodes: int = 1_000_000
+    """Nodes of one frame's tree: half a gigabyte of memory, and as many lines of text. The remaining bytes are leaves
+    without fields."""
 
 
 DEFAULT: Final = Limits()

@@ -159,6 +159,13 @@ OF_EXCHANGES: Final = (
         "If other programs can read it, it is too large for the limits of this one. Otherwise see who wrote it.",
     ),
     Explanation(
+        "over-limit", "Left out: more than is shown of one frame", WARNING,
+        "The frame has more records, headers or fields than this program shows of one. The remaining bytes are there, "
+        "without fields.",
+        "A very large message, or one that is meant to exhaust the reader's memory.",
+        "See who wrote it. The limits are those of dissector/core/limits.py.",
+    ),
+    Explanation(
         "inconsistent-batch", "Inconsistent batch", WARNING,
         "The header of a batch contradicts its records: counts, offsets, times, or the order of batches.",
         "The producer or a proxy wrote the header wrongly.",

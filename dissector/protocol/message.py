@@ -20,14 +20,14 @@ from dissector.protocol.embedded.secrets import masked, may_hold_secrets
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.inference.newer_versions import reads_as
 from dissector.protocol.records.to_json import frame_budget
-from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.records.tracing import RecordTracer, over_limit
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.schema.model import Api, MessageSchema
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
-from dissector.protocol.wire import WireError
+from dissector.protocol.wire import LimitError, WireError
 
 PREFIX: Final = 4
 FALLBACK_SIZE: Final = 6
@@ -274,6 +274,8 @@ def trace(
             embedder.message(layout.body, root.children[-1])
             embedder.records(layout.body, root.children[-1])
             annotate_ids(root, context)
+    except LimitError as error:
+        root.findings.append(over_limit(error, stop - tracer.at))
     except WireError as error:
         at = _last_node(root)
         words = f"{error}; {counted(stop - tracer.at, 'byte')} could not be read"

@@ -41,6 +41,7 @@ class Tracer:
         self._end = end
         self._source = source
         self._records = records
+        self._budget = records.budget
         self._message = ""
         self.at = at
 
@@ -59,9 +60,12 @@ class Tracer:
         self._leaf(parent, name, kind.name, end, value)
 
     def rest(self, parent: Node) -> None:
-        """Add a leaf of the remaining bytes, if any."""
+        """Add a leaf of the remaining bytes, if any. It is free of charge."""
         if self.at < self._end:
-            self._leaf(parent, "(rest)", UNPARSED, self._end, self._data[self.at : self._end])
+            node = Node("(rest)", parent.path_of("(rest)"), UNPARSED, self.at, self._end, source=self._source)
+            node.value = self._data[self.at : self._end]
+            parent.children.append(node)
+            self.at = self._end
 
     def struct(self, plan: StructPlan, parent: Node) -> None:
         """Read a structure's fields into `parent`, tagged fields last."""
@@ -82,6 +86,7 @@ class Tracer:
             node.end = self.at
 
     def _child(self, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
+        self._budget.admit_nodes(1, self.at)
         node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self._source, schema=schema)
         parent.children.append(node)
         return node

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from dissector.protocol.embedded.subtree import SubtreeItem
+from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.wire import WireError, uvarlong
 
 _VARINT, _I64, _LEN, _I32 = 0, 1, 2, 5
@@ -26,21 +27,24 @@ _TYPES: Final = {
 
 
 def message_items(
-    data: bytes, descriptor: Any, at: int = 0, end: int | None = None, depth: int = 0
+    data: bytes, descriptor: Any, budget: DecompressionBudget, at: int = 0, end: int | None = None, depth: int = 0
 ) -> Iterator[SubtreeItem]:
-    """Yield the fields of a message in wire order; they tile it. Raises `WireError`."""
+    """Yield the fields of a message in wire order; they tile it. Raises `WireError`, also past the budget."""
     stop = len(data) if end is None else end
     if depth > _DEEPEST:
         raise WireError("messages nested too deep", at)
     while at < stop:
         tag, content = _unsigned(data, at, stop)
         field = descriptor.fields_by_number.get(tag >> 3)
-        item = _field(data, field, tag, at, content, stop, depth)
+        budget.admit_parts(1, at)
+        item = _field(data, field, tag, at, content, stop, depth, budget)
         yield item
         at = item.end
 
 
-def _field(data: bytes, field: Any, tag: int, start: int, at: int, stop: int, depth: int) -> SubtreeItem:
+def _field(
+    data: bytes, field: Any, tag: int, start: int, at: int, stop: int, depth: int, budget: DecompressionBudget
+) -> SubtreeItem:
     name = field.name if field is not None else f"field_{tag >> 3}"
     kind = _TYPES.get(field.type, "?") if field is not None else "?"
     wire = tag & 7
@@ -58,7 +62,7 @@ def _field(data: bytes, field: Any, tag: int, start: int, at: int, stop: int, de
     size, at = _unsigned(data, at, stop)
     end = _within(at + size, stop, at)
     if kind == "TYPE_MESSAGE":
-        items = tuple(message_items(data, field.message_type, at, end, depth + 1))
+        items = tuple(message_items(data, field.message_type, budget, at, end, depth + 1))
         return SubtreeItem(name, "MESSAGE", start, end, None if items else {}, items=items)
     raw = data[at:end]
     value_read: object = raw.decode("utf-8", "surrogateescape") if kind == "TYPE_STRING" else raw

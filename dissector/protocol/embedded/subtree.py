@@ -37,6 +37,14 @@ class Subtree:
         """Return plain values; a repeated name has a list. `raw` is not read again: the items were made of it."""
         return _values(self.items)
 
+    def count(self) -> int:
+        """Return the number of nodes that its items become."""
+        return _count(self.items)
+
+
+def _count(items: tuple[SubtreeItem, ...]) -> int:
+    return len(items) + sum(1 + _count(item.items) for item in items if item.items)
+
 
 def _values(items: tuple[SubtreeItem, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {}

@@ -17,8 +17,10 @@ NAME = "MetricsData"
 def metrics(raw: bytes, codec: int) -> Subtree | None:
     """Return the metrics that a client pushed; None if they can't be read."""
     try:
-        plain = frame_budget().decompressed(codec, raw)
-        return Subtree(NAME, tuple(message_items(plain, _descriptor())), plain if codec else None, codec)
+        budget = frame_budget()
+        plain = budget.decompressed(codec, raw)
+        budget.admit(0, len(raw))
+        return Subtree(NAME, tuple(message_items(plain, _descriptor(), budget)), plain if codec else None, codec)
     except (DecompressionError, WireError):
         return None
 

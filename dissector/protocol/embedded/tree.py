@@ -17,8 +17,9 @@ from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS, 
 from dissector.protocol.embedded.values import topic_of
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.compression import codec_name
-from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.records.tracing import RecordTracer, over_limit
 from dissector.protocol.tree import ByteSource, CompressedSpan, Node
+from dissector.protocol.wire import LimitError
 
 Chain = tuple[Node, ...]
 
@@ -93,19 +94,27 @@ class TreeEmbedder:
         start = leaf.end - len(raw)
         tracer = Tracer(data, start, leaf.end, self._records, source=leaf.source)
         _add_size(leaf, start)
-        for name, kind in found.prefix:
-            tracer.primitive(leaf, name, kind)
-        for each in found.messages:
-            tracer.message(embedded_plan(each.message, each.version), each.name, leaf)
-            child = leaf.children[-1]
-            child.note = f"{each.message} v{each.version}"
-            self.message(each.message, child, chain)
+        try:
+            for name, kind in found.prefix:
+                tracer.primitive(leaf, name, kind)
+            for each in found.messages:
+                tracer.message(embedded_plan(each.message, each.version), each.name, leaf)
+                child = leaf.children[-1]
+                child.note = f"{each.message} v{each.version}"
+                self.message(each.message, child, chain)
+        except LimitError as error:
+            leaf.findings.append(over_limit(error, leaf.end - tracer.at))
         tracer.rest(leaf)
 
     def _add_subtree(self, found: Subtree, leaf: Node) -> None:
         """Add a subtree, in a new source if it was compressed."""
         assert isinstance(leaf.value, bytes)
         start = leaf.end - len(leaf.value)
+        try:
+            self._records.budget.admit_nodes(found.count(), start)
+        except LimitError as error:
+            leaf.findings.append(over_limit(error, len(leaf.value)))
+            return
         _add_size(leaf, start)
         leaf.note = found.name
         if found.plain is None:

@@ -123,21 +123,23 @@ class Batch(NamedTuple):
 
     def records(self, budget: DecompressionBudget) -> list[Record]:
         """Return all records. Raises `DecompressionError` or `WireError`."""
-        return read_records(self.decompressed(budget), self)
+        return read_records(self.decompressed(budget), self, budget)
 
 
-def read_records(data: bytes, batch: Batch) -> list[Record]:
-    """Return the records of a decompressed section. Raises `WireError`."""
+def read_records(data: bytes, batch: Batch, budget: DecompressionBudget | None = None) -> list[Record]:
+    """Return the records of a decompressed section, whose headers `budget` is charged with. Raises `WireError`."""
     count = batch.records_count
     if count < 0 or count * LEAST_RECORD > len(data):
         raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
     try:
-        return _records(data, batch, count)
+        return _records(data, batch, count, budget)
     except IndexError:
         raise WireError("the section ends inside a record", len(data)) from None
 
 
-def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C901  # in line, as a call costs more
+def _records(  # noqa: C901  # in line, as a call costs more
+    data: bytes, batch: Batch, count: int, budget: DecompressionBudget | None
+) -> list[Record]:
     """Varints of one and two bytes, as nearly all are, are read inline: a call per field would double the time.
 
     The sum of two bytes, less the first one's high bit, is the value. If the second one has the high bit, too, the sum
@@ -204,7 +206,7 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
             at += 1
             headers: list[RecordHeader] = []
         else:
-            headers, at = _headers(data, at, end)
+            headers, at = _headers(data, at, end, budget)
         if at != end:
             raise WireError("record is longer than its fields, or shorter", at)
         append(
@@ -215,7 +217,9 @@ def _records(data: bytes, batch: Batch, count: int) -> list[Record]:  # noqa: C9
     return records
 
 
-def _headers(data: bytes, at: int, end: int) -> tuple[list[RecordHeader], int]:
+def _headers(
+    data: bytes, at: int, end: int, budget: DecompressionBudget | None
+) -> tuple[list[RecordHeader], int]:
     """Return a record's headers. Varints of one byte, as nearly all are, are read inline."""
     count = data[at]
     at += 1
@@ -223,6 +227,8 @@ def _headers(data: bytes, at: int, end: int) -> tuple[list[RecordHeader], int]:
         count, at = uvarint(data, at - 1)
     if count & 1 or count > end - at:
         raise WireError("header count runs past its record", at)
+    if budget is not None:
+        budget.admit_parts(count >> 1, at)
     headers: list[RecordHeader] = []
     append, make, kind = headers.append, tuple.__new__, RecordHeader
     for _ in range(count >> 1):

@@ -18,6 +18,7 @@ import numpy as np
 from dissector.core import limits
 from dissector.protocol.records.lz4 import single_block, with_right_checksum, with_wrong_checksum
 from dissector.protocol.schema.field_enums import CompressionType
+from dissector.protocol.wire import LimitError
 
 CODEC_MASK: Final = 0x07
 """The bits of a batch's or message's attributes that hold its codec."""
@@ -45,16 +46,20 @@ class TooLargeError(DecompressionError):
 
 
 class DecompressionBudget:
-    """Limits of the compressed sections of one frame.
+    """What one frame may cost: decompressed bytes, records with their headers, nodes of its tree.
 
-    Each may become at most `section` bytes, all together `total`. They may have at most one record per compressed
-    byte, and `records` more. Unreadable sections are charged, too.
+    Each section may become at most `section` bytes, all together `total`. Bytes and records are also limited by the
+    size of the sections on the wire (`Limits.packed_size` and those after it). Unreadable sections are charged, too.
     """
 
-    def __init__(self, section: int, total: int, records: int = limits.DEFAULT.packed_records) -> None:
+    def __init__(self, section: int, total: int, bounds: limits.Limits = limits.DEFAULT) -> None:
         self._section = section
         self._remaining = total
-        self._records = records
+        self._bounds = bounds
+        self._packed_size = bounds.packed_size
+        self._packed_records = bounds.packed_records
+        self._records = bounds.frame_records
+        self._nodes = bounds.tree_nodes
 
     def decompressed(self, codec: int, data: bytes, *, magic: int = 2) -> bytes:
         """Return `data` decompressed. Raises `DecompressionError`."""
@@ -63,30 +68,50 @@ class DecompressionBudget:
             raise DecompressionError(f"codec {codec} is not known")
         if magic < 2:
             data = found.repair(data)
-        limit = min(self._section, self._remaining)
+        if codec == CompressionType.NONE:
+            return data
+        self._packed_size += self._bounds.packed_ratio * len(data)
+        limit = min(self._section, self._remaining, self._packed_size)
         try:
             plain = found.decompress(data, limit)
         except TooLargeError:
-            self._remaining -= limit
+            self._charge(limit)
             raise
         except DecompressionError:
-            self._remaining -= min(limit, USUAL_RATIO * len(data))
+            self._charge(min(limit, USUAL_RATIO * len(data)))
             raise
-        self._remaining -= len(plain)
+        self._charge(len(plain))
         return plain
+
+    def _charge(self, size: int) -> None:
+        self._remaining -= size
+        self._packed_size -= size
 
     def admit(self, records: int, size: int) -> None:
         """Charge the records of a section of `size` bytes on the wire. Raises `DecompressionError`."""
-        beyond = max(0, records - size)
-        if beyond > self._records:
+        if records > min(self._records, self._packed_records + size):
             raise DecompressionError(f"{size:,} bytes hold more records than are allowed")
-        self._records -= beyond
+        self._packed_records += size - records
+        self._records -= records
 
     def admitted(self, parts: Iterator[Part], size: int) -> list[Part]:
         """Return the parts of such a section, if their number is not known before. Raises `DecompressionError`."""
-        found = list(islice(parts, size + self._records + 1))
+        found = list(islice(parts, min(self._records, self._packed_records + size) + 1))
         self.admit(len(found), size)
         return found
+
+    def admit_parts(self, count: int, at: int) -> None:
+        """Charge headers of a record, or fields of metrics, of an admitted section. Raises `LimitError`."""
+        if count > min(self._records, self._packed_records):
+            raise LimitError(f"{count:,} headers, more than one frame may have", at)
+        self._packed_records -= count
+        self._records -= count
+
+    def admit_nodes(self, count: int, at: int) -> None:
+        """Charge nodes of the tree. Raises `LimitError`."""
+        self._nodes -= count
+        if self._nodes < 0:
+            raise LimitError(f"more than {self._bounds.tree_nodes:,} fields", at)
 
 
 def _unchanged(section: bytes) -> bytes:

@@ -18,7 +18,7 @@ Object = dict[str, Any]
 
 def frame_budget(bounds: limits.Limits = limits.DEFAULT) -> DecompressionBudget:
     """Return the decompression budget of one frame."""
-    return DecompressionBudget(bounds.decompressed_size, bounds.decompressed_frame_size, bounds.packed_records)
+    return DecompressionBudget(bounds.decompressed_size, bounds.decompressed_frame_size, bounds)
 
 
 def records_object(data: bytes, budget: DecompressionBudget | None = None) -> Object:
@@ -95,7 +95,7 @@ def record_objects(batch: Batch, budget: DecompressionBudget) -> list[Object]:
             "value": value,
             "headers": [{"key": name, "value": content} for name, content in headers] if headers else [],
         }
-        for offset, timestamp, key, value, headers in read_records(plain, batch)
+        for offset, timestamp, key, value, headers in read_records(plain, batch, budget)
     ]
     if batch.is_append_time:
         # All records have the broker's timestamp; keep the delta on the wire, which encoding needs.

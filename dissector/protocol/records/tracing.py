@@ -4,23 +4,31 @@ A compressed section is a leaf of the frame; its decompressed bytes are a new so
 Message sets are traced by `legacy_tracing`.
 """
 
+from typing import Final
+
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.records.batch import HEADER_FIELDS, LEAST_RECORD, Batch
-from dissector.protocol.records.compression import DecompressionBudget
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.consistency import batch_faults, order_faults
 from dissector.protocol.records.entries import RecordsEntry, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy_tracing import trace_message
 from dissector.protocol.records.sections import SectionDecompressor
 from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
-from dissector.protocol.wire import WireError, varint
+from dissector.protocol.wire import LimitError, WireError, varint
+
+ENTRY_NODES: Final = 16
+RECORD_NODES: Final = 10
+HEADER_NODES: Final = 3
+"""Nodes that one of them costs."""
 
 
 class RecordTracer:
     """Adds the content of `records` fields to a tree, and a source for each decompressed section."""
 
     def __init__(self, sources: list[ByteSource], budget: DecompressionBudget) -> None:
+        self.budget = budget
         self._sections = SectionDecompressor(sources, budget)
 
     def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
@@ -28,6 +36,12 @@ class RecordTracer:
         ranges: list[tuple[int, int]] = []
         for number, part in enumerate(split_entries(data[start:end])):
             spans = SpanCursor(data, start + part.start, start + part.end, parent.source)
+            try:
+                self.budget.admit_nodes(ENTRY_NODES, spans.at)
+            except LimitError as error:
+                spans.end = end
+                parent.findings.append(over_limit(error, spans.rest(parent)))
+                break
             if part.kind is RecordsEntryKind.BATCH:
                 node = spans.begin(parent, f"[{number}]", "RECORD_BATCH")
                 batch = Batch.read(data[spans.at : spans.end])
@@ -53,24 +67,33 @@ class RecordTracer:
             node.children[4].findings.append(Finding("bad-crc", Severity.ERROR, message))
         node.note = f"{counted(batch.records_count, 'record')} {batch.compression}"
         if batch.codec == 0:
-            _records(spans, batch, node)
+            _records(spans, batch, node, self.budget)
             return
         leaf = spans.leaf(node, "(compressed)", "BYTES", spans.end, batch.section)
         inner = self._sections.open(batch.codec, leaf, batch.section, batch.most_records)
         if inner is not None:
-            _records(inner, batch, node)
+            _records(inner, batch, node, self.budget)
 
 
-def _records(spans: SpanCursor, batch: Batch, node: Node) -> None:
+def over_limit(error: Exception, size: int) -> Finding:
+    """Return the finding for `size` bytes that were not read because of a limit."""
+    return Finding("over-limit", Severity.WARNING, f"{error}: {counted(size, 'byte')} left out")
+
+
+def _records(spans: SpanCursor, batch: Batch, node: Node, budget: DecompressionBudget) -> None:
     """Add `records` to the batch; bytes that are not records become a leaf."""
     holder = spans.begin(node, "records", "RECORDS")
-    walker = _RecordWalker(spans, batch)
+    walker = _RecordWalker(spans, batch, budget)
     count = batch.records_count
     try:
+        if batch.codec == 0:
+            budget.admit(batch.most_records(batch.section), len(batch.section))
         if count < 0 or count * LEAST_RECORD > spans.end - spans.at:
             raise WireError(f"{count:,} records can't be in {counted(spans.end - spans.at, 'byte')}", spans.at)
         for number in range(count):
             walker.record(number, holder)
+    except (LimitError, DecompressionError) as error:
+        holder.findings.append(over_limit(error, spans.end - spans.at))
     except WireError as error:
         holder.findings.append(Finding("bad-record", Severity.ERROR, str(error)))
     else:
@@ -85,14 +108,16 @@ def _records(spans: SpanCursor, batch: Batch, node: Node) -> None:
 class _RecordWalker:
     """Reads the records of one decompressed section, a node per field; collects what the header is compared with."""
 
-    def __init__(self, spans: SpanCursor, batch: Batch) -> None:
+    def __init__(self, spans: SpanCursor, batch: Batch, budget: DecompressionBudget) -> None:
         self._spans = spans
         self._batch = batch
+        self._budget = budget
         self.offsets: list[int] = []
         self.timestamps: list[int] = []
 
     def record(self, number: int, parent: Node) -> None:
         spans = self._spans
+        self._budget.admit_nodes(RECORD_NODES, spans.at)
         node = spans.begin(parent, f"[{number}]", "RECORD")
         size = spans.varint(node, "(length)")
         end = spans.at + size
@@ -124,6 +149,8 @@ class _RecordWalker:
         count = spans.varint(headers, "(count)")
         if count < 0 or count * 2 > spans.end - spans.at:
             raise WireError("header count runs past its record", spans.at)
+        self._budget.admit_parts(count, spans.at)
+        self._budget.admit_nodes(HEADER_NODES * count, spans.at)
         with spans.within(headers, spans.end):
             for number in range(count):
                 header = spans.begin(headers, f"[{number}]", "HEADER")

@@ -22,6 +22,10 @@ class WireError(ValueError):
         self.at = at
 
 
+class LimitError(WireError):
+    """More of something than `core.limits` allows; the bytes may be right."""
+
+
 def _unsigned(data: bytes, at: int, most: int) -> tuple[int, int]:
     if at < len(data) and (byte := data[at]) < 0x80:  # nearly all are one byte long
         return byte, at + 1
