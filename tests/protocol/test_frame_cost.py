@@ -2,11 +2,12 @@
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import google_crc32c
 import pytest
 
+from dissector.analysis.records import CarriedRecords
 from dissector.core import limits
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
@@ -65,10 +66,10 @@ def cost(frame: bytes) -> Cost:
     layout = request_layout(ApiKey.PRODUCE, VERSION)
     message = ExchangeMessage.of_frame(0, len(frame), frame, len(frame), layout, EMPTY_CONTEXT, show_secrets=False)
     assert_tiled(message.traced)
-    body = message.decoded_body
-    parts = [part["records"]["batches"] for topic in body["topic_data"] for part in topic["partition_data"]]  # type: ignore[attr-defined]
-    carried: list[object] = []
-    message.body_with(Packer(message, carried))  # type: ignore[arg-type]
+    body: dict[str, Any] = message.decoded_body
+    parts = [part["records"]["batches"] for topic in body["topic_data"] for part in topic["partition_data"]]
+    carried: list[CarriedRecords] = []
+    message.body_with(Packer(message, carried))
     return Cost(
         sum(1 for _ in message.tree.walk()), len(dumps(body)), len(carried),
         {finding.code for finding in message.traced.findings},

@@ -217,9 +217,7 @@ def _records(  # noqa: C901  # in line, as a call costs more
     return records
 
 
-def _headers(
-    data: bytes, at: int, end: int, budget: DecompressionBudget | None
-) -> tuple[list[RecordHeader], int]:
+def _headers(data: bytes, at: int, end: int, budget: DecompressionBudget | None) -> tuple[list[RecordHeader], int]:
     """Return a record's headers. Varints of one byte, as nearly all are, are read inline."""
     count = data[at]
     at += 1
