@@ -29,13 +29,13 @@ class Driven:
             await self.settle()
 
     async def settle(self) -> None:
-        """Wait until no worker runs and all is drawn."""
+        """Wait until no worker runs and all is drawn; what a worker did may start another one."""
         workers = self.pilot.app.workers
+        await self.pilot.pause()
         while running := [worker for worker in workers if not worker.is_finished]:
             with suppress(WorkerCancelled):
                 await workers.wait_for_complete(running)
-        await self.pilot.pause()
-        await self.pilot.pause()
+            await self.pilot.pause()
 
     async def until(self, true: Callable[[], object]) -> None:
         """Wait for a condition, not for everything that runs; the bound is for a hang."""
