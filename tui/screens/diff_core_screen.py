@@ -166,7 +166,7 @@ class DiffCoreScreen(Screen[None]):
         if before is not None:
             model.show_equal(shown=not before.hides_equal)
             model.shows_all_fields = before.shows_all_fields
-        self.model = self.pairs.model = self.differences.model = model
+        self.model = self.pairs.model = model
         self.pairs.matched, self.pairs.marked = frozenset(self.matched), None
         self.causes.entries = model.comparison.entries
         for pane, side in zip(self.panes, model.sides, strict=True):
@@ -237,7 +237,7 @@ class DiffCoreScreen(Screen[None]):
     def draw_pair(self) -> None:
         """Draw the lines after they changed, or after another was selected."""
         if self.model is not None:
-            self.differences.show(len(self.model.lines), self.model.line)
+            self.differences.show_lines(self.model)
             self.draw_line()
 
     def draw_line(self) -> None:
@@ -331,7 +331,7 @@ class DiffCoreScreen(Screen[None]):
             line = model.line_of(side, node)
             if line is not None:
                 model.choose_line(line)
-                self.differences.show(len(model.lines), line)
+                self.differences.show_lines(model)
             model.sides[side].node = node
             for pane in self.panes:
                 pane.refresh()
