@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import ClassVar, Final
 
-from textual.app import SystemCommand
+from textual import events
+from textual.app import ScreenStackError, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
+from textual.errors import NoWidget
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -68,6 +70,19 @@ class KDissectApp(TypeAhead):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The hues, for themes that are not ours."""
         return ON_DARK if self.current_theme.dark else ON_LIGHT
+
+    async def on_event(self, event: events.Event) -> None:
+        """Drop a press on what was removed: it is still drawn until the next frame, and Textual fails on its place."""
+        if isinstance(event, events.MouseDown) and not event.is_forwarded and self._is_gone_at(event.x, event.y):
+            return
+        await super().on_event(event)
+
+    def _is_gone_at(self, x: int, y: int) -> bool:
+        """Return whether a widget is drawn there that was removed."""
+        try:
+            return not self.get_widget_at(x, y)[0].is_attached
+        except (NoWidget, ScreenStackError):
+            return False
 
     def on_mount(self) -> None:
         for theme in OURS:

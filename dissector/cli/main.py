@@ -3,18 +3,18 @@
 Each command imports what it needs when it runs, so that `--help` is quick.
 """
 
-import sys
 from dataclasses import replace
 from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from dissector.cli.command import command
+from dissector.cli.command_group import CommandGroup, print_version
 from dissector.cli.errors import print_error
 from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster
 from dissector.cli.schema_commands import schema
+from dissector.cli.terminal import is_terminal, takes_screen
 from dissector.export.formats import ExportFormat
 
 Files = Annotated[
@@ -35,36 +35,25 @@ RowFilter = Annotated[
 Limit = Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")]
 
 
-def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-class _OpensFiles(TyperGroup):
-    """`kdissect FILE…` is `kdissect open FILE…`; without arguments, on a terminal, it offers recent captures."""
-
-    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
-        if not args and _is_terminal():
-            from tui.recents import recent_captures
-
-            args = ["recent"] if recent_captures() else args
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
-        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            args = ["open", *args]
-        return super().resolve_command(ctx, args)
-
-
 app = typer.Typer(
-    cls=_OpensFiles,
+    cls=CommandGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Dissect Kafka's wire protocol from captures.\n\n`kdissect FILE` opens a capture in the terminal UI.",
     epilog="Example: kdissect show orders.pcapng --format tree --limit 3",
 )
+
+
+@app.callback()
+def global_options(
+    *,
+    version: Annotated[  # its callback does it
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Hold the options that stand before a command."""
 
 
 @command(app, "open", epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'")
@@ -79,7 +68,7 @@ def open_files(
     cluster: Cluster,
 ) -> int:
     """Open captures or tables in the terminal UI; without a terminal, print their rows."""
-    if not _is_terminal():
+    if not takes_screen(files):
         return show(files, filter=filter, options=options, cluster=cluster)
     from dissector.cli.tables import are_tables
     from tui.app import run
@@ -182,7 +171,7 @@ def diff(
     """
     from dissector.cli.diff import compare as run
 
-    on_screen = form is None and len(files) <= 2 and _is_terminal()
+    on_screen = form is None and len(files) <= 2 and takes_screen(files)
     if on_screen:
         from tui.app import run_diff
     shown = run_diff if on_screen else form or DiffFormat.TEXT
@@ -229,7 +218,7 @@ def live(
     if listed:
         return list_interfaces()
     prints = text or any(option is not None for option in (form, fields, limit, filter))
-    on_screen = not prints and _is_terminal()
+    on_screen = not prints and is_terminal()
     return run(
         capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
         None if on_screen else RowRenderer.of(form or Format.TEXT, fields),
@@ -338,7 +327,9 @@ def explain(
 
 @command(app, "probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
 def probe(
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="A broker's PLAINTEXT listener.")],
+    address: Annotated[
+        str, typer.Argument(metavar="HOST[:PORT]", help="A broker's PLAINTEXT listener, by default on port 9092.")
+    ],
     form: Annotated[
         ProbeFormat, typer.Option("--format", "-f", help="A report, or the probe's exchanges as show prints them.")
     ] = ProbeFormat.TEXT,

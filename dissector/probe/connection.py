@@ -25,6 +25,7 @@ from dissector.protocol.schema.loader import api
 MAX_RESPONSE_BYTES: Final = 8 << 20
 """Maximum bytes of a response; metadata of 100,000 partitions is half of it."""
 MAX_TIMEOUT: Final = 600
+KAFKA_PORT: Final = 9092
 TLS_ALERT: Final = b"\x15\x03"
 SHOWN: Final = 40
 """Characters that are shown of a response that is not Kafka's."""
@@ -50,14 +51,16 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """``broker:9092``, ``[::1]:9092``. Raises `ProbeError`."""
+        """``broker:9092``, ``[::1]:9092``, ``broker``: Kafka's port. Raises `ProbeError`."""
         host, colon, port = text.rpartition(":")
+        if (not colon and text) or text.endswith("]"):
+            host, colon, port = text, ":", str(KAFKA_PORT)
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         elif ":" in host:
             raise ProbeError(f"{text}: write an IPv6 address in brackets, [::1]:9092")
         if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
-            raise ProbeError(f"{text}: is not HOST:PORT")
+            raise ProbeError(f"{text}: is not HOST or HOST:PORT")
         return cls(host, int(port))
 
     def __str__(self) -> str:

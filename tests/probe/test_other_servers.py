@@ -156,9 +156,10 @@ def test_nobody_listens() -> None:
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["broker"], "broker: is not HOST:PORT"),
-        (["broker:0"], "broker:0: is not HOST:PORT"),
-        (["broker:65536"], "broker:65536: is not HOST:PORT"),
+        ([""], ": is not HOST or HOST:PORT"),
+        (["broker:"], "broker:: is not HOST or HOST:PORT"),
+        (["broker:0"], "broker:0: is not HOST or HOST:PORT"),
+        (["broker:65536"], "broker:65536: is not HOST or HOST:PORT"),
         (["::1:9092"], "::1:9092: write an IPv6 address in brackets, [::1]:9092"),
         (["no-such-host.invalid:9092"], "no-such-host.invalid:9092: no such host is known"),
         (["127.0.0.1:9", "--timeout", "nan"], "a time-out of nan s is not between 0 and 600 s"),

@@ -1,4 +1,4 @@
-"""The lists of the diff screen are drawn at any time: also between a new comparison and the pair that is shown of it."""
+"""The lists of the diff screen are drawn at any time: also between a new comparison and its first pair."""
 
 from tests.tui.diff_driver import opened
 from tui.diff_model import DiffModel

@@ -1,8 +1,8 @@
-"""`python -m tools.fuzz.screen [--minutes M] [--seed S] [--first N]`: random keys, clicks, drags, wheels and sizes on the
-screens, until one comes down.
+"""`python -m tools.fuzz.screen [--minutes M] [--seed S] [--first N]`: random keys, clicks, drags, wheels and sizes,
+until a screen comes down.
 
-Session `n` of seed `s` opens the same captures and sends the same input on every machine; when threads answer differs.
-Input comes as a terminal sends it: the next event does not wait for the last one. The exit code is 1 if a session failed.
+Session `n` of seed `s` opens the same captures and sends the same input on every machine; when its threads answer
+differs. Input comes as a terminal sends it: no event waits for the one before. The exit code is 1 if a session failed.
 """
 
 import argparse
@@ -131,7 +131,7 @@ class Session:
     def resize(self, pilot: Pilot[None]) -> None:
         width, height = self.size = self.chance.choice(SIZES)
         driver = pilot.app._driver
-        driver._size = self.size  # type: ignore[union-attr]
+        driver._size = self.size
         self.sent.append(f"size {self.size}")
         pilot.app.post_message(events.Resize(pilot.app.size.with_width(width).with_height(height), pilot.app.size))
 

@@ -231,7 +231,7 @@ class CoreScreen(Screen[None]):
         )
         title.append(self._shown_words())
         state = progress_words(self._progress, done=self._done) + self._status_words()
-        names = Text(", ".join(clean(name.rpartition("/")[2]) for name in self.capture.names), "bold")
+        names = Text(", ".join(_title_name(name) for name in self.capture.names), "bold")
         room = self.app.size.width - 2 - title.cell_len - len(state) - 1
         names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
         gap = " " * max(1, room + 1 - names.cell_len)
@@ -357,3 +357,8 @@ class CoreScreen(Screen[None]):
     def action_open(self) -> None:
         if self.focused is self._list:
             self._fields.focus()
+
+
+def _title_name(name: str) -> str:
+    """Return how a capture is called in the title."""
+    return "standard input" if name == "-" else clean(name.rpartition("/")[2])

@@ -1,0 +1,51 @@
+"""How `kdissect` finds its command: a file's name opens it, and a mistyped command gets the nearest right one."""
+
+import difflib
+import os
+from typing import Final
+
+import typer
+from typer.core import TyperGroup
+
+from dissector.cli.errors import print_error
+from dissector.cli.terminal import STDIN, is_terminal
+
+ALIKE: Final = 0.7
+"""How alike, from 0 to 1, a word and a command are for the one to be meant by the other."""
+
+
+class CommandGroup(TyperGroup):
+    """`kdissect FILE…` is `kdissect open FILE…`; without arguments, on a terminal, it offers recent captures."""
+
+    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
+        if not args and is_terminal():
+            from tui.recents import recent_captures
+
+            args = ["recent"] if recent_captures() else args
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
+        if args and self.get_command(ctx, args[0]) is None and (args[0] == STDIN or not args[0].startswith("-")):
+            meant = None if ctx.resilient_parsing else self._meant(args[0])
+            if meant is not None:
+                words = f"{args[0]}: neither a command nor a file; did you mean: kdissect {meant}"
+                raise typer.Exit(print_error(words))
+            args = ["open", *args]
+        return super().resolve_command(ctx, args)
+
+    def _meant(self, word: str) -> str | None:
+        """Return the command that a word which is no file's name is nearest to; None if it is like none."""
+        if "." in word or os.path.lexists(word):
+            return None
+        shown = [name for name, command in self.commands.items() if not command.hidden]
+        return next(iter(difflib.get_close_matches(word.lower(), shown, 1, ALIKE)), None)
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and exit, if it is wanted."""
+    if not wanted:
+        return
+    from importlib.metadata import version
+
+    print(f"kdissect {version('kafka-dissector')}")
+    raise typer.Exit

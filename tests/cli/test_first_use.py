@@ -1,0 +1,88 @@
+"""What a new user tries first: a capture piped to the screen, the version, completion, a mistyped command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dissector.probe.connection import Address
+from tests.cli.test_commands import JAVA, kdissect
+from tests.terminal import terminal
+
+TAKES_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+)
+"""As a login does: the terminal controls the session, and is /dev/tty in it."""
+PROGRAM = f"{sys.executable} -m dissector"
+
+
+def in_shell(line: str) -> list[str]:
+    return [sys.executable, "-c", TAKES_TERMINAL, "sh", "-c", line]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["-", "open -"])
+def test_a_capture_from_a_pipe_is_shown_and_the_keys_come_from_the_terminal(tmp_path: Path, words: str) -> None:
+    folders = {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    with terminal(in_shell(f"cat {JAVA} | {PROGRAM} {words}"), **folders) as there:
+        there.until_seen(lambda lines: "standard input" in lines[0] and "100%" in lines[0])
+        there.send("/api == Fetch\r")
+        there.until_seen(lambda lines: "shown" in lines[0])
+        there.send("q")
+        there.rest()
+        assert there.process.wait(20) == 0
+
+
+@pytest.mark.slow
+def test_a_terminal_as_standard_input_is_no_capture(tmp_path: Path) -> None:
+    with terminal(in_shell(f"{PROGRAM} -"), XDG_STATE_HOME=str(tmp_path)) as there:
+        there.until("nothing is piped into it")
+        assert there.process.wait(20) == 2
+
+
+@pytest.mark.slow
+def test_a_terminal_that_places_nothing_gets_rows(tmp_path: Path) -> None:
+    with terminal(in_shell(f"{PROGRAM} {JAVA}"), TERM="dumb", XDG_STATE_HOME=str(tmp_path)) as there:
+        there.rest()
+        assert there.process.wait(20) == 0
+        assert "ApiVersions" in there.written.decode()
+        assert b"\x1b" not in there.written
+
+
+def test_python_runs_the_package_as_the_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "dissector", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("kdissect ")
+    assert done.stdout.split()[1][0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("shwo", "show"), ("stat", "stats"), ("exprot", "export"), ("Diff", "diff")]
+)
+def test_a_mistyped_command_gets_the_nearest(typed: str, meant: str) -> None:
+    done = kdissect(typed, "orders.pcapng")
+    words = f"kdissect: {typed}: neither a command nor a file; did you mean: kdissect {meant}\n"
+    assert (done.returncode, done.stderr.decode()) == (2, words)
+
+
+def test_a_file_that_is_called_like_a_command_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "shows"
+    path.write_bytes(Path(JAVA).read_bytes())
+    done = subprocess.run([sys.executable, "-m", "dissector", "shows"], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(("line", "offered"), [("kdissect sh", "show"), ("kdissect show --for", "--format")])
+def test_a_shell_can_complete(line: str, offered: str) -> None:
+    asked = {"_KDISSECT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    code = "import sys; sys.argv = ['kdissect']; from dissector.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == [offered]
+
+
+def test_a_host_without_a_port_is_asked_at_kafkas() -> None:
+    assert Address.parse("broker-1") == Address("broker-1", 9092)
+    assert Address.parse("[::1]") == Address("::1", 9092)
