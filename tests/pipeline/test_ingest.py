@@ -170,7 +170,8 @@ def test_bodies_of_the_largest_size_are_kept_and_larger_ones_reported(spark: Spa
 
 KILLED = """
 import os, signal, sys
-from dissector.pipeline import ingest
+from dissector.pipeline.ingest_run import STAGING
+from dissector.pipeline.ingest import ingest
 from dissector.pipeline.folder import Folder
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_session import session
@@ -183,13 +184,13 @@ def report(stage, done, total):
 move, moved = Folder.move, []
 def counted(self, source, target):
     move(self, source, target)
-    if not target.startswith(ingest.STAGE):  # to where it belongs, and not to where that begins from
+    if not target.startswith(STAGING):  # to where it belongs, and not to where that begins from
         moved.append(target)
     if moment == f"{len(moved)} moved":
         die()
 Folder.move = counted
 with session("local[2]", None, {}, verbose=False) as spark:
-    ingest.ingest(spark, files, out, WriteOptions(), parts=3, report=report)
+    ingest(spark, files, out, WriteOptions(), parts=3, report=report)
 """
 
 

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,7 +11,6 @@ import pytest
 
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, heartbeat, written
-from tests.needs import needs
 from tests.pipeline.test_micro_batch import cut
 
 if find_spec("pyspark") is None:
@@ -27,17 +25,9 @@ from dissector.pipeline.micro_batch_run import MicroBatchRun
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import ring_file
 from dissector.pipeline.ring_follower import Follower, MicroBatchReport
-from dissector.pipeline.spark_session import session
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 TABLES = ("captures", "connections", "exchanges", "findings", "gaps")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    needs("java")
-    with session("local[2]", None, {}, verbose=False) as found:
-        yield found
 
 
 def ring_of(folder: Path, count: int, capture: Path = PCAPS / "librdkafka-pipelined.pcapng") -> Path:
