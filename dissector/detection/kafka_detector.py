@@ -36,7 +36,9 @@ from dissector.detection.frame_heuristics import (
     is_printable,
 )
 from dissector.detection.other_protocols import OtherProtocol
+from dissector.detection.tls_alerts import NO_ALERT, alert_number
 from dissector.framing import Classification, FrameEvidence, FrameHeuristics
+from dissector.framing.sizes import ALERT_SIZE
 
 KAFKA_PORTS: Final = frozenset({9092})
 NO_CLIENT: Final = -1
@@ -94,12 +96,17 @@ class KafkaDetector:
         self.client_side = Column(np.int8, NO_CLIENT)
         """The side of each connection's client, `NO_CLIENT` where it is not known to be Kafka."""
         self.other_protocol = Column(np.uint8)
-        """An `OtherProtocol` for each connection that is not Kafka."""
+        """An `OtherProtocol` for each connection that is not Kafka, and for each server of a Kafka client that is
+        not."""
+        self._alerts = Column(np.uint16)
+        """The TLS alert that ended each connection, 256 more if side 1 sent it."""
 
     def classify(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
         """Classify a direction by its first bytes."""
         connection, side = divmod(direction, 2)
         self._grow(connection + 1)
+        if from_start and len(head) == ALERT_SIZE:
+            self.note_alert(direction, head)
         if self._is_transcript(connection):
             self.client_side.values[connection] = self._connections.syn_side(connection)
             self.other_protocol.values[connection] = OtherProtocol.UNDETERMINED
@@ -124,18 +131,34 @@ class KafkaDetector:
         opens[opens] = self._requests.plain(heads[opens], sizes[opens])
         self.client_side.values[connection[opens]] = side[opens]
         self.other_protocol.values[connection[opens]] = OtherProtocol.UNDETERMINED
-        frames: Bool = opens | ((opener >= 0) & (self.client_side.values[connection] == 1 - side))
+        responds = (opener >= 0) & (self.client_side.values[connection] == 1 - side)
+        frames: Bool = opens | (responds & (heads[:, 0] == 0))
         return frames
+
+    def note_alert(self, direction: int, data: bytes) -> None:
+        """Take note of a TLS alert in a connection that was captured from its beginning, if `data` is one. The
+        first one of a connection is the cause."""
+        alert, (connection, side) = alert_number(data), divmod(direction, 2)
+        if alert != NO_ALERT and not self._alerts.values[connection] and self._connections.syn_side(connection) >= 0:
+            self._alerts.values[connection] = alert | side << 8
+
+    def alert(self, connection: int) -> tuple[int, int]:
+        """The TLS alert that ended a connection, `NO_ALERT` where none was seen, and the side that sent it."""
+        side, alert = divmod(int(self._alerts.values[connection]) if connection < len(self._alerts) else 0, 256)
+        return alert, side
 
     def _grow(self, connections: int) -> None:
         self.other_protocol.grow(connections)
         self.client_side.grow(connections)
+        self._alerts.grow(connections)
 
     def _classify_known(self, connection: int, side: int, head: bytes, *, from_start: bool) -> Classification:
         """Classify a direction of a Kafka connection: framed from the start of its stream, else after a search."""
         if not from_start or self._connections.syn_side(connection) < 0:
             return Classification.SEARCH
         is_client = self.client_side.values[connection] == side
+        if not is_client and head[0]:
+            self.other_protocol.values[connection] = other_protocols.recognize(head) or OtherProtocol.UNDETERMINED
         return Classification.SEARCH if is_client and not self.is_request(head) else Classification.FRAMES
 
     def _classify_unknown(
@@ -275,6 +298,11 @@ class KafkaDetector:
         counts["Kafka"] = len(self.other_protocol) - len(others)
         counts[OtherProtocol.NO_DATA.label] += len(self._connections) - len(self.other_protocol)
         return {name: count for name, count in counts.most_common() if count}
+
+    def server_protocol(self, connection: int) -> OtherProtocol | None:
+        """The protocol in which the server of a Kafka client responds, if that is another one."""
+        other = int(self.other_protocol.values[connection]) if connection < len(self.other_protocol) else 0
+        return OtherProtocol(other) if other > OtherProtocol.UNKNOWN and self.client(connection) != NO_CLIENT else None
 
     def reads_as_request(self, head: bytes) -> bool:
         """Whether bytes begin with a request whose client id is printable."""

@@ -282,6 +282,9 @@ class ExchangeDecoder:
         of_client = index_row.request != NO_FRAME
         size = index_row.request_size if of_client else index_row.response_size
         finding = row_findings.between_frames(kind, size)
+        other = self._indexer.detector.server_protocol(index_row.connection)
+        if other is not None and kind is RowKind.UNPARSED and not of_client:
+            finding = row_findings.other_server(other, self._indexer.detector.alert(index_row.connection)[0])
         row = row._replace(info=finding.message, severity=finding.severity)
         request = response = None
         if kind is RowKind.UNPARSED and of_client:
@@ -296,8 +299,13 @@ class ExchangeDecoder:
         connection = row.connection - 1
         side = self._endpoints.client_side(connection)
         sizes = [self._ignored_bytes(2 * connection + each) for each in (side, 1 - side)]
+        detector = self._indexer.detector
+        alert, alert_side = detector.alert(connection)
+        closed = self._endpoints.closed(connection)
+        is_refused = self._is_opened(connection) and closed is not None and not closed[1] and not sizes[1]
+        protocol = OtherProtocol(int(detector.other_protocol.values[connection]))
         finding = row_findings.non_kafka(
-            kind, OtherProtocol(int(self._indexer.detector.other_protocol.values[connection]))
+            row_findings.NonKafka(kind, protocol, alert, alert_side == side, is_refused and sizes[0] > 0)
         )
         row = row._replace(
             request_size=sizes[0], response_size=sizes[1], info=finding.message, severity=finding.severity

@@ -1,9 +1,10 @@
 """Findings that a row has because of what the capture holds of it, not because of a field."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 from dissector.detection.other_protocols import OtherProtocol
+from dissector.detection.tls_alerts import NO_ALERT, alert_name
 from dissector.exchange.model import ExchangeMessage
 from dissector.index.exchange_table import RowKind
 from dissector.index.frame_table import FrameTable
@@ -15,6 +16,17 @@ CUT_SHORT: Final = Finding(
     "cut-short", Severity.ERROR, "the connection was closed before the response was whole", "response"
 )
 ACKS_0: Final = Finding("no-response-expected", Severity.NOTE, "acks=0: the broker sends no response", "request")
+
+ENCRYPTED: Final = Finding("tls", Severity.WARNING, "encrypted: TLS")
+TLS_ON_PLAIN_PORT: Final = Finding(
+    "tls-on-plain-port", Severity.ERROR,
+    "TLS on a plain listener: set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use an SSL listener",
+)  # fmt: skip
+_USE_TLS: Final = "set security.protocol=SSL (SASL_SSL with a login), or use a PLAINTEXT listener"
+_OF_CERTIFICATES: Final = frozenset((41, 42, 43, 44, 45, 46, 48, 49, 116))
+"""Alerts about the certificate of the other side, or its absence."""
+_OF_VERSIONS: Final = frozenset((40, 70, 71, 86))
+_UNRECOGNIZED_NAME: Final = 112
 
 
 def missing_response(*, is_expected: bool, is_ended: bool) -> Finding:
@@ -39,16 +51,69 @@ def between_frames(kind: RowKind, size: int) -> Finding:
     return Finding(kind.name.lower(), Severity.ERROR, f"{size:,} bytes {words}")
 
 
-def non_kafka(kind: RowKind, protocol: OtherProtocol) -> Finding:
+class NonKafka(NamedTuple):
+    """What is known of a connection on Kafka's port that speaks something else."""
+
+    kind: RowKind
+    protocol: OtherProtocol
+    alert: int
+    """The TLS alert that ended it, `NO_ALERT` for none."""
+    is_alert_of_client: bool
+    is_refused: bool
+    """Whether the server closed it without a byte."""
+
+
+def non_kafka(connection: NonKafka) -> Finding:
     """The finding of a connection on Kafka's port that speaks something else."""
-    return Finding(kind.name.lower(), Severity.WARNING, _non_kafka_words(kind, protocol))
+    if connection.kind is not RowKind.TLS:
+        return Finding(connection.kind.name.lower(), Severity.WARNING, _non_kafka_words(connection.protocol))
+    if connection.alert != NO_ALERT:
+        return tls_alert(connection.alert, is_client=connection.is_alert_of_client)
+    return TLS_ON_PLAIN_PORT if connection.is_refused else ENCRYPTED
 
 
-def _non_kafka_words(kind: RowKind, protocol: OtherProtocol) -> str:
-    if kind is RowKind.TLS:
-        return "encrypted: TLS"
+def _non_kafka_words(protocol: OtherProtocol) -> str:
+    if protocol in (OtherProtocol.HTTP, OtherProtocol.HTTP2):
+        return (
+            f"{protocol.label} on Kafka's port, not Kafka: no broker answers it; have a health check open a TCP "
+            "connection only, or correct the URL"
+        )
     if protocol > OtherProtocol.UNKNOWN:
         return f"{protocol.label} on Kafka's port, not Kafka"
     if protocol is OtherProtocol.UNDETERMINED:
         return "on Kafka's port, but no Kafka frame was recognized in it"
     return "on Kafka's port, but not Kafka"
+
+
+def other_server(protocol: OtherProtocol, alert: int) -> Finding:
+    """The finding of the first bytes of a server that responds to Kafka requests in another protocol."""
+    if protocol is OtherProtocol.TLS:
+        name = f" (alert {alert_name(alert)})" if alert != NO_ALERT else ""
+        return Finding("plain-on-tls-port", Severity.ERROR, f"plain Kafka on a TLS listener{name}: {_USE_TLS}")
+    words = f"the server responds in {protocol.label}: this is no broker's port; correct bootstrap.servers"
+    return Finding("not-a-broker", Severity.ERROR, words)
+
+
+def tls_alert(alert: int, *, is_client: bool) -> Finding:
+    """The finding of a TLS handshake that failed."""
+    side = "client" if is_client else "broker"
+    words = f"TLS handshake failed: the {side} sent the alert {alert_name(alert)}"
+    return Finding("tls-alert", Severity.ERROR, f"{words}: {_alert_advice(alert, is_client=is_client)}")
+
+
+def _alert_advice(alert: int, *, is_client: bool) -> str:
+    if alert in _OF_CERTIFICATES and is_client:
+        return (
+            "it does not trust the broker's certificate; set ssl.truststore.location (ssl.ca.location in librdkafka) "
+            "to the CA that signed it"
+        )
+    if alert in _OF_CERTIFICATES:
+        return (
+            "it wants a certificate of the client that it trusts; set ssl.keystore.location "
+            "(ssl.certificate.location in librdkafka)"
+        )
+    if alert in _OF_VERSIONS:
+        return "the sides have no version or cipher in common; compare ssl.enabled.protocols and ssl.cipher.suites"
+    if alert == _UNRECOGNIZED_NAME:
+        return "it has no certificate for the host name; correct bootstrap.servers and advertised.listeners"
+    return f"read the log of the {'broker' if is_client else 'client'} too, and compare the ssl.* settings of both"

@@ -89,8 +89,41 @@ OF_EXCHANGES: Final = (
     Explanation(
         "tls", "Encrypted", WARNING,
         "The connection is TLS: its content can't be read.",
-        "The listener is SSL or SASL_SSL.",
+        "Both sides speak TLS, or the capture does not have the beginning: the listener is SSL or SASL_SSL. A client "
+        "that speaks TLS on a plain listener is tls-on-plain-port.",
         "Capture on a plain listener, or behind the TLS termination. TLS secrets in the capture file are not used.",
+    ),
+    Explanation(
+        "tls-on-plain-port", "TLS on a plain listener", ERROR,
+        "The client begins a TLS handshake, and the server closes the connection without a byte.",
+        "The listener is PLAINTEXT or SASL_PLAINTEXT, but the client has security.protocol=SSL or SASL_SSL. The broker "
+        "reads the beginning of the handshake as a size, which exceeds socket.request.max.bytes.",
+        "Set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use the port of an SSL listener: the "
+        "broker's listeners and listener.security.protocol.map say which port has which.",
+    ),
+    Explanation(
+        "plain-on-tls-port", "Plain Kafka on a TLS listener", ERROR,
+        "The client sends Kafka requests that are not encrypted, and the server responds in TLS, mostly with an alert.",
+        "The listener is SSL or SASL_SSL, but the client has security.protocol=PLAINTEXT, which is the default, or "
+        "SASL_PLAINTEXT.",
+        "Set security.protocol=SSL (SASL_SSL with a login), and ssl.truststore.location (ssl.ca.location in "
+        "librdkafka) if the broker's certificate is not from a public CA. Or use the port of a PLAINTEXT listener.",
+    ),
+    Explanation(
+        "tls-alert", "TLS handshake failed", ERROR,
+        "One side ended the TLS handshake with an alert, which names the reason.",
+        "With unknown_ca, certificate_unknown and bad_certificate the certificate is not trusted or not valid; "
+        "with handshake_failure and protocol_version no version or cipher is in common, or a client certificate is "
+        "missing. With TLS 1.3 most alerts are encrypted, and not shown.",
+        "Do as the message says: ssl.truststore.location has the CAs that a side trusts, ssl.keystore.location its own "
+        "certificate. openssl s_client -connect HOST:PORT shows what a broker presents.",
+    ),
+    Explanation(
+        "not-a-broker", "Server of another protocol", ERROR,
+        "The client sends Kafka requests, and the server responds in another protocol.",
+        "The setting bootstrap.servers, or a proxy, names the port of another service: an HTTP one such as a schema "
+        "registry, Kafka Connect or a metrics endpoint.",
+        "Correct bootstrap.servers: it needs the address of a broker's listener, 9092 unless configured otherwise.",
     ),
     Explanation(
         "version-fallback", "ApiVersions response in version 0", NOTE,

@@ -36,6 +36,9 @@ class ProtocolDetector(Protocol):
         Directions are in the order of their first packets. `heads` is `(n, HEAD)`; `sizes` are the bytes available,
         `(n,)`, more than `HEAD` included."""
 
+    def note_alert(self, direction: int, data: bytes) -> None:
+        """Take note of a TLS alert in a direction that is not Kafka, if `data` is one."""
+
     def is_client(self, direction: int) -> bool:
         """Whether a direction is a client's, as far as is known."""
 

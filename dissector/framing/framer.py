@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch
+from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
@@ -29,7 +29,7 @@ from dissector.framing.fast_path import FastPath
 from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.pending_stream import PendingStream
 from dissector.framing.resynchronizer import Resynchronizer
-from dissector.framing.sizes import PREFIX
+from dissector.framing.sizes import ALERT_SIZE, PREFIX
 
 _UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = Classification
 """Bound once: members of an enum are slow to look up."""
@@ -156,8 +156,16 @@ class Framer:
         other = self._state.mode.values[direction] == _OTHER
         last = highs[other] - 1
         self._state.ignored.values[direction[other]] += runs.start[last] + runs.size[last] - runs.start[lows[other]]
+        self._note_alerts(runs)
         remaining = (lows < highs) & ~other
         return list(zip(lows[remaining].tolist(), highs[remaining].tolist(), strict=True))
+
+    def _note_alerts(self, runs: RunBatch) -> None:
+        """Find TLS alerts in directions that are not Kafka: a failed handshake ends with one, in its own segment."""
+        rows = np.flatnonzero((runs.size == ALERT_SIZE) & (runs.kind == RunKind.DATA))
+        for row in rows[self._state.mode.values[runs.direction[rows]] == _OTHER].tolist():
+            data = self._store.read(int(runs.address[row]), ALERT_SIZE)
+            self._detector.note_alert(int(runs.direction[row]), bytes(data))
 
     def _catch_up(self, runs: RunBatch, low: int, high: int) -> int:
         """Add to a held stream the rows that complete its next frame, and no more. Return the row to go on with."""

@@ -10,3 +10,5 @@ LEAST_HEAD: Final = 14
 """A frame of which fewer bytes at its beginning are there (or less than all of it) is `UNPARSED`."""
 HEAD: Final = 64
 """First bytes of a direction or frame that a `ProtocolDetector` gets."""
+ALERT_SIZE: Final = 7
+"""A TLS record with an alert that is not encrypted."""

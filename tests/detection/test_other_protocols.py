@@ -86,7 +86,7 @@ def test_an_http_server_has_a_row_on_kafkas_port_and_is_only_counted_elsewhere(t
     rows, protocols = seen(capture_of(tmp_path, conversation(turns, handshake=handshake)))
     assert protocols == {"HTTP": 1}
     [row] = rows
-    assert row.info == "HTTP on Kafka's port, not Kafka"
+    assert row.info.startswith("HTTP on Kafka's port, not Kafka: ")
     assert (row.request_size, row.response_size) == (len(turns[0].data), len(turns[1].data))
     assert seen(capture_of(tmp_path, conversation(turns, handshake=handshake, server=ELSEWHERE))) == ([], {"HTTP": 1})
 
@@ -126,7 +126,7 @@ def test_protocols_are_known_by_their_first_bytes(
     packets = conversation([Turn(from_client, head), Turn(not from_client, b"whatever it says")])
     rows, protocols = seen(capture_of(tmp_path, packets))
     assert protocols == {protocol.label: 1}
-    assert [row.info for row in rows] == [f"{protocol.label} on Kafka's port, not Kafka"]
+    assert [row.info.partition(":")[0] for row in rows] == [f"{protocol.label} on Kafka's port, not Kafka"]
 
 
 def zookeeper(first: int, count: int) -> list[Turn]:

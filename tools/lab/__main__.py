@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.lab import request_log
 from tools.lab.node import Cluster
-from tools.lab.scenarios import SCENARIOS, Scenario
+from tools.lab.scenarios import MISTAKES, SCENARIOS, Scenario
 from tools.lab.sniffer import QUIET_SECONDS, Sniffer, tool
 from tools.lab.tools import ROOT, MissingToolError, broker_classpath, classpath, client_version
 
@@ -91,6 +91,8 @@ def recorded(scenarios: Iterable[Scenario]) -> Iterator[str]:
     jars = classpath()
     for plan, group in groupby(scenarios, key=lambda scenario: scenario.plan):
         yield f"starting {' and '.join(node.name for node in plan.nodes)} of Kafka {plan.release}"
+        if plan.prepare is not None:
+            plan.prepare()
         with Cluster(plan, broker_classpath(plan.release)) as cluster:
             if not plan.whole:
                 cluster.start()
@@ -109,7 +111,7 @@ def main(names: list[str]) -> int:
     failed = False
     try:
         tool()
-        PCAPS.mkdir(exist_ok=True)
+        (PCAPS / MISTAKES).mkdir(parents=True, exist_ok=True)
         for line in recorded(scenario for scenario in SCENARIOS if not names or scenario.name in names):
             print(line, flush=True)
             failed |= "FAILED" in line or "LARGE" in line

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +52,8 @@ class Plan:
     nodes: tuple[NodePlan, ...]
     stopping: tuple[str, ...] = ()
     """Names; empty for the reverse of starting."""
+    prepare: Callable[[], None] | None = None
+    """What makes the files that the properties name."""
     whole: bool = False
     """Recorded from before its start until after its end, since what nodes say then is what the recording is for."""
 

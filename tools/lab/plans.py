@@ -1,7 +1,7 @@
 """The clusters that the lab runs: which processes, with which settings."""
 
 from tools.lab.node import LOGS, NodePlan, Plan
-from tools.lab.tools import kafka_version
+from tools.lab.tools import KEYSTORE, KEYSTORE_PASSWORD, kafka_version, keystore
 
 PORT = 9092
 SASL_PORT = 9094
@@ -60,6 +60,26 @@ SCRAM_USERS = tuple(
 PROPERTIES = f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{SASL}"
 
 ONE_BROKER = Plan(kafka_version(), (NodePlan("broker", PORT, PROPERTIES, SCRAM_USERS, "-Xmx1g"),))
+
+TLS_PORT = 9096
+AWAY_PORT = 9098
+ABSENT_PORT = 9099
+"""Where nothing listens."""
+TLS = f"""
+listeners=PLAINTEXT://127.0.0.1:{PORT},SASL://127.0.0.1:{SASL_PORT},TLS://127.0.0.1:{TLS_PORT},\
+AWAY://127.0.0.1:{AWAY_PORT},CONTROLLER://127.0.0.1:{CONTROLLER_PORT}
+advertised.listeners=PLAINTEXT://127.0.0.1:{PORT},SASL://127.0.0.1:{SASL_PORT},TLS://127.0.0.1:{TLS_PORT},\
+AWAY://127.0.0.1:{ABSENT_PORT}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL,AWAY:PLAINTEXT,CONTROLLER:PLAINTEXT
+ssl.keystore.location={KEYSTORE}
+ssl.keystore.password={KEYSTORE_PASSWORD}
+ssl.enabled.protocols=TLSv1.2
+"""
+"""TLS 1.2, as 1.3 encrypts the alerts of clients; and a listener whose advertised address nobody listens on."""
+MISTAKEN = Plan(
+    kafka_version(), (NodePlan("broker", PORT, PROPERTIES + TLS, SCRAM_USERS, "-Xmx512m"),), prepare=keystore
+)
+"""For clients with wrong settings."""
 
 COMPARING = Plan(kafka_version(), (NodePlan("broker", PORT, f"{PROPERTIES}num.partitions=2\n", SCRAM_USERS, "-Xmx1g"),))
 """Where topics that clients make by writing to them have two partitions."""

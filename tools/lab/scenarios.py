@@ -7,7 +7,11 @@ from typing import NamedTuple
 
 from tools.lab.node import Plan
 from tools.lab.plans import (
+    ABSENT_PORT,
+    AWAY_PORT,
     COMPARING,
+    CONTROLLER_PORT,
+    MISTAKEN,
     OLD_BROKER,
     ONE_BROKER,
     OTHER_PORT,
@@ -15,6 +19,7 @@ from tools.lab.plans import (
     QUORUM_PORTS,
     SASL_PORT,
     THREE_CONTROLLERS,
+    TLS_PORT,
     TWO_BROKERS,
 )
 from tools.lab.tools import HERE, client_python, go_program, node_folder, old_classpath
@@ -89,6 +94,20 @@ def _compared(name: str, client: str, program: Callable[..., Command]) -> tuple[
 def _trouble(finding: str, client: str, words: str) -> Scenario:
     """What brings about a finding: `trouble-FINDING`."""
     return Scenario(f"trouble-{finding}", client, words, _ours("troubles", finding.replace("-", "_")))
+
+
+MISTAKES = "mistakes"
+"""The folder of recordings of wrong settings: not all that they have is Kafka."""
+
+
+def _mistaken_java(name: str, words: str, port: int, *settings: str, ports: tuple[int, ...] = ()) -> Scenario:
+    command = _java(*settings, program="LabMistakes", servers=f"127.0.0.1:{port}")
+    return Scenario(f"{MISTAKES}/java-{name}", "java", words, command, MISTAKEN, ports or (port,))
+
+
+def _mistaken_librdkafka(name: str, words: str, port: int, *settings: str) -> Scenario:
+    command = _python("mistakes.py", *settings, servers=f"127.0.0.1:{port}")
+    return Scenario(f"{MISTAKES}/librdkafka-{name}", "confluent-kafka", words, command, MISTAKEN, (port,))
 
 
 EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
@@ -180,6 +199,26 @@ SCENARIOS = (
              _java("quorum", program="LabCluster"), THREE_CONTROLLERS, (*QUORUM_PORTS, PORT)),
     Scenario("two-brokers", "java", "two brokers, start to end: replicas, a transaction across them, a leader moved",
              _java("brokers", program="LabCluster"), TWO_BROKERS, (PORT, OTHER_PORT, QUORUM_PORTS[0])),
+    _mistaken_java("tls-to-plain", "security.protocol=SSL on a PLAINTEXT listener", PORT, "security.protocol=SSL"),
+    _mistaken_java("plain-to-tls", "security.protocol=PLAINTEXT on an SSL listener", TLS_PORT),
+    _mistaken_java("untrusted", "a certificate that no CA of the client signed", TLS_PORT, "security.protocol=SSL"),
+    _mistaken_java("without-login", "security.protocol=PLAINTEXT on a SASL_PLAINTEXT listener", SASL_PORT),
+    _mistaken_java("controller", "the port of a controller", CONTROLLER_PORT),
+    _mistaken_java("advertised", "the broker advertises an address where nothing listens", AWAY_PORT,
+                   ports=(AWAY_PORT, ABSENT_PORT)),
+    _mistaken_librdkafka("tls-to-plain", "security.protocol=ssl on a PLAINTEXT listener", PORT,
+                         "security.protocol=ssl"),
+    _mistaken_librdkafka("plain-to-tls", "security.protocol=plaintext on an SSL listener", TLS_PORT),
+    _mistaken_librdkafka("untrusted", "a certificate that no CA of the client signed", TLS_PORT,
+                         "security.protocol=ssl"),
+    _mistaken_librdkafka("without-login", "security.protocol=plaintext on a SASL_PLAINTEXT listener", SASL_PORT),
+    _mistaken_librdkafka("refused-login", "a wrong password, PLAIN", SASL_PORT, "security.protocol=sasl_plaintext",
+                         "sasl.mechanism=PLAIN", "sasl.username=alice", "sasl.password=not-her-secret"),
+    _mistaken_librdkafka("nothing-listens", "a port where nothing listens", ABSENT_PORT),
+    _mistaken_librdkafka("old-version", "versions of Kafka 0.9, which Kafka 4 took out", PORT,
+                         "api.version.request=false", "broker.version.fallback=0.9.0"),
+    Scenario(f"{MISTAKES}/curl", "curl", "HTTP on a PLAINTEXT listener",
+             lambda _: ["sh", "-c", f"! curl -s -m 3 http://{SERVERS}/brokers"], MISTAKEN, needs=("curl",)),
 )  # fmt: skip
 
 EVENTFUL: tuple[Command, ...] = (

@@ -12,6 +12,8 @@ import dissector
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "lab"
+KEYSTORE = BUILD / "keystore.p12"
+KEYSTORE_PASSWORD = "lab-secret"
 PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
 GO_CLIENTS = {"sarama": "github.com/IBM/sarama", "franz-go": "github.com/twmb/franz-go"}
 
@@ -68,6 +70,14 @@ def old_classpath(release: str) -> str:
     """An old release of Java's client, and the programs that are compiled with it."""
     jars = fetched(HERE / "old" / "client.xml", f"client-{release}", f"-Drelease={release}")
     return compiled(HERE / "old" / f"java-{release.rpartition('.')[0]}", jars, f"classes-{release}")
+
+
+def keystore() -> None:
+    """Make a broker's keystore, with a certificate that no client trusts."""
+    if not KEYSTORE.exists():
+        run(require("keytool"), "-genkeypair", "-alias", "broker", "-keyalg", "EC", "-groupname", "secp256r1",
+            "-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-storetype", "PKCS12", "-keystore", KEYSTORE,
+            "-storepass", KEYSTORE_PASSWORD)  # fmt: skip
 
 
 def kafka_version() -> str:
@@ -129,6 +139,9 @@ def client_version(client: str) -> str:
         return found[1]
     if client == "kdissect":
         return dissector.__version__
+    if client == "curl":
+        done = subprocess.run([require("curl"), "--version"], capture_output=True, text=True, check=True)
+        return done.stdout.split()[1]
     if client == "plain socket":
         return "none"
     code = f"from importlib.metadata import version; print(version({client!r}))"

@@ -59,7 +59,11 @@ class ClosedInFlight(ConnectionDetector):
             closed_ns, by_client = self.context.closed(connection)
             if closed_ns == NEVER or (by_client and key in HARMLESS_IN_FLIGHT):
                 continue
-            if not self.context.is_offered(connection, key, version) or _is_refused(self.context, *frame):
+            if (
+                not self.context.is_offered(connection, key, version)
+                or _is_refused(self.context, *frame)
+                or self.context.is_server_foreign(connection)
+            ):
                 continue  # reported by other detectors, with the reason
             state = self._findings.of(connection)
             state.count += 1

@@ -22,6 +22,9 @@ class FindingContext(Protocol):
     def closed(self, connection: int) -> tuple[int, bool]:
         """Return when a connection was closed, or `NEVER`, and whether the client closed it first."""
 
+    def is_server_foreign(self, connection: int) -> bool:
+        """Return whether the server of a connection responds in another protocol than Kafka's."""
+
     def first_packet(self, connection: int) -> int:
         """Return the number of its first packet, which identifies the connection in the capture."""
 

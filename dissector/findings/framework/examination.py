@@ -194,6 +194,10 @@ class Examination:
         time_ns, side = self._connections.closed(connection)
         return time_ns, side == self._index.detector.client(connection)
 
+    def is_server_foreign(self, connection: int) -> bool:
+        """Return whether the server of a connection responds in another protocol than Kafka's."""
+        return self._index.detector.server_protocol(connection) is not None
+
     def first_packet(self, connection: int) -> int:
         """Return the number of its first packet, which identifies the connection in the capture."""
         return self._connections.first_packet(connection)

@@ -1,0 +1,60 @@
+"""`pcaps/mistakes`: real clients with wrong settings at a real broker. Each is named, with the setting to change."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.core.finding import Finding
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, request
+
+MISTAKES = PCAPS / "mistakes"
+TLS_PORT = 9096
+
+
+def findings(path: Path, *ports: int) -> list[Finding]:
+    """All findings of a capture: of its rows, of several rows, and of the capture itself."""
+    with Capture([str(path)], ports=frozenset(ports)) as capture:
+        for _ in capture.read():
+            pass
+        for _ in capture.examine():
+            pass
+        return [*capture.problems, *(finding for exchange in capture.exchanges() for finding in exchange.findings)]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "setting"),
+    [
+        ("java-tls-to-plain", "tls-on-plain-port", "security.protocol=PLAINTEXT"),
+        ("librdkafka-tls-to-plain", "tls-on-plain-port", "security.protocol=PLAINTEXT"),
+        ("java-plain-to-tls", "plain-on-tls-port", "security.protocol=SSL"),
+        ("librdkafka-plain-to-tls", "plain-on-tls-port", "security.protocol=SSL"),
+        ("java-untrusted", "tls-alert", "certificate_unknown: it does not trust the broker's certificate; set ssl.tru"),
+        ("librdkafka-untrusted", "tls-alert", "unknown_ca: it does not trust the broker's certificate; set ssl.trust"),
+        ("curl", "unparsed", "HTTP on Kafka's port"),
+    ],
+)
+def test_a_mistake_is_named_with_the_setting_to_change(name: str, code: str, setting: str) -> None:
+    found = findings(MISTAKES / f"{name}.pcapng", *([TLS_PORT] if name.endswith("untrusted") else []))
+    assert [finding for finding in found if finding.code == code and setting in finding.message]
+    assert "closed-in-flight" not in {finding.code for finding in found}
+
+
+def test_a_response_in_http_is_no_brokers(tmp_path: Path) -> None:
+    turns = [Turn(True, request(1)), Turn(False, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")]
+    [found] = [each for each in findings(Path(capture_of(tmp_path, conversation(turns)))) if each.code != "unanswered"]
+    assert (found.code, found.message.partition(":")[0]) == ("not-a-broker", "the server responds in HTTP")
+    assert "bootstrap.servers" in found.message
+
+
+@pytest.mark.parametrize("packets_a_batch", [1, 1000])
+def test_an_alert_is_found_however_the_capture_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packets_a_batch: int
+) -> None:
+    hello = bytes.fromhex("1603010010") + bytes(16)
+    turns = [Turn(True, hello), Turn(False, hello), Turn(True, bytes.fromhex("15030300020230"))]
+    path = capture_of(tmp_path, conversation(turns))
+    monkeypatch.setattr("dissector.capture.pcap.BATCH_PACKETS", packets_a_batch)
+    [found] = findings(Path(path))
+    assert "unknown_ca" in found.message
