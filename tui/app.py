@@ -72,8 +72,10 @@ class KDissectApp(TypeAhead):
         return ON_DARK if self.current_theme.dark else ON_LIGHT
 
     async def on_event(self, event: events.Event) -> None:
-        """Drop a press on what was removed: it is still drawn until the next frame, and Textual fails on its place."""
-        if isinstance(event, events.MouseDown) and not event.is_forwarded and self._is_gone_at(event.x, event.y):
+        """Drop clicks on what was removed: it is still drawn until the next frame, and Textual fails on its place. What
+        is dragged gets them."""
+        comes = isinstance(event, events.MouseEvent) and not event.is_forwarded and self.mouse_captured is None
+        if isinstance(event, events.MouseEvent) and comes and self._is_gone_at(event.x, event.y):
             return
         await super().on_event(event)
 

@@ -1,4 +1,4 @@
-"""A press on what is drawn and no longer there."""
+"""The mouse on what is drawn and no longer there."""
 
 from textual import events
 from textual.widgets import Static
@@ -6,7 +6,7 @@ from textual.widgets import Static
 from tests.tui.main_driver import JAVA, opened
 
 
-async def test_a_press_on_what_was_removed_does_nothing() -> None:
+async def test_the_mouse_on_what_was_removed_does_nothing() -> None:
     async with opened(JAVA) as screen:
         app = screen.pilot.app
         words = Static("saved", id="words")
@@ -16,7 +16,8 @@ async def test_a_press_on_what_was_removed_does_nothing() -> None:
         words._detach()  # what a removal does first; it is drawn until the next frame
         assert app.get_widget_at(x, y)[0] is words
         try:
-            await app.on_event(events.MouseDown(None, x, y, 0, 0, 1, False, False, False, x, y))
+            for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
+                await app.on_event(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
             assert app.screen._select_state is None
         finally:
             words._attach(app.screen)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
@@ -100,7 +101,7 @@ class _OpaqueRecords(RecordTracer):
     """Replaces the tracer of records: they stay one field."""
 
     def __init__(self) -> None:
-        pass
+        super().__init__([], DecompressionBudget(0, 0))  # nothing is decompressed
 
     def field(self, data: bytes, start: int, end: int, parent: Node) -> None:
         """Add nothing under `parent`, whose span covers the records."""
