@@ -313,7 +313,7 @@ def _source(
     if recognize_codec(os.pread(file.fileno(), MAGIC_SIZE, 0)):
         return SpooledSource(name, FileStream(file), store, limits.spooled_bytes)
     try:
-        return MappedSource(file, store)
+        return MappedSource(name, file, store)
     except ValueError:
         raise CaptureError(f"{name}: empty file") from None
 

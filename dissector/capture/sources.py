@@ -19,10 +19,13 @@ from dissector.capture.spool import Spool, SpoolFullError
 from dissector.capture.streams import GATHER, STEP, WAIT, InputStream
 from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
+from dissector.core.mapped_files import intact_size, survive_truncation
 from dissector.core.store import Store
 
 _POLL_SECONDS: Final = 0.02
 """Seconds between two checks of a growing file."""
+TRUNCATED: Final = "file-truncated"
+"""The finding of a file that has less than it should."""
 NO_BYTES: Final = np.zeros(0, np.uint8)
 
 
@@ -41,9 +44,12 @@ class CaptureSource(Protocol):
     ended: bool
     grows: bool
     """Whether bytes arrive at any time. Other sources have them whenever `more` is called."""
-    problems: list[Finding]
     undecoded: UndecodedBytes | None
     """Where decoding stopped early, and why."""
+
+    @property
+    def problems(self) -> list[Finding]:
+        """What is wrong with the file."""
 
     @property
     def data(self) -> UInt8:
@@ -66,6 +72,18 @@ class CaptureSource(Protocol):
         """Close the file. Mappings are released with the last batch that points into them."""
 
 
+def _truncation(name: str, region: mmap.mmap) -> list[Finding]:
+    """Return a finding if a mapped file has become shorter."""
+    size = intact_size(region)
+    if size is None or size == len(region):
+        return []
+    words = (
+        f"{name}: the file became shorter while it was read: {size:,} of {len(region):,} bytes are left. Rows that "
+        "were read are kept, without what they had in the rest. Copy a file before you read it if it is written anew"
+    )
+    return [Finding(TRUNCATED, Severity.WARNING, words)]
+
+
 class MappedSource:
     """A complete file, mapped. Raises `ValueError` for an empty one, `OSError` if it can't be mapped."""
 
@@ -73,12 +91,22 @@ class MappedSource:
     grows = False
     undecoded: UndecodedBytes | None = None
 
-    def __init__(self, file: IO[bytes], store: Store) -> None:
+    def __init__(self, name: str, file: IO[bytes], store: Store) -> None:
+        self._name = name
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        survive_truncation(self._map)
         file.close()  # the map has its own descriptor, and a ring may have thousands of files
-        self.problems: list[Finding] = []
         self.base = store.add(memoryview(self._map))
-        self.data = np.frombuffer(self._map, np.uint8)
+        self._all = np.frombuffer(self._map, np.uint8)
+
+    @property
+    def data(self) -> UInt8:
+        """All bytes, without those that the file has lost."""
+        return self._all[: intact_size(self._map)]
+
+    @property
+    def problems(self) -> list[Finding]:
+        return _truncation(self._name, self._map)
 
     @property
     def total(self) -> int:
@@ -180,7 +208,7 @@ class SpooledSource:
         if self._stream.ended:
             self.ended = True
             if undone and not undone.is_whole:
-                self._end("file-truncated", f"{self._codec} data that end too early, after {undone.at:,} bytes")
+                self._end(TRUNCATED, f"{self._codec} data that end too early, after {undone.at:,} bytes")
             return None
         data = self._to_process(self._stream.read(seconds))
         if self._decompression is None:
@@ -234,7 +262,10 @@ class GrowingFileSource:
         self.base = store.reserve()
         self.data: UInt8 = NO_BYTES
         self.ended = False
-        self.problems: list[Finding] = []
+
+    @property
+    def problems(self) -> list[Finding]:
+        return _truncation(self._name, self._map) if self._map is not None else []
 
     def done(self, at: int) -> int:
         return at
@@ -249,12 +280,11 @@ class GrowingFileSource:
                 time.sleep(GATHER)
                 size = os.fstat(self._file.fileno()).st_size
                 self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
+                survive_truncation(self._map)
                 self._store.fill(self.base, memoryview(self._map))
                 self.data = np.frombuffer(self._map, np.uint8)
                 return
             if size < len(self.data):
-                words = f"{self._name}: the file shrank to {size:,} bytes while it was read"
-                self.problems.append(Finding("file-truncated", Severity.WARNING, words))
                 is_last = True
             self.ended = is_last
             if time.monotonic() > until:

@@ -144,7 +144,7 @@ class Capture:
     @property
     def problems(self) -> list[Finding]:
         """What is wrong with the files themselves, and which packets could not be read."""
-        return self.pipeline.problems
+        return self.pipeline.problems + self.pipeline.later_truncations()
 
     # Rows.
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from dissector.capture.files import GrowingFile, open_capture, raise_open_file_limit
 from dissector.capture.merge import PacketMerger
 from dissector.capture.partition import CapturePartition
+from dissector.capture.sources import TRUNCATED
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
 from dissector.core.batches import FrameBatch, PacketBatch
@@ -118,6 +119,12 @@ class StagePipeline:
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True
+
+    def later_truncations(self) -> list[Finding]:
+        """Return findings for files that have become shorter since they were read."""
+        known = {problem.message.partition(": ")[0] for problem in self.problems if problem.code == TRUNCATED}
+        readers = [reader for reader in self._readers if reader.name not in known] if self.is_finished else []
+        return [problem for reader in readers for problem in reader.problems if problem.code == TRUNCATED]
 
     def count_omitted_findings(self, counts: Mapping[str, int]) -> None:
         """Count findings that are not kept, by code."""

@@ -9,12 +9,14 @@ Invariants:
 """
 
 import mmap
+import time
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8
+from dissector.core.mapped_files import intact_size
 
 ALIGN: Final = 1 << 12
 ROOM: Final = 1 << 42
@@ -23,6 +25,9 @@ FAULT: Final = 1 << 16
 """Bytes that one read of a mapped file makes resident: the kernel reads the pages around it, too."""
 RESIDENT: Final = 1 << 26
 """Bytes read before pages of mapped files are released."""
+
+LOOK_SECONDS: Final = 0.01
+"""Seconds between two looks at the sizes of mapped files."""
 
 
 class Excerpt(NamedTuple):
@@ -42,6 +47,9 @@ class Store:
         self._regions: list[memoryview] = []
         self._end = 0
         self._read_bytes = 0
+        self._looked = 0.0
+        self._is_cut = False
+        """Whether a mapped file had become shorter then."""
 
     def add(self, region: memoryview | bytes) -> int:
         """Add a buffer and return the address of its first byte. The buffer must not change or shrink."""
@@ -72,6 +80,19 @@ class Store:
         if self._read_bytes > RESIDENT:
             self.release_pages()
         return view
+
+    def read_intact(self, address: int, size: int) -> memoryview:
+        """Return the same bytes, without those that their file has lost since it was mapped."""
+        view = self.read(address, size)
+        now = time.monotonic()
+        if now - self._looked > LOOK_SECONDS:
+            self._looked = now
+            self._is_cut = any(intact_size(each.obj) not in (None, len(each)) for each in self._regions)
+        if not self._is_cut:
+            return view
+        at = bisect_right(self._bases, address) - 1
+        intact = intact_size(self._regions[at].obj)
+        return view if intact is None else view[: max(0, intact - (address - self._bases[at]))]
 
     def gather(self, addresses: Int64, width: int) -> UInt8:
         """Return the `width` bytes at each address, `(n, width)`. Past a region's end its last byte is repeated."""

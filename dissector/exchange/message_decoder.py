@@ -49,7 +49,8 @@ class MessageDecoder:
         self, frame: int, address: int, size: int, time_ns: int, layout: MessageLayout, context: DecodingContext
     ) -> ExchangeMessage:
         if address >= 0:
-            data, whole = bytes(self._store.read(address, size)), size
+            data = bytes(self._store.read_intact(address, size))
+            whole = len(data)
         else:
             data, whole = self._frames.read(frame)
         return ExchangeMessage.of_frame(time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets)

@@ -120,8 +120,10 @@ class FrameTable:
             if address == NOWHERE:
                 whole = have if whole is None else whole
                 continue
-            parts.append(bytes(self._store.read(address, min(size, room))))
+            parts.append(bytes(self._store.read_intact(address, min(size, room))))
             have += len(parts[-1])
+            if len(parts[-1]) < min(size, room):
+                break
             room -= len(parts[-1])
         data = b"".join(parts)
         return data, len(data) if whole is None else whole

@@ -82,6 +82,7 @@ class CoreScreen(Screen[None]):
         self.model = ExchangeModel(capture, waits=False)
         self._progress = Progress(0, 0, 0, 0)
         self._done = False
+        self._notice = ""
         self._after_tracing: Callable[[], object] | None = None
         """What to do with the shown message once it is traced."""
         self._extra = ""
@@ -211,9 +212,15 @@ class CoreScreen(Screen[None]):
             self._choose(self.number)
         else:
             self._draw_empty()
-        if self.capture.problems:
+        self._draw_notice()
+
+    def _draw_notice(self) -> None:
+        """Show what is wrong with the files, also if it goes wrong later."""
+        words = "\n".join("! " + clean(problem.message) for problem in self.capture.problems)
+        if words != self._notice:
+            self._notice = words
             notice = self.query_one("#notice", Static)
-            notice.update(Text("\n".join("! " + clean(problem.message) for problem in self.capture.problems)))
+            notice.update(Text(words))
             notice.add_class("shown")
 
     def _rows_added(self, *, done: bool) -> None:
@@ -263,6 +270,8 @@ class CoreScreen(Screen[None]):
         if len(self.capture):
             self.model.choose(number)
             self._draw_message()
+            if self._done:
+                self._draw_notice()
 
     def _draw_message(self) -> None:
         """Another message is shown: draw its fields and bytes."""
