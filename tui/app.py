@@ -54,7 +54,15 @@ class KDissectApp(TypeAhead):
     TITLE = "kdissect"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "picture", "Screenshot", show=False, tooltip="Save a screenshot (SVG)", id="app.picture")
+        Binding(
+            "ctrl+s",
+            "picture",
+            "Screenshot",
+            show=False,
+            priority=True,
+            tooltip="Save a screenshot (SVG)",
+            id="app.picture",
+        ),
     ]
 
     def __init__(self, main: Screen[None] | None = None, opener: Opener = Capture) -> None:

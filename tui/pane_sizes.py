@@ -12,28 +12,31 @@ from tui.folders import state_folder, write_whole
 
 LIST_SHARE: Final = 0.45
 """The list's share of the height of list and lower panes."""
-FARTHEST: Final = 1_000
-"""Cells by which the bytes may be wider, or narrower, than by default: as wide as screens are."""
 _FILE: Final = "panes.json"
 
 
 class PaneSizes(NamedTuple):
-    """The list's share of the height, and the cells that the bytes pane is wider than by default."""
+    """The list's share of the height, and that of the bytes pane of the width; None: its default width."""
 
     list_share: float = LIST_SHARE
-    bytes_extra: int = 0
+    bytes_share: float | None = None
 
 
 def load_pane_sizes() -> PaneSizes:
     """Return the saved sizes."""
     try:
         value = json.loads((state_folder() / _FILE).read_bytes())
-        share, extra = float(value["list_share"]), int(value["bytes_extra"])
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        height, width = float(value["list_share"]), value.get("bytes_share")
+        width = None if width is None else float(width)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return PaneSizes()
-    if not math.isfinite(share):
+    if not math.isfinite(height) or (width is not None and not math.isfinite(width)):
         return PaneSizes()
-    return PaneSizes(max(0.0, min(1.0, share)), max(-FARTHEST, min(FARTHEST, extra)))
+    return PaneSizes(_share(height), None if width is None else _share(width))
+
+
+def _share(value: float) -> float:
+    return max(0.0, min(1.0, value))
 
 
 def save_pane_sizes(panes: PaneSizes) -> None:

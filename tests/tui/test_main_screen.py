@@ -113,6 +113,8 @@ async def test_ctrl_s_saves_a_screenshot(tmp_path: Path, monkeypatch: pytest.Mon
         await screen.press("ctrl+s")
         [picture] = tmp_path.rglob("*.svg")
         assert "ApiVersions" in picture.read_text()
+        await screen.press("d", "ctrl+s")
+        assert len(list(tmp_path.rglob("*.svg"))) == 2, "over a dialog too"
 
 
 @pytest.mark.slow

@@ -27,6 +27,16 @@ async def test_dragged_borders_are_restored() -> None:
         assert screen.list.size.height >= 3
 
 
+async def test_a_border_has_the_same_place_on_a_terminal_of_another_size() -> None:
+    async with opened(JAVA, size=(200, 60)) as screen:
+        await drag(screen, screen.bytes, (0, 4), (-45, 0))
+        share = screen.bytes.outer_size.width / 200
+    async with opened(JAVA, size=(100, 40)) as screen:
+        assert abs(screen.bytes.outer_size.width / 100 - share) < 0.02
+        await screen.resize((160, 40))
+        assert abs(screen.bytes.outer_size.width / 160 - share) < 0.02
+
+
 async def test_default_sizes_are_not_saved() -> None:
     async with opened(JAVA):
         pass
@@ -35,9 +45,9 @@ async def test_default_sizes_are_not_saved() -> None:
 
 @given(
     st.binary(max_size=40)
-    | st.sampled_from([b"[]", b"[" * 9999, b'{"list_share": 1e999, "bytes_extra": 1}', b'{"list_share": NaN}'])
+    | st.sampled_from([b"[]", b"[" * 9999, b'{"list_share": 1e999, "bytes_share": 1}', b'{"list_share": NaN}'])
     | st.builds(
-        lambda share, extra: json.dumps({"list_share": share, "bytes_extra": extra}).encode(),
+        lambda height, width: json.dumps({"list_share": height, "bytes_share": width}).encode(),
         st.floats() | st.integers() | st.text(max_size=3) | st.none(),
         st.floats() | st.integers() | st.text(max_size=3) | st.none(),
     )
@@ -46,11 +56,11 @@ def test_sizes_are_valid_whatever_the_file_has(data: bytes) -> None:
     write_whole(state_folder() / "panes.json", data)
     panes = load_pane_sizes()
     assert 0 <= panes.list_share <= 1
-    assert abs(panes.bytes_extra) <= 1_000
+    assert panes.bytes_share is None or 0 <= panes.bytes_share <= 1
 
 
 def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    save_pane_sizes(PaneSizes(0.2, 3))
+    save_pane_sizes(PaneSizes(0.2, 0.3))
     assert load_pane_sizes() == PaneSizes()

@@ -56,6 +56,14 @@ async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closin
         assert screen.row == 14
 
 
+async def test_times_count_from_the_same_packet_as_in_the_list() -> None:
+    async with opened(CLASSIC) as screen:
+        [listed] = [line.split()[2] for line in screen.lines().splitlines() if line.startswith("▸")]
+        await screen.press("l")
+        [drawn] = [line.split()[2] for line in screen.lines().splitlines() if line.startswith("▸")]
+        assert listed == drawn == "0.202062"
+
+
 async def test_keys_move_through_the_messages() -> None:
     async with opened(CLASSIC, size=(80, 24)) as screen:
         await screen.press("l")

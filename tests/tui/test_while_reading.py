@@ -28,6 +28,17 @@ async def test_the_screen_works_while_the_capture_is_read() -> None:
             assert screen.row == 2
 
 
+async def test_timelines_open_while_the_capture_is_read_and_fill_when_it_is() -> None:
+    with Halting([JAVA]) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await screen.until(lambda: "50%" in screen.lines())
+            await pilot.press("L")
+            await screen.until(lambda: "waits for the end of reading" in screen.lines())
+            capture.may_end.set()
+            await screen.until(lambda: "JoinGroup" in screen.lines())
+
+
 async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -> None:
     with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:

@@ -80,8 +80,7 @@ class PanesFeature(CoreScreen):
     def on_draggable_border_dragged(self, event: DraggableBorder.Dragged) -> None:
         """Move a border to where it was dragged."""
         if event.left:
-            width = self.app.size.width
-            self._give_bytes(0 if event.at is None else width - event.at - self._usual_width(width))
+            self._give_bytes(None if event.at is None else self.app.size.width - event.at)
         elif event.at is None:
             self._give_list(LIST_SHARE)
         else:
@@ -90,14 +89,12 @@ class PanesFeature(CoreScreen):
             self._give_list((event.at - above - self._list.region.y) / max(1, both))
 
     def action_bytes_room(self, step: int) -> None:
-        self._give_bytes(self._panes.bytes_extra + step * STEP)
+        self._give_bytes(self._bytes_width() + step * STEP)
 
-    def _give_bytes(self, extra: int) -> None:
-        """Make the bytes pane that many cells wider than by default; each pane keeps a few."""
-        width = self.app.size.width
-        usual = self._usual_width(width)
-        least, most = LEAST_CELLS - usual, width - LEAST_CELLS - usual
-        self._panes = self._panes._replace(bytes_extra=max(least, min(most, extra)))
+    def _give_bytes(self, cells: int | None) -> None:
+        """Give the bytes pane a width, kept as a share of the screen's; its default width for None."""
+        share = None if cells is None else self._within(cells) / max(1, self.app.size.width)
+        self._panes = self._panes._replace(bytes_share=share)
         self._draw_widths()
 
     def on_resize(self) -> None:
@@ -105,10 +102,17 @@ class PanesFeature(CoreScreen):
         self._draw_title()
 
     def _draw_widths(self) -> None:
-        width = self.app.size.width
         if not self._fields.has_class("hidden"):
-            wanted = self._usual_width(width) + self._panes.bytes_extra
-            self._bytes.styles.width = max(LEAST_CELLS, min(width - LEAST_CELLS, wanted))
+            self._bytes.styles.width = self._bytes_width()
+
+    def _bytes_width(self) -> int:
+        """Return the width of the bytes pane on a screen of this size."""
+        width, share = self.app.size.width, self._panes.bytes_share
+        return self._within(self._usual_width(width) if share is None else round(share * width))
+
+    def _within(self, cells: int) -> int:
+        """Return the nearest width of the bytes pane that leaves each pane a few cells."""
+        return max(LEAST_CELLS, min(self.app.size.width - LEAST_CELLS, cells))
 
     def _usual_width(self, width: int) -> int:
         """Return the default width of the bytes pane."""

@@ -18,8 +18,8 @@ class TimelineFeature(NeedsWholeCapture):
     ]  # fmt: skip
 
     def action_timelines(self) -> None:
-        if self.has_rows():
-            self.app.push_screen(TimelinesScreen(self.capture), self._timeline_closed)
+        if self.waits_for_end or self.has_rows():
+            self.app.push_screen(TimelinesScreen(self.capture, waits=self.waits_for_end), self._timeline_closed)
 
     def _timeline_closed(self, number: int | None) -> None:
         if number is not None:

@@ -14,6 +14,11 @@ class NeedsWholeCapture(CoreScreen):
             self.notify("there are no exchanges", timeout=2)
         return self._done and len(self.capture) > 0
 
+    @property
+    def waits_for_end(self) -> bool:
+        """Whether rows get other numbers when the capture is read, which it is not yet."""
+        return self.RENUMBERS_ROWS and not self._done
+
     def has_rows(self) -> bool:
         """Return whether there are rows whose numbers stay: live they do, else only when all is read."""
         if self._done or self.RENUMBERS_ROWS:

@@ -1,6 +1,6 @@
 """Timelines of groups and transactions: what happened to each, by generation, epoch or transaction."""
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual import work
@@ -10,11 +10,15 @@ from textual.widgets import Static
 from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.timelines import Timeline, TimelinePass
+from dissector.capture_session import Capture
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.timeline_lines import timeline_lines
 from tui.ui_thread import call_on_ui
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList
+
+SECONDS_BETWEEN_LOOKS: Final = 0.1
+"""Whether the capture is read by now."""
 
 
 class TimelinesScreen(SnapshotScreen[int | None]):
@@ -29,6 +33,12 @@ class TimelinesScreen(SnapshotScreen[int | None]):
                 tooltip="Previous group or transactional id", id="timelines.previous"),
     ]  # fmt: skip
 
+    def __init__(self, capture: Capture, *, waits: bool) -> None:
+        """If it `waits`, it fills when the capture is read."""
+        super().__init__(capture)
+        self._goes_on = self._goes_on and not waits
+        self._waits = waits
+
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
         yield Static(id="empty", markup=False)
@@ -37,7 +47,18 @@ class TimelinesScreen(SnapshotScreen[int | None]):
 
     def on_mount(self) -> None:
         self.query_one(LineList).focus()
-        self.begin()
+        if self._waits:
+            self._timer = self.set_interval(SECONDS_BETWEEN_LOOKS, self._look)
+        else:
+            self.begin()
+
+    def _look(self) -> None:
+        """Begin once the capture is read."""
+        if self._capture.is_read:
+            self._timer.stop()
+            self.begin()
+        else:
+            self.say("○ waits for the end of reading")
 
     def heading(self) -> Text:
         return Text("Timelines", "bold").append(" · groups and transactions")

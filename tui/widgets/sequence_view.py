@@ -134,7 +134,7 @@ class SequenceView(ScrollView, can_focus=True):
         if at == self.cursor:
             style += self.get_component_rich_style("sequence--cursor") + Style(bold=True, reverse=self.app.no_color)
         mark = "▸" if at == self.cursor else " "
-        when = seconds(event.time_ns - int(diagram.time_ns[0])) if self._left > 8 else ""
+        when = seconds(event.time_ns - diagram.capture.start_ns) if self._left > 8 else ""
         segments = [Segment(f"{mark}{event.number + 1:>6}{when:>11} "[: self._left].ljust(self._left), style)]
         in_flight = self._in_flight(at // BLOCK)[at % BLOCK]
         for text, role in event_line(event, diagram.lanes, self._layout(diagram), in_flight):

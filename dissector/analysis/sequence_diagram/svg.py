@@ -66,9 +66,8 @@ def _bars(diagram: SequenceDiagram) -> Iterator[str]:
 
 
 def _arrows(diagram: SequenceDiagram) -> Iterator[str]:
-    start = int(diagram.time_ns[0]) if len(diagram) else 0
     for at, event in enumerate(diagram):
-        yield from _arrow(at, event, start)
+        yield from _arrow(at, event, diagram.capture.start_ns)
 
 
 def _arrow(at: int, event: SequenceEvent, start: int) -> Iterator[str]:
