@@ -36,6 +36,7 @@ from tui.screens.help_screen import HelpScreen, keys_of
 from tui.screens.live_screen import Begin, LiveScreen
 from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Choice, Menu
+from tui.screenshot import one_text_a_word
 from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
 from tui.typeahead import TypeAhead
 
@@ -216,6 +217,10 @@ class KDissectApp(TypeAhead):
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen(keys_of(self.screen)))
+
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        """Return the screen as SVG that converters draw as it is."""
+        return one_text_a_word(super().export_screenshot(title=title, simplify=simplify))
 
     def action_picture(self) -> None:
         """Save the screen as SVG in the current folder."""

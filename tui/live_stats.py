@@ -12,12 +12,13 @@ import numpy as np
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.text import counted, duration, size
+from dissector.protocol.schema.waiting import WAITING
 
 SECONDS: Final = 5
 """The seconds that the statistics cover."""
 MOST: Final = 2048
 """Rows that are read."""
-_COLUMNS: Final = ("time_ns", "latency_ns", "request.size", "response.size")
+_COLUMNS: Final = ("time_ns", "latency_ns", "request.size", "response.size", "api_key")
 
 
 class LiveStats(NamedTuple):
@@ -26,6 +27,7 @@ class LiveStats(NamedTuple):
     exchanges: float = 0.0
     bytes: float = 0.0
     p50_ns: int | None = None
+    """Of the responses that do not wait on purpose, as `p99_ns`."""
     p99_ns: int | None = None
     in_flight: int = 0
     oldest_ns: int | None = None
@@ -73,7 +75,7 @@ def live_stats(capture: Capture, now_ns: int, errors: ErrorTimes) -> LiveStats:
     """Return the statistics at a time, in the clock of the capture."""
     count = len(capture)
     first = max(0, count - MOST)
-    times, latencies, request_sizes, response_sizes = capture.columns(_COLUMNS, range(first, count))
+    times, latencies, request_sizes, response_sizes, keys = capture.columns(_COLUMNS, range(first, count))
     time_ns = np.array(times, np.int64)
     waits = ~capture.is_complete(np.arange(first, count))
     since = now_ns - SECONDS * 10**9
@@ -83,7 +85,8 @@ def live_stats(capture: Capture, now_ns: int, errors: ErrorTimes) -> LiveStats:
     recent = np.flatnonzero(time_ns >= since)
     seconds = max((now_ns - since) / 1e9, 0.1)
     carried = sum(int(column[row] or 0) for row in recent.tolist() for column in (request_sizes, response_sizes))
-    took = [int(latencies[row] or 0) for row in recent.tolist() if latencies[row] is not None]
+    prompt = (row for row in recent.tolist() if keys[row] not in WAITING)
+    took = [int(latencies[row] or 0) for row in prompt if latencies[row] is not None]
     p50, p99 = (int(each) for each in np.percentile(took, (50, 99))) if took else (None, None)
     oldest = max(0, now_ns - int(time_ns[waits].min())) if waits.any() else None
     return LiveStats(len(recent) / seconds, carried / seconds, p50, p99, int(waits.sum()), oldest, failed)

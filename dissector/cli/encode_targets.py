@@ -9,7 +9,7 @@ from dissector.conversation.transcript import frame_lines
 from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.text import clean, counted
 from dissector.exchange.from_json import REQUEST, RESPONSE, EncodedFrame, frames_of_exchange, integer, token
-from dissector.exchange.row_findings import UNANSWERED
+from dissector.exchange.row_findings import MAY_WAIT, UNANSWERED
 from dissector.protocol.wire.writing import EncodeError
 
 Line = Mapping[str, object]
@@ -163,4 +163,4 @@ def _is_open(line: Line) -> bool:
     messages = (
         [each.get("message") for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
     )
-    return UNANSWERED.message in messages
+    return any(open_one.message in messages for open_one in (UNANSWERED, MAY_WAIT))

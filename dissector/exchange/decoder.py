@@ -207,7 +207,8 @@ class ExchangeDecoder:
         if response is None:
             is_expected = not index_row.flags & Flag.NO_RESPONSE_EXPECTED
             is_ended = any(self._connections.ended(index_row.connection))
-            return [row_findings.missing_response(is_expected=is_expected, is_ended=is_ended), *found]
+            missing = row_findings.missing_response(index_row.api_key, is_expected=is_expected, is_ended=is_ended)
+            return [missing, *found]
         frames = self._indexer.frames
         if row_findings.ends_stream(frames, index_row.response, response) and any(
             self._connections.ended(index_row.connection)

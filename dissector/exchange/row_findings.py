@@ -8,9 +8,13 @@ from dissector.detection.tls_alerts import NO_ALERT, alert_name
 from dissector.exchange.model import ExchangeMessage
 from dissector.index.exchange_table import RowKind
 from dissector.index.frame_table import FrameTable
+from dissector.protocol.schema.waiting import WAITING
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
+MAY_WAIT: Final = Finding(
+    "unanswered", Severity.NOTE, f"{UNANSWERED.message}: it may wait, for records or for others", "request"
+)
 CLOSED: Final = Finding("unanswered", Severity.WARNING, "no response before the connection was closed", "request")
 CUT_SHORT: Final = Finding(
     "cut-short", Severity.ERROR, "the connection was closed before the response was whole", "response"
@@ -29,11 +33,13 @@ _OF_VERSIONS: Final = frozenset((40, 70, 71, 86))
 _UNRECOGNIZED_NAME: Final = 112
 
 
-def missing_response(*, is_expected: bool, is_ended: bool) -> Finding:
+def missing_response(api_key: int, *, is_expected: bool, is_ended: bool) -> Finding:
     """The finding of a request without a response; `is_ended`: its connection was closed, or begun to be."""
     if not is_expected:
         return ACKS_0
-    return CLOSED if is_ended else UNANSWERED
+    if is_ended:
+        return CLOSED
+    return MAY_WAIT if api_key in WAITING else UNANSWERED
 
 
 def ends_stream(frames: FrameTable, frame: int, response: ExchangeMessage) -> bool:

@@ -9,7 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
@@ -19,6 +21,10 @@ from dissector.export.formats import ExportFormat
 from dissector.export.packets import NO_COMMENTS
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
+from dissector.index.exchange_table import RowKind
+from dissector.protocol.schema.api_keys import ApiKey
+
+LOGIN: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
 
 
 class ExportRequest(NamedTuple):
@@ -64,7 +70,14 @@ def export_rows(
         raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
     if request.redact:
         return _redacted(capture, rows, request.format, warn)
+    if request.format.entry.needs_packets and _holds_login(capture, rows):
+        warn("these packets hold a login as it was sent: redact them (--redact) before you share them")
     return request.format.entry.produce(capture, rows, request)
+
+
+def _holds_login(capture: Capture, rows: Sequence[int]) -> bool:
+    columns = capture.index_columns(np.asarray(rows, np.int64))
+    return bool(((columns.kind == RowKind.SASL) | np.isin(columns.api_key, LOGIN)).any())
 
 
 def _redacted(

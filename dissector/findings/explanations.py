@@ -35,7 +35,8 @@ OF_EXCHANGES: Final = (
         "The capture has no response to this request.",
         "The request was still being processed when the capture ended or the connection was closed, the capture lost "
         "the response, or the broker never responded: it closes the connection on requests that it can't read.",
-        "At the end of a capture it is normal. Otherwise look at what ended the connection, and at the client's "
+        "At the end of a capture it is normal, and a note for APIs whose response may wait: a Fetch for records, a "
+        "JoinGroup for other members. Otherwise look at what ended the connection, and at the client's "
         "request.timeout.ms. A consumer that closes normally has a Fetch without a response.",
     ),
     Explanation(

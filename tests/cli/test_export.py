@@ -119,3 +119,12 @@ def test_entries_of_kafkas_files_are_exported_as_text_alone(tmp_path: Path) -> N
 )
 def test_ranges_are_numbers_as_show_prints_them(text: str, first: list[int]) -> None:
     assert [number for part in ranges_of(text) for number in part[: 101 - part.start]] == first
+
+
+def test_packets_of_a_login_come_with_a_warning_unless_they_are_redacted(tmp_path: Path) -> None:
+    words = b"these packets hold a login as it was sent: redact them (--redact) before you share them"
+    out = str(tmp_path / "out.pcapng")
+    assert words in kdissect("export", SASL, "-w", out).stderr
+    assert words not in kdissect("export", SASL, "-w", out, "--redact").stderr
+    assert words not in kdissect("export", SASL, "-w", str(tmp_path / "out.txt")).stderr
+    assert words not in kdissect("export", JAVA, "-w", out).stderr

@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.tui.pictures import PICTURES, draw, file_name
 from tools.lab.tools import require
+from tui.screenshot import one_text_a_word
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 SIZE: Final = (120, 40)
@@ -19,7 +20,7 @@ def main() -> None:
     picture = next(each for each in PICTURES if each.name == "diff")
     svg = asyncio.run(draw(picture, [SIZE]))[file_name(picture, SIZE, "dark")]
     command = [require("rsvg-convert"), "--width", str(WIDTH), "--output", str(DOCS / "diff.png")]
-    subprocess.run(command, input=svg.encode(), check=True)
+    subprocess.run(command, input=one_text_a_word(svg).encode(), check=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from typing import ClassVar, Final
 from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
-from dissector.findings.detectors.slow_response import WAITING
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
@@ -13,6 +12,7 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.waiting import WAITING
 
 HARMLESS_IN_FLIGHT: Final = WAITING | {
     ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,

@@ -20,18 +20,9 @@ from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import MILLISECOND, BoundedStates
-from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
+from dissector.protocol.schema.waiting import WAITING
 
-WAITING: Final = frozenset((
-    ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH, ApiKey.BROKER_REGISTRATION, ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER,
-    ApiKey.UPDATE_RAFT_VOTER, ApiKey.STREAMS_GROUP_HEARTBEAT,
-))  # fmt: skip
-"""APIs whose response may wait on purpose: for records, for other members, or until a quorum has committed.
-
-BrokerHeartbeat is not one of them: a controller responds at once, and fences a broker whose heartbeats are slow."""
 LEAST_NS: Final = 50 * MILLISECOND
 """A faster response is never slow."""
 TIMES: Final = 10
