@@ -6,8 +6,9 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding
+from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
-from tests.traffic import Turn, capture_of, conversation, request
+from tests.traffic import ACK, RST, SYN, Packet, Turn, capture_of, conversation, request, response
 
 MISTAKES = PCAPS / "mistakes"
 TLS_PORT = 9096
@@ -58,3 +59,42 @@ def test_an_alert_is_found_however_the_capture_is_cut(
     monkeypatch.setattr("dissector.capture.pcap.BATCH_PACKETS", packets_a_batch)
     [found] = findings(Path(path))
     assert "unknown_ca" in found.message
+
+
+def test_connections_of_other_protocols_are_counted(tmp_path: Path) -> None:
+    """One definition for all faces: lines on stderr, the notice of the screen, the problems of tables."""
+    hello = bytes.fromhex("1603010010") + bytes(16)
+    talks = [(9092, [Turn(True, request(1)), Turn(False, response(1))])] * 2
+    talks += [(9093, [Turn(True, hello), Turn(False, hello)])] * 3
+    talks += [(8080, [Turn(True, b"GET / HTTP/1.1\r\n\r\n"), Turn(False, b"HTTP/1.1 200 OK\r\n\r\n")])]
+    made = [
+        conversation(turns, client=("10.0.0.1", 5000 + n), server=("10.0.0.2", port))
+        for n, (port, turns) in enumerate(talks)
+    ]
+    path = capture_of(tmp_path, [packet for packets in made for packet in packets])
+    line = "4 connections not shown, as they are not Kafka: HTTP 1, TLS 3"
+    for command in ("show", "stats"):
+        assert f"kdissect: {line}\n" in kdissect(command, path).stderr.decode()
+    assert [each.message for each in findings(Path(path)) if each.code == "non-kafka-connections"] == [line]
+
+
+def test_servers_that_were_not_reached_are_named_if_they_are_kafkas(tmp_path: Path) -> None:
+    packets = conversation([Turn(True, request(1)), Turn(False, response(1))])
+    for server, is_refused in ((("10.0.0.8", 9092), True), (("10.0.0.8", 443), True), (("10.0.0.9", 9092), False)):
+        packets.append(Packet(True, 7, b"", SYN, server=server))
+        packets += [Packet(False, 0, b"", RST | ACK, 8, server=server)] * is_refused
+    found = [each.message for each in findings(Path(capture_of(tmp_path, packets))) if each.code == "unreachable"]
+    assert [words.partition(":9092 ")[0] for words in found] == ["1 connection to 10.0.0.8", "1 connection to 10.0.0.9"]
+    assert ["refused" in words for words in found] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "setting"),
+    [
+        ("librdkafka-nothing-listens", "unreachable", "bootstrap.servers"),
+        ("java-advertised", "advertised-unreachable", "advertised.listeners"),
+    ],
+)
+def test_an_address_where_nothing_listens_is_named(name: str, code: str, setting: str) -> None:
+    [found] = [each for each in findings(MISTAKES / f"{name}.pcapng") if each.code == code]
+    assert setting in found.message

@@ -146,3 +146,5 @@ class ExchangeIndex:
     def merge_shared_state(self, state: SharedState) -> None:
         """Add what all partitions have learned, after reading and before rows are decoded."""
         self._decoder.merge_shared_state(state)
+        if unreachable := self._pipeline.tally.unreachable:
+            unreachable.advertised.update(self._indexer.conversation_state.nodes.values())

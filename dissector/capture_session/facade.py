@@ -13,6 +13,7 @@ from dissector.capture_session.findings_pass import FindingsPass
 from dissector.capture_session.incremental import IncrementalReading
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import Progress, Source, StagePipeline, source_names
+from dissector.capture_session.tally import OTHER_CONNECTIONS
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT, Limits
@@ -143,8 +144,10 @@ class Capture:
 
     @property
     def problems(self) -> list[Finding]:
-        """What is wrong with the files themselves, and which packets could not be read."""
-        return self.pipeline.problems + self.pipeline.later_truncations()
+        """What is wrong with the files themselves, which packets could not be read, and which connections have no row
+        or reached no server. Of a capture without rows, `connections.protocols` has all connections."""
+        found = self.pipeline.problems + self.pipeline.later_truncations()
+        return found if len(self) else [each for each in found if each.code != OTHER_CONNECTIONS]
 
     # Rows.
 

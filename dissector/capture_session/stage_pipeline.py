@@ -14,11 +14,13 @@ from dissector.capture.partition import CapturePartition
 from dissector.capture.sources import TRUNCATED
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
+from dissector.capture_session.unreachable import Unreachable
 from dissector.core.batches import FrameBatch, PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
+from dissector.detection.other_protocols import OtherProtocol
 from dissector.framing import Framer
 from dissector.index.indexer import Indexer
 from dissector.storage import KafkaFiles
@@ -114,8 +116,8 @@ class StagePipeline:
         of_readers = [problem for reader in self._readers for problem in reader.problems]
         self.tally = CaptureTally(
             self.files.problems + of_readers + self._merged.problems, Counter(self.transport.ignored),
-            self.transport.connections.resumed, self.indexer.omitted_non_kafka, self.transport.retransmissions.left_out,
-            self.indexer.early_responses,
+            self.transport.connections.resumed, self.indexer.without_row, self._unreachable(),
+            self.transport.retransmissions.left_out, self.indexer.early_responses,
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True
@@ -125,6 +127,16 @@ class StagePipeline:
         known = {problem.message.partition(": ")[0] for problem in self.problems if problem.code == TRUNCATED}
         readers = [reader for reader in self._readers if reader.name not in known] if self.is_finished else []
         return [problem for reader in readers for problem in reader.problems if problem.code == TRUNCATED]
+
+    def _unreachable(self) -> Unreachable:
+        """Count the servers that clients did not reach."""
+        protocols = self.indexer.detector.protocols()
+        with_data = sum(protocols.values()) - protocols.get(OtherProtocol.NO_DATA.label, 0)
+        unreachable = Unreachable.of(self.transport.connections, with_data)
+        if unreachable:  # else no message need be read
+            self.indexer.conversation_state.update(self.indexer.generation)
+            unreachable.advertised.update(self.indexer.conversation_state.nodes.values())
+        return unreachable
 
     def count_omitted_findings(self, counts: Mapping[str, int]) -> None:
         """Count findings that are not kept, by code."""

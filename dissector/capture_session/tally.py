@@ -6,13 +6,17 @@ Invariant: the problems of a capture that was read in partitions are those of th
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from dissector.capture_session.unreachable import Unreachable
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.transport.next_header import ORDINARY
 from dissector.transport.reassembly import OUT_OF_WINDOW
+
+OTHER_CONNECTIONS: Final = "non-kafka-connections"
+"""The code of the finding about connections without a row."""
 
 
 @dataclass
@@ -25,8 +29,10 @@ class CaptureTally:
     """Packets by reason."""
     resumed_connections: int = 0
     """Connections that are two each, as they were forgotten while they were idle."""
-    non_kafka_connections: int = 0
-    """Connections on Kafka's port that are not Kafka and have no row."""
+    other_connections: Counter[str] = field(default_factory=Counter)
+    """Connections with data that are not Kafka and have no row, by protocol."""
+    unreachable: Unreachable = field(default_factory=Unreachable)
+    """Servers that clients did not reach."""
     omitted_near_losses: int = 0
     """Near losses that are not kept, as there are too many."""
     early_responses: int = 0
@@ -46,7 +52,8 @@ class CaptureTally:
             fragments |= each.ignored
             whole.ignored[OUT_OF_WINDOW] += each.ignored[OUT_OF_WINDOW]
             whole.resumed_connections += each.resumed_connections
-            whole.non_kafka_connections += each.non_kafka_connections
+            whole.other_connections += each.other_connections
+            whole.unreachable += each.unreachable
             whole.omitted_near_losses += each.omitted_near_losses
             whole.early_responses += each.early_responses
             whole.omitted_findings += each.omitted_findings
@@ -60,7 +67,8 @@ class CaptureTally:
         near_losses = Counter({"near-loss": self.omitted_near_losses})
         return [
             *self.file_problems, *_ignored_packets(self.ignored), *_resumed_connections(self.resumed_connections),
-            *_non_kafka(self.non_kafka_connections), *_early_responses(self.early_responses),
+            *_other_connections(self.other_connections), *self.unreachable.findings,
+            *_early_responses(self.early_responses),
             *omitted_findings(near_losses), *omitted_findings(self.omitted_findings),
         ]  # fmt: skip
 
@@ -93,12 +101,14 @@ def _resumed_connections(connections: int) -> list[Finding]:
     return [Finding("connections-forgotten", Severity.WARNING, words)]
 
 
-def _non_kafka(count: int) -> list[Finding]:
-    """A finding about connections on Kafka's port that are not Kafka, where there are too many for a row each."""
-    if not count:
+def _other_connections(counts: Counter[str]) -> list[Finding]:
+    """A finding about connections that are not Kafka and have no row."""
+    total = counts.total()
+    if not total:
         return []
-    words = f"{count:,} more connections on Kafka's port are not Kafka: they have no row"
-    return [Finding("non-kafka-connections", Severity.WARNING, words)]
+    words = f"{counted(total, 'connection')} not shown, as {'it is' if total == 1 else 'they are'} not Kafka"
+    protocols = ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()) if count)
+    return [Finding(OTHER_CONNECTIONS, Severity.NOTE, f"{words}: {protocols}")]
 
 
 def _early_responses(count: int) -> list[Finding]:

@@ -14,7 +14,7 @@ Kafka whatever its content, unless that is TLS. A hex transcript says who is the
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -289,14 +289,21 @@ class KafkaDetector:
         others = (self.other_protocol.values != OtherProtocol.NO_DATA) & (self.client_side.values == NO_CLIENT)
         return [c for c in np.flatnonzero(others).tolist() if self.kafka_side(c) is not None]
 
+    def other_protocols(self, without: Sequence[int] = ()) -> Counter[str]:
+        """How many connections with data that are not Kafka have which protocol, `without` some of them."""
+        others = self.client_side.values == NO_CLIENT
+        others[np.asarray(without, np.int64)] = False
+        counts: Counter[str] = Counter()
+        for number, count in enumerate(np.bincount(self.other_protocol.values[others]).tolist()):
+            counts[OtherProtocol(number).label] += count
+        del counts[OtherProtocol.NO_DATA.label]
+        return +counts
+
     def protocols(self) -> dict[str, int]:
         """How many connections have which protocol, the most frequent first."""
-        others = self.other_protocol.values[self.client_side.values == NO_CLIENT]
-        counts: Counter[str] = Counter()
-        for number, count in zip(*np.unique(others, return_counts=True), strict=True):
-            counts[OtherProtocol(number).label] += int(count)
-        counts["Kafka"] = len(self.other_protocol) - len(others)
-        counts[OtherProtocol.NO_DATA.label] += len(self._connections) - len(self.other_protocol)
+        counts = self.other_protocols()
+        counts["Kafka"] = int((self.client_side.values != NO_CLIENT).sum())
+        counts[OtherProtocol.NO_DATA.label] = len(self._connections) - counts.total()
         return {name: count for name, count in counts.most_common() if count}
 
     def server_protocol(self, connection: int) -> OtherProtocol | None:

@@ -10,6 +10,11 @@ CACHE_SIZE: Final = 4096
 """Connections whose ends are kept as text."""
 
 
+def endpoint_name(host: str, port: int) -> str:
+    """An end of a connection as `host:port`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class EndpointNames:
     """Client and server of each connection of the index."""
 
@@ -41,9 +46,6 @@ class EndpointNames:
         return None if time_ns == NEVER else (time_ns, side == self.client_side(connection))
 
     def _of(self, connection: int) -> tuple[str, str]:
-        ends = [
-            f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            for host, port in self._connections.endpoints(connection)
-        ]
+        ends = [endpoint_name(*each) for each in self._connections.endpoints(connection)]
         side = self.client_side(connection)
         return ends[side], ends[1 - side]

@@ -222,9 +222,26 @@ OF_FILES: Final = (
     ),
     Explanation(
         "non-kafka-connections", "Connections of other protocols", WARNING,
-        "There are more connections with other protocols on Kafka's port than are listed as rows.",
-        "Health checks, scanners, TLS or HTTP on a plain listener.",
-        "See the rows of the first of them.",
+        "Connections of the capture that are not Kafka are counted by protocol: they have no row, unless they are on "
+        "Kafka's port.",
+        "Traffic of other programs; a Kafka listener with TLS on another port than 9092; or health checks and "
+        "scanners, more than are listed as rows.",
+        "If one of them is Kafka's, name its port: --port 9093.",
+    ),
+    Explanation(
+        "unreachable", "Server not reached", ERROR,
+        "Connections to this server were refused (RST in response to SYN), or nothing came back.",
+        "Nothing listens on this port: it is the wrong one, or the broker is not running. Without any answer: a "
+        "firewall or a security group, or no such host.",
+        "Correct bootstrap.servers, or start the broker. On the broker, ss -ltn shows the ports with a listener.",
+    ),
+    Explanation(
+        "advertised-unreachable", "Advertised address not reached", ERROR,
+        "A broker advertises this address in Metadata, and connections to it were refused or not answered.",
+        "The broker's advertised.listeners has an address or port that clients can't reach: an internal name, "
+        "localhost, a container's port.",
+        "Set advertised.listeners to an address that clients reach, one for each listener: clients connect to it, not "
+        "to bootstrap.servers, for all but the first request.",
     ),
     Explanation(
         "packets-skipped", "Packets that were not read", WARNING,

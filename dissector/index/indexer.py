@@ -5,6 +5,7 @@ Invariants:
   * once `flush` was called the rows do not depend on how the capture was cut into batches.
 """
 
+from collections import Counter
 from collections.abc import Set
 
 import numpy as np
@@ -39,8 +40,8 @@ class Indexer:
         self._pairing = Pairing(limits.pending_requests, self._is_whole)
         self.detector = KafkaDetector(connections, limits, self._pairing.outstanding, ports)
         self._max_non_kafka = limits.non_kafka_connections
-        self.omitted_non_kafka = 0
-        """Connections on Kafka's port that are not Kafka and have no row, as there are too many."""
+        self.without_row: Counter[str] = Counter()
+        """Connections with data that are not Kafka and have no row, by protocol."""
         self.frames = FrameTable(store)
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
@@ -271,7 +272,7 @@ class Indexer:
     def _add_non_kafka(self) -> None:
         """Add a row for each connection on Kafka's port that speaks something else, up to a limit."""
         others = self.detector.non_kafka_connections()
-        self.omitted_non_kafka = max(0, len(others) - self._max_non_kafka)
+        self.without_row = self.detector.other_protocols(others[: self._max_non_kafka])
         shown = np.array(others[: self._max_non_kafka], np.int64)
         tls = self.detector.other_protocol.values[shown] == OtherProtocol.TLS
         packets = np.array([self._connections.first_packet(connection) for connection in shown.tolist()], np.int64)

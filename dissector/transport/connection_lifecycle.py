@@ -85,6 +85,23 @@ class ConnectionLifecycle:
             rows = column.values[2 * before :].reshape(-1, 2)
             rows[:] = rows[order]
 
+    def unreachable(self) -> tuple[Int64, Int64]:
+        """Return connections whose opener got an RST and no SYN, and those whose opener got nothing and sent no FIN."""
+        opened = np.flatnonzero(self.syn_side.values != UNKNOWN)
+        of_opener = 2 * opened + self.syn_side.values[opened]
+        of_peer = of_opener ^ 1
+        nothing = self._isn.values[of_peer] == UNKNOWN
+        refused = nothing & (self.flags.values[of_peer] & RST != 0)
+        # An opener of which more than the SYN was captured had an answer: the capture has one direction.
+        only_syn = self._end.values[of_opener] == UNKNOWN
+        return opened[refused], opened[nothing & ~refused & only_syn & (self._end.values[of_peer] == UNKNOWN)]
+
+    def answered(self) -> Int64:
+        """Return connections whose opener got a SYN."""
+        opened = np.flatnonzero(self.syn_side.values != UNKNOWN)
+        answered: Int64 = opened[self._isn.values[2 * opened + 1 - self.syn_side.values[opened]] != UNKNOWN]
+        return answered
+
     # Row by row.
 
     def begins_another(self, number: int, side: int, row: tuple[int, ...], *, first: bool) -> bool:

@@ -101,6 +101,20 @@ class ConnectionTable:
         """Connections of which more may come, ascending."""
         return np.sort(self._pairs.connection)
 
+    def unreachable(self) -> tuple[Int64, Int64]:
+        """Return connections that were refused, and those whose opener got no answer, ascending."""
+        return self._lifecycle.unreachable()
+
+    def reached_servers(self) -> list[tuple[str, int]]:
+        """Return address and port of each server that answered a SYN."""
+        reached = self._lifecycle.answered()
+        words = self._key.values[reached].view(np.uint64).reshape(-1, WORDS)
+        is_higher = self._higher.values[reached] == (self._lifecycle.syn_side.values[reached] == 1)
+        address = np.where(is_higher[:, None], words[:, 2:4], words[:, :2])
+        port = np.where(is_higher, words[:, 4] & np.uint64(0xFFFF), words[:, 4] >> np.uint64(16))
+        servers = np.column_stack([address, port])
+        return [(_text(each[:2].tobytes()), int(each[2])) for each in servers[distinct(servers)[0]]]
+
     def take_closed(self) -> Int64:
         """Return connections that closed since the last call: evicted, or replaced by another of the same endpoints."""
         closed = np.concatenate([np.zeros(0, np.int64), *self._closed])

@@ -211,7 +211,7 @@ def test_non_kafka_connections_have_rows_up_to_a_limit_and_are_counted_past_it(t
     with Capture([capture_of(tmp_path, packets)], limits.Limits(non_kafka_connections=4)) as capture:
         assert len(list(capture.exchanges())) == 4
         [problem] = capture.problems
-        assert problem.message == "5 more connections on Kafka's port are not Kafka: they have no row"
+        assert problem.message == "5 connections not shown, as they are not Kafka: HTTP 5"
         assert capture.connections.protocols == {"HTTP": 9}
 
 

@@ -1,6 +1,7 @@
 """Rows as Parquet files: whatever the wire had in them."""
 
 import pickle
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_times_and_offsets_that_no_column_holds_are_null(tmp_path: Path, number:
 
 
 def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
-    tally = CaptureTally(non_kafka_connections=3)
+    tally = CaptureTally(other_connections=Counter(TLS=3))
     [found] = write_rows([(TALLIES, {"tally": pickle.dumps(tally)})], f"file://{tmp_path}")
     assert (found.table, found.rows) == (TALLIES, 0)
     assert pickle.loads(found.tally or b"") == tally
