@@ -178,6 +178,20 @@ def field(**changes: object) -> Callable[[Path], None]:
     return data_schema(fields=[{"name": "A", "type": "int32", "versions": "0+"} | changes])
 
 
+def wide(count: int, versions: str) -> Callable[[Path], None]:
+    fields = [{"name": f"F{n}", "type": "int8", "versions": "0+"} for n in range(count)]
+    return data_schema(validVersions=versions, fields=fields)
+
+
+def crowd(path: Path) -> None:
+    """Messages that are each within their bounds."""
+    fields = [{"name": f"F{n}", "type": "int8", "versions": "0+"} for n in range(200)]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for n in range(10):
+            head = {"type": "data", "name": f"M{n}", "validVersions": "0-99", "flexibleVersions": "none"}
+            archive.writestr(f"common/message/M{n}.json", json.dumps(head | {"fields": fields}))
+
+
 def blow_up(path: Path) -> None:
     """Structs that each hold the one below ten times: ten thousand million fields."""
     structs = [
@@ -211,6 +225,12 @@ def blow_up(path: Path) -> None:
         (data_schema(name="../../evil"), "is not a name"),
         (data_schema(name="index"), "does not begin with a capital"),
         (data_schema(validVersions="0-30000"), "are too many"),
+        (data_schema(type="request", apiKey=2_000_000_000), "apiKey 2000000000 is not a number from 0 to 32767"),
+        (data_schema(type="request", apiKey=-1), "apiKey -1 is not"),
+        (field(default="2147483648"), "default '2147483648' is no int32"),
+        (field(tag=2**70, taggedVersions="0+"), "tag 1180591620717411303424 is not a number from 0"),
+        (wide(9_999, "0-999"), "9,999 fields in 1,000 versions are too many"),
+        (crowd, "more than 100,000 fields"),
         (field(name="a b"), "'a b' is not a name"),
         (field(default="abc"), "default 'abc' is no int32"),
         (field(type="[]Struct'); import os"), "is not known"),
@@ -246,6 +266,31 @@ def test_a_damaged_import_is_reported_and_can_be_removed(run: Run, tmp_path: Pat
     assert line.startswith("kdissect: the imported release 9.9.0 (kdissect schema remove 9.9.0): index.json")
     assert run("schema", "remove", "9.9.0").returncode == 0
     assert run("explain", "Fetch").returncode == 0
+
+
+def bad_index(folder: Path) -> None:
+    index = folder / "index.json"
+    index.write_text(index.read_text().replace('"apiKey": 201', '"apiKey": 2000000000'))
+
+
+def bad_table(folder: Path) -> None:
+    table = folder / "HauntRequest.json"
+    table.write_text(table.read_text().replace('"apiKey": 201', '"apiKey": 2000000000'))
+
+
+def bad_name(folder: Path) -> None:
+    index = folder / "index.json"
+    index.write_text(index.read_text().replace("HauntRequest", "../HauntRequest"))
+
+
+@pytest.mark.parametrize("damage", [bad_index, bad_table, bad_name])
+def test_an_import_of_before_that_is_bad_is_one_line(run: Run, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    run("schema", "import", jar(tmp_path / "a.jar", haunt()))
+    damage(tmp_path / "data" / "kdissect" / "schemas" / "9.9.0")
+    done = run("show", capture_of(tmp_path, conversation([Turn(True, request(1))])))
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "kdissect schema remove 9.9.0" in line
 
 
 def test_an_unknown_release_gets_the_known_ones(run: Run) -> None:

@@ -10,7 +10,7 @@ import orjson
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.message import SASL_TOKEN, MessageLayout, request_layout, response_layout
 
-Side = Literal["request", "response", "token", "capture", "captures"]
+Side = Literal["request", "response", "token", "capture", "captures", "jar"]
 CORPUS: Final = Path(__file__).parent / "corpus"
 
 

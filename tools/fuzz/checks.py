@@ -24,6 +24,7 @@ from dissector.protocol.records.to_json import records_object
 from dissector.protocol.tree import Node
 from tests.protocol.trees import assert_tiled, same, values_of
 from tools.fuzz.case import Case
+from tools.fuzz.jars import check_jar
 
 RECORDS_NAMES = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.values())
 UNREAD = frozenset(("bad-record", "bad-compression", "over-limit"))
@@ -33,6 +34,8 @@ def check(case: Case) -> None:
     """All of it, for one case."""
     if case.side in ("capture", "captures"):
         _captures(case.files)
+    elif case.side == "jar":
+        check_jar(case.data)
     else:
         _frame(case)
 

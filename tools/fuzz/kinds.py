@@ -1,5 +1,6 @@
 """The kinds of input: functions from seeds and a source of chance to a case. A new kind is an entry in `KINDS`."""
 
+import json
 import random
 import struct
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from dissector.protocol.schema.loader import api, apis, message
 from tests.capture.writers import COMPRESSIONS
 from tools.fuzz.captures import capture_file
 from tools.fuzz.case import Case, Side
+from tools.fuzz.jars import schemas_of
 from tools.fuzz.mutation import INTERESTING, mutated
 from tools.fuzz.seeds import Seeds, framed
 
@@ -226,6 +228,11 @@ def files(seeds: Seeds, chance: random.Random) -> Case:
     return Case("files", "captures", b"".join(len(each).to_bytes(4, "big") + each for each in made))
 
 
+def jar(_seeds: Seeds, chance: random.Random) -> Case:
+    """The schemas of a release that nobody has seen."""
+    return Case("jar", "jar", json.dumps(schemas_of(chance)).encode())
+
+
 class Kind(NamedTuple):
     """`share`: of ten thousand cases, how many are of this kind."""
 
@@ -234,13 +241,14 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 5_599),
+    "frame": Kind(frame, 5_499),
     "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),
     "capture": Kind(capture, 200),
     "compressed": Kind(compressed, 100),
     "files": Kind(files, 100),
+    "jar": Kind(jar, 100),
     "bomb": Kind(bomb, 1),
 }
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError, Versions
+from dissector.protocol.schema.table import MOST_VERSIONS, is_api_key, is_name
 
 PAIRED_TYPES: Final = ("request", "response")
 """The message types that make up an API, in pairs; only their `api_key` is an API's."""
@@ -34,6 +35,12 @@ def read_entries(raw: object, where: str) -> dict[str, IndexEntry]:
 
 def _entry(row: dict[str, str]) -> IndexEntry:
     key = row.get("apiKey")
+    if key is not None and not is_api_key(key):
+        raise ValueError(f"apiKey {str(key)[:80]} of {row['name']} is not an API key")
+    if not is_name(row["name"]):
+        raise ValueError(f"{row['name']!r} is not a name")
+    if Versions.parse(row["validVersions"]).high >= MOST_VERSIONS:
+        raise ValueError(f"validVersions of {row['name']} are too many")
     return IndexEntry(
         name=row["name"],
         type=row["type"],

@@ -32,7 +32,17 @@ _FIELD_KEYS: Final = frozenset((
 MOST_VERSIONS: Final = 1_000
 MOST_FIELDS: Final = 10_000
 """Fields of a message; those of a common struct count at each use."""
+MOST_LAYOUT_FIELDS: Final = 20_000
+"""Fields of a message in all its versions; Apache's largest message has 600."""
 MOST_DEPTH: Final = 12
+MOST_KEY: Final = (1 << 15) - 1
+"""API keys are INT16, ..."""
+MOST_TAG: Final = (1 << 31) - 1
+"""... and tags have five bytes at most."""
+_RANGES: Final = {
+    f"{sign}int{bits}": (0, 2**bits - 1) if sign else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    for bits in (8, 16, 32, 64) for sign in ("", "u")
+}  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 
 Table = Mapping[str, object]
@@ -68,21 +78,25 @@ class _Reader:
             struct = self._table(each, frozenset(("name", "versions", "fields")), "commonStructs")
             self._common[self._name(struct, "commonStructs")] = self._list(struct, "fields", "commonStructs")
         key = table.get("apiKey")
-        if key is not None and type(key) is not int:
-            self._fail("(message)", f"apiKey {key!r} is not a number")
+        if not isinstance(key, int | None) or (key is not None and not is_api_key(key)):
+            self._fail("(message)", f"apiKey {_shortened(key)} is not a number from 0 to {MOST_KEY}")
         releases = table.get("releases", {})
         if not isinstance(releases, dict):
             self._fail("(message)", "releases is not an object")
         name = self._name(table, "(message)")
         if not name[0].isupper():
             self._fail("(message)", f"name {name!r} does not begin with a capital")
+        fields = self._fields(self._list(table, "fields", "(message)"), "")
+        if self._count * (valid.high - valid.low + 1) > MOST_LAYOUT_FIELDS:
+            words = f"{self._count:,} fields in {valid.high - valid.low + 1:,} versions are too many"
+            self._fail("(message)", f"{words}: at most {MOST_LAYOUT_FIELDS:,} in all")
         return MessageSchema(
             name=name,
             type=self._text(table, "type", "(message)"),
             api_key=key,
             valid_versions=valid,
             flexible_versions=self._flexible,
-            fields=self._fields(self._list(table, "fields", "(message)"), ""),
+            fields=fields,
             deprecated_versions=self._versions(table, "deprecatedVersions", "(message)", NONE),
             latest_version_unstable=self._flag(table, "latestVersionUnstable", "(message)"),
             listeners=self._names(table, "listeners", "(message)"),
@@ -118,8 +132,8 @@ class _Reader:
         flexible = self._versions(table, "flexibleVersions", at) if "flexibleVersions" in table else None
         entity = self._text(table, "entityType", at) if "entityType" in table else None
         tag = table.get("tag")
-        if tag is not None and (type(tag) is not int or tag < 0):
-            self._fail(at, f"tag {tag!r} is not a tag")
+        if tag is not None and (type(tag) is not int or not 0 <= tag <= MOST_TAG):
+            self._fail(at, f"tag {_shortened(tag)} is not a number from 0 to {MOST_TAG}")
         field = Field(
             name=self._name(table, at),
             type=kind,
@@ -227,6 +241,21 @@ class _Reader:
         raise SchemaError(f"{self._where}: {at}: {words}")
 
 
+def is_api_key(value: object) -> bool:
+    """Return whether a value may be an API key."""
+    return type(value) is int and 0 <= value <= MOST_KEY
+
+
+def is_name(value: object) -> bool:
+    """Return whether a value may be the name of a message or a field."""
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def _shortened(value: object) -> str:
+    text = repr(value) if not isinstance(value, int) or value.bit_length() < 256 else f"of {value.bit_length()} bits"
+    return text if len(text) < 80 else text[:77] + "..."
+
+
 def _is_valid_default(kind: str, default: Default) -> bool:
     """Return whether a default is a value of its field's type."""
     if default is None or kind not in FIXED_TYPES or kind == "uuid":
@@ -234,7 +263,10 @@ def _is_valid_default(kind: str, default: Default) -> bool:
     if kind == "bool":
         return default in (True, False, "true", "false")
     try:
-        float(default) if kind == "float64" else int(str(default), 0)
+        if kind == "float64":
+            float(default)
+            return True
+        low, high = _RANGES[kind]
+        return low <= int(str(default), 0) <= high
     except ValueError:
         return False
-    return True

@@ -68,7 +68,7 @@ def test_a_common_struct_is_resolved_at_every_use() -> None:
         ({"versions": "x"}, "versions 'x' is not a range"),
         ({"tag": 0}, "tag and taggedVersions go together"),
         ({"tag": 0, "taggedVersions": "1+"}, "taggedVersions 1+ reaches beyond"),
-        ({"tag": -1, "taggedVersions": "2+"}, "tag -1 is not a tag"),
+        ({"tag": -1, "taggedVersions": "2+"}, "tag -1 is not a number from 0"),
         ({"nullableVersions": "0+"}, "int32 cannot be null"),
         ({"flexibleVersions": "0+"}, "flexibleVersions 0+ reaches beyond 2+"),
         ({"ignorable": "yes"}, "ignorable 'yes' is neither true nor false"),

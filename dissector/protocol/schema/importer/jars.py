@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from dissector.protocol.schema.importer.release import Release
-from dissector.protocol.schema.model import MessageSchema, SchemaError
+from dissector.protocol.schema.model import Field, MessageSchema, SchemaError
 from dissector.protocol.schema.table import message_of
 
 _SCHEMA: Final = re.compile(r"(?:.*/)?(?:message|metadata)/[^/]+\.json")
@@ -34,6 +34,8 @@ _DAMAGE: Final = (OSError, ValueError, EOFError, KeyError, RuntimeError, NotImpl
 
 LARGEST_SCHEMA: Final = 1 << 20
 MOST_SCHEMAS: Final = 2_000
+MOST_FIELDS: Final = 100_000
+"""Fields of a release in all versions of its messages; Apache's have 10,000."""
 LARGEST_DIRECTORY: Final = 32 << 20
 """Bytes of a zip file's directory: room for a quarter of a million names."""
 _END: Final = b"PK\x05\x06"
@@ -44,14 +46,23 @@ _LONGEST_COMMENT: Final = 0xFFFF
 def read_release(label: str, jars: Iterable[Path]) -> Release:
     """Return all messages in the jars of one release. `label` is its version: ``4.4.0``."""
     messages: dict[str, MessageSchema] = {}
+    size = 0
     for jar in jars:
         for message in _schemas(jar):
             if message.name in messages:
                 raise SchemaError(f"{jar.name}: {message.name}: another jar of {label} has it too")
             messages[message.name] = message
+            size += count_fields(message.fields) * len(list(message.valid_versions))
+            if size > MOST_FIELDS:
+                raise SchemaError(f"{label}: more than {MOST_FIELDS:,} fields in all versions of its messages")
     if not messages:
         raise SchemaError(f"{label}: no message schema in its jars")
     return Release(label, messages)
+
+
+def count_fields(fields: Iterable[Field]) -> int:
+    """Return the number of fields, with those in them."""
+    return sum(1 + count_fields(each.fields) for each in fields)
 
 
 def version_of(jar: Path) -> str | None:
