@@ -79,7 +79,7 @@ def _truncation(name: str, region: mmap.mmap) -> list[Finding]:
         return []
     words = (
         f"{name}: the file became shorter while it was read: {size:,} of {len(region):,} bytes are left. Rows that "
-        "were read are kept, without what they had in the rest. Copy a file before you read it if it is written anew"
+        "were read are kept, without what they had in the rest. Copy a file before you read it if it is written again"
     )
     return [Finding(TRUNCATED, Severity.WARNING, words)]
 
