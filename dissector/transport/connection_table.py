@@ -108,6 +108,8 @@ class ConnectionTable:
     def reached_servers(self) -> list[tuple[str, int]]:
         """Return address and port of each server that answered a SYN."""
         reached = self._lifecycle.answered()
+        if not len(reached):
+            return []
         words = self._key.values[reached].view(np.uint64).reshape(-1, WORDS)
         is_higher = self._higher.values[reached] == (self._lifecycle.syn_side.values[reached] == 1)
         address = np.where(is_higher[:, None], words[:, 2:4], words[:, :2])
