@@ -50,7 +50,7 @@ lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo --verbose >/dev/null || $(BIN)/lint-imports
 
-bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff spark")
+bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff spark hostile")
 	@$(BIN)/python -m tools.benchmarks $(BENCH)
 
 fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fresh random examples (FUZZ="--count N --seed S --minutes M" SCREEN="--minutes M")

@@ -9,7 +9,7 @@ Invariants:
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -22,7 +22,7 @@ from dissector.index.conversation_state import ConversationState, version_ranges
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
-from dissector.protocol.inference.evidence import InferenceEvidence, Pair
+from dissector.protocol.inference.evidence import InferenceEvidence, Odds, Pair
 from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, infer_response
 from dissector.protocol.message import read
 from dissector.protocol.schema.api_keys import ApiKey
@@ -31,11 +31,23 @@ MAX_SAMPLES: Final = 8
 """Orphan responses of a connection that may become evidence."""
 EVIDENCE_CACHE_SIZE: Final = 256
 """Connections whose evidence is kept."""
+FIRST_ORPHANS: Final = 64
+"""Orphan responses of a connection that are inferred among all layouts; the later ones among the layouts of these,
+unless none fits and these could be inferred."""
 CORRELATION_ID_END: Final = 8
 """Offset in a frame."""
 SMALL_RESPONSE: Final = 512
 """Bytes of a frame up to which its verdict is kept."""
 VERDICT_CACHE_SIZE: Final = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class _UsualLayouts:
+    """What the first orphan responses of a connection may be: the later ones are mostly of the same layouts."""
+
+    odds: Odds
+    is_decided: bool
+    """Whether most of the first ones could be inferred."""
 
 
 class ResponseInference:
@@ -58,6 +70,9 @@ class ResponseInference:
         """Whether the capture has the beginning of a connection."""
         self._generation = -1
         self._evidence = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather)
+        self._first_orphans = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather_first_orphans)
+        self._usual_layouts = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather_usual_layouts)
+        self._same_evidence: dict[object, InferenceEvidence] = {}
         self._verdict_of_small = lru_cache(maxsize=VERDICT_CACHE_SIZE)(self._infer_small)
         self._requests_everywhere = lru_cache(maxsize=1)(self._count_everywhere)
         self._requests_elsewhere: Counter[Pair] = Counter()
@@ -71,14 +86,53 @@ class ResponseInference:
         """What an orphan response of a connection is. The conversation state is updated to `generation`."""
         if generation != self._generation:
             self._generation = generation
-            for cache in (self._evidence, self._verdict_of_small, self._requests_everywhere, self._names):
+            self._same_evidence.clear()
+            for cache in (
+                self._evidence, self._first_orphans, self._usual_layouts, self._verdict_of_small,
+                self._requests_everywhere, self._names,
+            ):  # fmt: skip
                 cache.cache_clear()
         is_first = bool(self._frames.start.values[frame] == 0) and self._is_opened(connection)
+        if is_first or frame in self._first_orphans(connection):
+            return self._infer(frame, connection, is_first, None)
+        narrowed = self._usual_layouts(connection)
+        verdict = self._infer(frame, connection, is_first, narrowed)
+        if verdict.candidates or narrowed is None or not narrowed.is_decided:
+            return verdict
+        return self._infer(frame, connection, is_first, None)
+
+    def _infer(self, frame: int, connection: int, is_first: bool, narrowed: "_UsualLayouts | None") -> InferenceVerdict:
+        """Infer a response, among all layouts or a connection's usual ones."""
         data, whole = self._frames.read(frame)
         size = int(self._frames.size.values[frame])
+        evidence = self._evidence(connection, is_first)
         if whole == size <= SMALL_RESPONSE:
-            return self._verdict_of_small(data[CORRELATION_ID_END:], connection, is_first)
-        return infer_response(data, whole, size, self._evidence(connection, is_first))
+            return self._verdict_of_small(data[CORRELATION_ID_END:], evidence, narrowed)
+        return infer_response(data, whole, size, evidence, narrowed.odds if narrowed is not None else None)
+
+    def _gather_first_orphans(self, connection: int) -> frozenset[int]:
+        """Return the first orphan responses of a connection: those that are inferred among all layouts."""
+        return frozenset(self._orphans(connection)[:FIRST_ORPHANS].tolist())
+
+    def _orphans(self, connection: int) -> Int64:
+        """Return the frames of a connection's orphan responses, in order."""
+        table = self._table
+        rows = self._by_connection.rows(connection, self._generation)
+        is_orphan = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] == NO_FRAME)
+        found: Int64 = table.response.values[rows[is_orphan]]
+        return found
+
+    def _gather_usual_layouts(self, connection: int) -> "_UsualLayouts":
+        verdicts = [self._infer(frame, connection, False, None) for frame in self._first_orphans(connection)]
+        keys = {(each.layout.api.key, each.layout.versions) for verdict in verdicts for each in verdict.candidates}
+        decided = sum(verdict.confidence in (Confidence.SURE, Confidence.LIKELY) for verdict in verdicts)
+        seen = {key for key, _ in self._evidence(connection, False).seen}
+        odds = tuple(
+            (bits, layout)
+            for bits, layout in self._evidence(connection, False).odds
+            if (layout.api.key, layout.versions) in keys or layout.api.key in seen
+        )
+        return _UsualLayouts(odds, 2 * decided > len(verdicts))
 
     def requests(self) -> Counter[Pair]:
         """How many requests of this partition have each API key and version."""
@@ -103,31 +157,40 @@ class ResponseInference:
                 counts[connection] = counts.get(connection, Counter()) + self._counts(some)
         self._dropped_by_connection = counts
 
-    def _infer_small(self, body: bytes, connection: int, is_first: bool) -> InferenceVerdict:
+    def _infer_small(
+        self, body: bytes, evidence: InferenceEvidence, narrowed: "_UsualLayouts | None"
+    ) -> InferenceVerdict:
         """A small response without its correlation id: many have the same bytes."""
         data = bytes(CORRELATION_ID_END) + body
-        return infer_response(data, len(data), len(data), self._evidence(connection, is_first))
+        return infer_response(data, len(data), len(data), evidence, narrowed.odds if narrowed is not None else None)
 
     def _gather(self, connection: int, is_first: bool) -> InferenceEvidence:
         if is_first:
-            return replace(self._evidence(connection, False), first=True)
+            return self._shared(replace(self._evidence(connection, False), first=True))
         counts = self._counts(self._rows_with_request(self._by_connection.rows(connection, self._generation)))
         counts += self._dropped_by_connection.get(connection, Counter())
         seen = {pair: float(count) for pair, count in counts.items()}
         versions = self._advertised_versions.of(connection, self._generation)
         evidence = InferenceEvidence(seen, self._requests_everywhere(), versions, self._names())
-        return self._with_certain_orphans(evidence, connection)
+        return self._shared(self._with_certain_orphans(self._shared(evidence), connection))
+
+    def _shared(self, evidence: InferenceEvidence) -> InferenceEvidence:
+        """Return one object for equal evidence of connections, which have the same verdicts then."""
+        if len(self._same_evidence) > EVIDENCE_CACHE_SIZE:
+            self._same_evidence.clear()
+        key = (frozenset(evidence.seen.items()), frozenset(evidence.offered.items()), evidence.first)
+        return self._same_evidence.setdefault(key, evidence)
 
     def _with_certain_orphans(self, evidence: InferenceEvidence, connection: int) -> InferenceEvidence:
         """The evidence, and what orphan responses of the connection add that are certain without each other."""
-        table = self._table
-        rows = self._by_connection.rows(connection, self._generation)
-        is_orphan = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] == NO_FRAME)
-        rows = rows[is_orphan][:MAX_SAMPLES]
         seen, versions = Counter(evidence.seen), evidence.offered
-        for frame in table.response.values[rows].tolist():
+        for frame in self._orphans(connection)[:MAX_SAMPLES].tolist():
             data, whole = self._frames.read(frame)
-            verdict = infer_response(data, whole, int(self._frames.size.values[frame]), evidence)
+            size = int(self._frames.size.values[frame])
+            if whole == size <= SMALL_RESPONSE:
+                verdict = self._verdict_of_small(data[CORRELATION_ID_END:], evidence, None)
+            else:
+                verdict = infer_response(data, whole, size, evidence)
             if verdict.confidence is not Confidence.SURE:
                 continue
             best = verdict.candidates[0]

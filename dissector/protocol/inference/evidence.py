@@ -17,6 +17,8 @@ from dissector.protocol.schema.model import Api
 
 Pair = tuple[int, int]
 """An API key and a version."""
+Odds = tuple[tuple[float, ResponseLayout], ...]
+"""Layouts, each with the bits of its prior."""
 
 FREQUENT: Final = frozenset((ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.HEARTBEAT, ApiKey.API_VERSIONS))
 """Most of all traffic."""
@@ -71,7 +73,7 @@ CONNECTION_WEIGHT, CAPTURE_WEIGHT, GENERAL_WEIGHT = 1.0, 4.0, 2.0
 """Weights: of an exchange of the connection, of the rest of the capture, of Kafka traffic in general."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class InferenceEvidence:
     """What is known for inferring the responses of one connection."""
 
@@ -87,7 +89,7 @@ class InferenceEvidence:
     """Whether the response is the first one of its connection."""
 
     @cached_property
-    def odds(self) -> tuple[tuple[float, ResponseLayout], ...]:
+    def odds(self) -> Odds:
         """The layouts, the most likely first, each with the bits of its prior."""
         apis = {layout.api for layout in layouts()}
         weights = {api.key: self._versions(api, self._share(api) ** DOUBT) for api in apis}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dissector.protocol.codec.plan import StructPlan, least_size, plan
+from dissector.protocol.inference.beginnings import Beginning, beginning_of
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import alternatives, apis
 from dissector.protocol.schema.model import Api
@@ -25,6 +26,8 @@ class ResponseLayout:
     """0, or the number of the version's alternative layout."""
     least: int
     """Bytes of the smallest body."""
+    beginning: Beginning = ()
+    """The numbers that the body begins with."""
 
 
 @cache
@@ -38,7 +41,7 @@ def layouts() -> tuple[ResponseLayout, ...]:
             for other in range(len(alternatives(api.response, version)) + 1):
                 groups.setdefault((header, plan(api.response, version, other), other), []).append(version)
         found += [
-            ResponseLayout(api, tuple(v), header, body, other, least_size(body))
+            ResponseLayout(api, tuple(v), header, body, other, least_size(body), beginning_of(body))
             for (header, body, other), v in groups.items()
         ]
     return tuple(found)

@@ -50,6 +50,7 @@ def _time(value: int) -> float:
     return 30.0 if _MILLENNIUM <= value < _MILLENNIUM + _CENTURY else plain(value, 8)
 
 
+@lru_cache
 def _in_enum(enum: str, width: int) -> Bits:
     """Return the costs of numbers of an enum."""
     known = members(enum)
@@ -68,7 +69,7 @@ def _in_enum(enum: str, width: int) -> Bits:
 def bits_of(message: str, field: str, kind: str, width: int) -> Bits:
     """Return the costs of numbers in a field of a message; `kind` is the wire type, `width` its size in bytes."""
     if kind == "bool":
-        return lambda value: 1.0 if value in (0, 1) else ABSURD
+        return _flag
     if field == "throttle_time_ms":
         return _throttle
     enum = enum_of(message, field)
@@ -80,4 +81,14 @@ def bits_of(message: str, field: str, kind: str, width: int) -> Bits:
         return _port
     if kind == "int64" and ("time" in field or field.endswith("_ms")):
         return _time
+    return _plain_number(width)
+
+
+def _flag(value: int) -> float:
+    return 1.0 if value in (0, 1) else ABSURD
+
+
+@lru_cache
+def _plain_number(width: int) -> Bits:
+    """Return one function for all such fields: what layouts begin with is compared by it."""
     return lambda value: plain(value, width)

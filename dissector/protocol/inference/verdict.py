@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
-from dissector.protocol.inference.evidence import InferenceEvidence
+from dissector.protocol.inference.beginnings import Beginning, least_bits
+from dissector.protocol.inference.evidence import InferenceEvidence, Odds
 from dissector.protocol.inference.layouts import ResponseLayout
 from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismatchError, Scorer
 
@@ -81,10 +82,15 @@ class _ScoredLayout(NamedTuple):
     fit: float
 
 
-def infer_response(data: bytes, whole: int, size: int, evidence: InferenceEvidence) -> InferenceVerdict:
-    """Infer the layout of a response frame of `size` bytes on the wire, of which the first `whole` were captured."""
+def infer_response(
+    data: bytes, whole: int, size: int, evidence: InferenceEvidence, odds: Odds | None = None
+) -> InferenceVerdict:
+    """Infer the layout of a response frame of `size` bytes on the wire, of which the first `whole` were captured.
+
+    `odds` are the layouts to try, with their priors; all by default."""
     chance = CHANCE * (size - BEGIN)
-    weighed = sorted(_scored_layouts(data[:whole], size, evidence, chance), key=lambda each: each.bits)
+    odds = evidence.odds if odds is None else odds
+    weighed = sorted(_scored_layouts(data[:whole], size, evidence, odds, chance), key=lambda each: each.bits)
     if not weighed:
         return UNDECIDED
     best = weighed[0]
@@ -102,12 +108,22 @@ def infer_response(data: bytes, whole: int, size: int, evidence: InferenceEviden
     )
 
 
-def _scored_layouts(data: bytes, size: int, evidence: InferenceEvidence, best: float) -> Iterator[_ScoredLayout]:
+def _scored_layouts(
+    data: bytes, size: int, evidence: InferenceEvidence, odds: Odds, best: float
+) -> Iterator[_ScoredLayout]:
     """Yield the layouts that fit, except those far behind the best one; `best` is the initial limit in bits."""
     headers = [_header(data, size, version) for version in (0, 1)]
-    for named, layout in evidence.odds:
+    begins: dict[tuple[int, Beginning], float] = {}
+    for named, layout in odds:
         header = headers[layout.header_version]
         if header is None or header.at + layout.least > size:
+            continue
+        begin = layout.beginning
+        key = (layout.header_version, begin)
+        least = begins.get(key)
+        if least is None:
+            least = begins[key] = least_bits(begin, data, header.at)
+        if named + header.bits + least > best + MARGIN:
             continue
         scorer = Scorer(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
         try:

@@ -1,0 +1,51 @@
+"""Responses without requests cost little, however many a connection has, and lose nothing by it."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.exchange import response_inference
+from dissector.protocol.codec.plan import StructPlan
+from dissector.protocol.inference.scoring import Scorer
+from tests.conftest import PCAPS
+from tests.index.inferred_rows import rewritten
+from tests.traffic import Turn, capture_of, conversation, response
+
+
+@pytest.mark.parametrize("values", [range(256), (0, 0, 0, 1, 2)])
+def test_many_orphans_of_a_connection_try_few_layouts(
+    values: "range | tuple[int, ...]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(1)
+    turns = [Turn(False, response(n, bytes(chance.choices(values, k=30)))) for n in range(600)]
+    path = capture_of(tmp_path, conversation(turns))
+    scored = 0
+    score = Scorer.message
+
+    def counted(scorer: Scorer, plan: StructPlan) -> None:
+        nonlocal scored
+        scored += 1
+        score(scorer, plan)
+
+    monkeypatch.setattr(Scorer, "message", counted)
+    with Capture([path]) as capture:
+        list(capture.read())
+        assert len([exchange.row for exchange in capture.exchanges()]) == 600
+    assert scored < 40 * 600
+
+
+def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        list(capture.read())
+        exchanges = list(capture.exchanges())
+        path = rewritten(tmp_path, exchanges, set())
+    found = []
+    for first in (8, 1 << 30):
+        monkeypatch.setattr(response_inference, "FIRST_ORPHANS", first)
+        with Capture([path]) as capture:
+            list(capture.read())
+            found.append([(each.row.api, each.row.version) for each in capture.exchanges()])
+    assert found[0] == found[1]
+    assert len(found[0]) > 100
