@@ -8,7 +8,7 @@ from dissector.capture_session import Capture
 from dissector.core.finding import Finding
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
-from tests.traffic import ACK, RST, SYN, Packet, Turn, capture_of, conversation, request, response
+from tests.traffic import ACK, FIN, RST, SYN, Packet, Turn, capture_of, conversation, request, response
 
 MISTAKES = PCAPS / "mistakes"
 TLS_PORT = 9096
@@ -34,6 +34,8 @@ def findings(path: Path, *ports: int) -> list[Finding]:
         ("java-untrusted", "tls-alert", "certificate_unknown: it does not trust the broker's certificate; set ssl.tru"),
         ("librdkafka-untrusted", "tls-alert", "unknown_ca: it does not trust the broker's certificate; set ssl.trust"),
         ("curl", "unparsed", "HTTP on Kafka's port"),
+        ("java-without-login", "login-required", "security.protocol=SASL_PLAINTEXT"),
+        ("librdkafka-without-login", "login-required", "security.protocol=SASL_PLAINTEXT"),
     ],
 )
 def test_a_mistake_is_named_with_the_setting_to_change(name: str, code: str, setting: str) -> None:
@@ -98,3 +100,21 @@ def test_servers_that_were_not_reached_are_named_if_they_are_kafkas(tmp_path: Pa
 def test_an_address_where_nothing_listens_is_named(name: str, code: str, setting: str) -> None:
     [found] = [each for each in findings(MISTAKES / f"{name}.pcapng") if each.code == code]
     assert setting in found.message
+
+
+def test_a_refused_login_without_a_response_is_named() -> None:
+    [found] = [each for each in findings(PCAPS / "plain-socket-sasl-v0.pcapng") if each.code == "login-refused"]
+    assert "correct user and password" in found.message
+
+
+@pytest.mark.parametrize(("by_client", "responds"), [(False, False), (True, False), (False, True)])
+def test_a_close_on_api_versions_is_named_if_the_broker_closed(tmp_path: Path, by_client: bool, responds: bool) -> None:
+    body = b"\x06tests\x021\0"
+    turns = [Turn(True, request(1, api_key=18, version=3, body=b"\0" + body))]
+    packets = conversation(turns + [Turn(False, response(1, bytes(11)))] * responds)
+    last = packets[-1]
+    at = last.seq + len(last.payload) if last.from_client == by_client else last.ack
+    packets.append(Packet(by_client, at, b"", FIN | ACK))
+    found = {each.code for each in findings(Path(capture_of(tmp_path, packets)))}
+    assert ("closed-at-api-versions" in found) == (not by_client and not responds)
+    assert "closed-in-flight" not in found

@@ -190,8 +190,11 @@ class Exchange:
         """Add cross-message findings, and their codes in front of the info column."""
         marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
         row = self.row
+        # A finding says more than "no response", which is all that there would be to say.
+        is_only_finding = any(row.info == finding.message for finding in self.row_findings)
+        words = findings[0].message if is_only_finding and findings else row.info
         self.row_findings += findings
-        self.row = row._replace(info=" ".join(filter(None, (marks, row.info))), severity=worst(self.findings))
+        self.row = row._replace(info=" ".join(filter(None, (marks, words))), severity=worst(self.findings))
 
     @property
     def is_stored(self) -> bool:

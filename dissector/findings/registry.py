@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dissector.findings.detectors.closed_at_start import ClosedAtApiVersions, LoginRefused, LoginRequired
 from dissector.findings.detectors.closed_in_flight import ClosedInFlight
 from dissector.findings.detectors.consumer_lag import ConsumerLag
 from dissector.findings.detectors.duplicate_correlation_id import DuplicateCorrelationId
@@ -31,6 +32,9 @@ DETECTORS: Final[tuple[type[FindingDetector], ...]] = (
     Slow,
     LateFetch,
     ClosedInFlight,
+    ClosedAtApiVersions,
+    LoginRequired,
+    LoginRefused,
     OversizedRequest,
     NearLoss,
     RetransmittedBytes,

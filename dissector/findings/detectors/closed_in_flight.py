@@ -5,6 +5,7 @@ from typing import ClassVar, Final
 from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
+from dissector.findings.detectors.closed_at_start import cause_of_close
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
@@ -63,6 +64,7 @@ class ClosedInFlight(ConnectionDetector):
                 not self.context.is_offered(connection, key, version)
                 or _is_refused(self.context, *frame)
                 or self.context.is_server_foreign(connection)
+                or cause_of_close(self.context, connection) is not None
             ):
                 continue  # reported by other detectors, with the reason
             state = self._findings.of(connection)

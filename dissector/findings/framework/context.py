@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from dissector.core.arrays import Int64
+from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.protocol.message import Values
 
 
@@ -21,6 +22,12 @@ class FindingContext(Protocol):
 
     def closed(self, connection: int) -> tuple[int, bool]:
         """Return when a connection was closed, or `NEVER`, and whether the client closed it first."""
+
+    def rows_of(self, connection: int, most: int) -> ExaminedRows:
+        """Return the rows with which a connection begins, at most so many."""
+
+    def last_row(self, connection: int) -> int:
+        """Return the row with which a connection ends so far; -1 if it has none."""
 
     def is_server_foreign(self, connection: int) -> bool:
         """Return whether the server of a connection responds in another protocol than Kafka's."""

@@ -28,6 +28,7 @@ from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, 
 from dissector.findings.registry import DETECTORS
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
+from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.transport import Retransmissions
@@ -52,6 +53,7 @@ class Examination:
         self._index = index
         self._decoder = decoder
         self._connections = connections
+        self._by_connection = RowsByConnection(index.table)
         self._retransmissions = retransmissions
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
@@ -193,6 +195,19 @@ class Examination:
         """Return when a connection was closed, or `NEVER`, and whether the client closed it first."""
         time_ns, side = self._connections.closed(connection)
         return time_ns, side == self._index.detector.client(connection)
+
+    def rows_of(self, connection: int, most: int) -> ExaminedRows:
+        """Return the rows with which a connection begins, at most so many."""
+        return self._columns(self._rows_in_order(connection)[:most])
+
+    def last_row(self, connection: int) -> int:
+        """Return the row with which a connection ends so far; -1 if it has none."""
+        rows = self._rows_in_order(connection)
+        return int(rows[-1]) if len(rows) else -1
+
+    def _rows_in_order(self, connection: int) -> Int64:
+        rows = self._by_connection.rows(connection, self._index.generation)
+        return in_start_order(self._index, rows)
 
     def is_server_foreign(self, connection: int) -> bool:
         """Return whether the server of a connection responds in another protocol than Kafka's."""
