@@ -75,11 +75,17 @@ def field_label(node: Node) -> Text:
     return label
 
 
+def is_size_prefix(node: Node) -> bool:
+    """Return whether a node is a frame's prefix, which does not count itself; the row field `request.size` does."""
+    return node.path == "size" and isinstance(node.value, int)
+
+
 def inspector_text(node: Node | None, message: ExchangeMessage | None, side: str) -> tuple[Text, Text]:
     """Return the two lines about a field: what it is and means; its schema and its place in the bytes."""
     if node is None or message is None:
         return Text("select a field or a byte", "dim"), Text()
-    text = Text(clean(f"{side}.{node.path}" if node.path else side), "bold")
+    name = f"{side}, size prefix" if is_size_prefix(node) else f"{side}.{node.path}" if node.path else side
+    text = Text(clean(name), "bold")
     meaning = [words for words in (value_text(node), node.note) if words and not node.children]
     words = [clean(" = ".join(meaning)), node.type, node.advice]
     more = _schema_words(node.schema, node) if node.schema is not None else []

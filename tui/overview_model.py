@@ -55,7 +55,7 @@ class VersionStats(NamedTuple):
     filter: str
     used: tuple[int, int]
     offered: tuple[int, int] | None
-    highest_common: int | None
+    newest_offered: int | None
 
 
 class OverviewSnapshot(NamedTuple):
@@ -110,7 +110,7 @@ def _version_entry(each: NegotiatedVersions, line: StatsGroup) -> VersionStats:
         line.filter,
         (each.used.low, each.used.high),
         None if each.advertised is None else (each.advertised.low, each.advertised.high),
-        each.highest_common,
+        each.newest_offered,
     )
 
 
@@ -218,14 +218,13 @@ def _group_lines(picture: OverviewSnapshot, page: str, width: int, most: int) ->
 
 
 def _version_lines(picture: OverviewSnapshot, width: int, most: int) -> Iterator[StyledLine]:
-    yield _head(f"{'used':>9}{'offered':>9}{'best':>6}  versions: ░ offered, █ used, ▲ highest common")
+    yield _head(f"{'used':>9}{'offered':>9}{'newest':>8}  versions: ░ offered, █ used, ▲ newest stable")
     for entry in picture.versions[:most]:
-        behind = entry.highest_common not in (None, entry.used[1])
-        best = "" if entry.highest_common is None else f"v{entry.highest_common}"
+        newest = "" if entry.newest_offered is None else f"v{entry.newest_offered}"
         yield StyledLine(
             (
                 (f"{_range(entry.used):>9}{'-' if entry.offered is None else _range(entry.offered):>9}", ""),
-                (f"{best:>6}", "bad" if behind else "good"), ("  ", ""), (_cells(entry), "bar"),
+                (f"{newest:>8}  ", ""), (_cells(entry), "bar"),
                 (f"  {entry.api}", "name"), (f"  {entry.who}", "dim"),
             ),
             entry.filter,
@@ -244,7 +243,7 @@ def _cells(entry: VersionStats) -> str:
     for version in range(min(20, max(high, entry.used[1]) + 1)):
         if entry.used[0] <= version <= entry.used[1]:
             cells.append("█")
-        elif version == entry.highest_common:
+        elif version == entry.newest_offered:
             cells.append("▲")
         else:
             cells.append("░" if low <= version <= high and entry.offered else " ")

@@ -7,7 +7,7 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, FieldType
 from dissector.filter import FilterError, cell_expression, expression, parse
 from tui.exchange_model import ExchangeModel
-from tui.labels import path_values
+from tui.labels import is_size_prefix, path_values
 from tui.list_columns import column_of
 
 _CELLS: Final = (
@@ -22,8 +22,10 @@ def field_filter(model: ExchangeModel) -> str | None:
     """Return the filter for the value of the selected field; for a structure, that it is present. None if no field is
     selected. Raises `FilterError` for parts of the wire that are no fields."""
     node = model.node
-    if node is None or node.path == "size":  # a frame's size does not count itself, `request.size` does
+    if node is None:
         return None
+    if is_size_prefix(node):
+        return expression(model.path, int(str(node.value)) + node.size)
     is_structure = node.value is None and node.children and node.note != "null"
     text = expression(plain_path(model.path), {} if is_structure else node.value)
     parse(text)

@@ -117,8 +117,8 @@ def _history(message: MessageSchema, version: int) -> Iterator[Line]:
 
 def _changes(step: VersionChanges, message: MessageSchema) -> list[str]:
     if step.version == message.valid_versions.low:
-        return ["the first version"]
-    return [str(change) for change in step.changes] or ["the same layout: only its meaning changed"]
+        return ["the first version" if step.version == 0 else "the oldest version of these releases"]
+    return [str(change) for change in step.changes] or ["no field changed"]
 
 
 def _example(message: MessageSchema, version: int) -> Iterator[Line]:

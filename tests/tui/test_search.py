@@ -135,3 +135,12 @@ async def test_esc_stops_a_search_at_once() -> None:
         assert screen.row == 0
         assert not screen.main.stop_row_search()
         assert any("stopped searching for a needle" in words for words in screen.notifications())
+
+
+async def test_a_search_where_a_filter_hides_all_rows_finds_nothing() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("slash", *"api==999", "enter")
+        assert "0 shown" in screen.lines()
+        await screen.press("ctrl+f", *"orders", "enter")
+        await screen.press("n", "N", "e", "s", "right_square_bracket")
+        assert "no 'orders'" in screen.notifications()

@@ -110,10 +110,23 @@ async def test_a_click_selects_a_cell_and_underlines_it() -> None:
             assert underlined == [["Conn", f"C{main.capture.connection_of(screen.row)}"][y > 0]]
 
 
+async def test_the_size_prefix_is_the_size_of_the_column_and_of_the_filter() -> None:
+    async with recording() as (screen, main):
+        size = main.capture.row(0).request_size
+        await screen.press("enter", "g")
+        assert f"request, size prefix · {size - 4}" in screen.text("#inspector")
+        await screen.press("a", "c")
+        assert main.filters == [(f"request.size == {size}", False)]
+        assert main.columns == ["request.size"]
+
+
 async def test_a_value_without_a_filter_is_reported() -> None:
     async with recording() as (screen, main):
-        await screen.press("enter", "g", "a", "c")
-        assert main.filters == []
+        await screen.press("enter", "g", "j")
+        assert main.model.node is not None
+        main.model.node.name = "(count)"
+        await screen.press("c")
+        assert main.columns == []
         assert any("select a field" in words for words in screen.notifications())
 
 

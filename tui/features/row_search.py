@@ -74,9 +74,7 @@ class RowSearch(CoreScreen):
             call_on_ui(self, self._found_row, worker, go, "")
             return
         view = copy(self.view)  # as it is now, whatever happens to the list
-        start = self._list.cursor
-        ahead = range(start + step, len(view) if step > 0 else -1, step)
-        behind = range(0, start + 1) if step > 0 else range(len(view) - 1, start - 1, -1)
+        ahead, behind = _ways(len(view), min(self._list.cursor, len(view) - 1), step)
         total = len(ahead) + (len(behind) if around else 0)
         done, reported = 0, time.monotonic()
         for turn, positions in enumerate((ahead, behind) if around else (ahead,)):
@@ -120,3 +118,12 @@ class RowSearch(CoreScreen):
     def _end_search(self) -> None:
         self._searched = ""
         self._draw_inspector()
+
+
+def _ways(count: int, start: int, step: int) -> tuple[range, range]:
+    """Return the positions of a list to search from `start` to its end, and those from its other end to `start`."""
+    if not count:  # a filter hides all rows
+        return range(0), range(0)
+    if step > 0:
+        return range(start + 1, count), range(start + 1)
+    return range(start - 1, -1, -1), range(count - 1, start - 1, -1)

@@ -119,7 +119,7 @@ def _version_group(each: NegotiatedVersions) -> StatsGroup:
     client, server, key = each.client_api
     used = f"v{each.used.low}" if each.used.low == each.used.high else f"v{each.used.low}-{each.used.high}"
     offered = "nothing offered" if each.advertised is None else f"offered v{each.advertised.low}-{each.advertised.high}"
-    common = "" if each.is_highest else f", highest common v{each.highest_common}"
+    common = "" if each.is_newest else f", newest stable v{each.newest_offered}"
     filter_text = f"api == {_api_literal(key)} && server == {quoted(server)}" + (
         "" if client.client_id is None else f" && client_id == {quoted(client.client_id)}"
     )
@@ -127,7 +127,7 @@ def _version_group(each: NegotiatedVersions) -> StatsGroup:
         "client_id": client.client_id, "software": client.software, "software_version": client.software_version,
         "server": server, "api_key": key, "api": api_name(key), "used": [each.used.low, each.used.high],
         "offered": None if each.advertised is None else [each.advertised.low, each.advertised.high],
-        "highest_common": each.highest_common,
+        "newest_offered": each.newest_offered,
     }  # fmt: skip
     label = f"{api_name(key)} {used} ({offered}{common}) {client_label(client)} → {server}"
     return StatsGroup(label, each.counts, filter_text, fields)

@@ -1,7 +1,7 @@
 """Versions that clients use vs versions that servers advertise.
 
-A client does not advertise its versions. So the highest common version is the highest stable one that the server
-advertises and this release knows, which is what a current client could use.
+A client does not advertise its versions: what it could use is not known, only what a newer client could. That is the
+newest stable version that the server advertises and we know.
 """
 
 from dataclasses import dataclass, field
@@ -31,8 +31,8 @@ class NegotiatedVersions:
     counts: ExchangeCounts = field(default_factory=ExchangeCounts)
 
     @property
-    def highest_common(self) -> int | None:
-        """The highest stable version that the server advertises and this release knows; None without one."""
+    def newest_offered(self) -> int | None:
+        """The newest stable version that the server advertises and we know; None without one."""
         known = api(self.client_api.api_key)
         if known is None or self.advertised is None:
             return None
@@ -41,13 +41,13 @@ class NegotiatedVersions:
         return high if high >= max(known.versions.low, self.advertised.low) else None
 
     @property
-    def is_highest(self) -> bool:
-        """Whether the highest common version was used; True if that is unknown."""
-        return self.highest_common in (None, self.used.high)
+    def is_newest(self) -> bool:
+        """Whether it was used; True if it is unknown."""
+        return self.newest_offered in (None, self.used.high)
 
 
 def negotiated_versions(statistics: Statistics) -> list[NegotiatedVersions]:
-    """Return the versions of every client and server: first those that are not the highest common ones; then in the
+    """Return the versions of every client and server: first those that are not the newest offered ones; then in the
     order of the clients' first exchanges and of API keys."""
     found: dict[ClientApi, NegotiatedVersions] = {}
     for use, counts in statistics.used_versions.counts.items():
@@ -62,7 +62,7 @@ def negotiated_versions(statistics: Statistics) -> list[NegotiatedVersions]:
 
     def rank(each: NegotiatedVersions) -> tuple[bool, int, str, int]:
         return (
-            each.is_highest,
+            each.is_newest,
             clients.get(each.client_api.client, last),
             each.client_api.server,
             each.client_api.api_key,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from dissector.analysis.timelines.partition_text import format_partitions
 from dissector.analysis.timelines.timeline import MAX_TIMELINES, Phase, Timeline, TimelineEvent
+from dissector.core.text import counted
 from dissector.exchange.info_column import first_error
 from dissector.exchange.model import Exchange
 from dissector.protocol.schema.errors import error_name
@@ -100,7 +101,7 @@ class GroupTimelines:
         self._advance(timeline, generation, f"generation {generation} · {protocol}".rstrip(" ·"))
         leads = bool(response.get("members")) and response.get("leader") == response.get("member_id")
         words = [f"generation {generation}"] if isinstance(generation, int) and generation >= 0 else []
-        words += [f"leads {len(response['members'])} members"] if leads else []
+        words += [f"leads {counted(len(response['members']), 'member')}"] if leads else []
         words += [str(request["reason"])] if request.get("reason") else []
         timeline.add(_event(exchange, timeline, "JoinGroup", member, " · ".join(words)))
 

@@ -1,8 +1,9 @@
 """Timelines of transactional ids, with a phase for each transaction.
 
-A transaction begins with the first request that adds to it after InitProducerId or the previous EndTxn; it ends with
-EndTxn. Brokers write markers after that, for the transaction that ended last: since KIP-890 with another epoch, so
-epochs alone do not identify it.
+A transaction begins with the first request that adds to it after InitProducerId or the previous EndTxn; a request that
+is refused to its producer begins none. It ends with EndTxn, or is aborted: by the next InitProducerId, or by the
+coordinator when its producer was fenced or took too long. Brokers write markers after that, for the transaction that
+ended last: since KIP-890 with another epoch, so epochs alone do not identify it.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ class TransactionTimelines:
         """Transactional ids by producer id."""
         self._open: dict[str, Phase] = {}
         """The open transaction, by transactional id."""
+        self._began_by: dict[str, tuple[object, object]] = {}
+        """Id and epoch of the producer of the open transaction."""
         self._ended: dict[str, Phase] = {}
         self._counts: dict[str, int] = {}
         self._handlers: dict[str, Callable[[Exchange, Mapping[str, Any]], None]] = {
@@ -63,7 +66,30 @@ class TransactionTimelines:
         """Add an event to the open transaction."""
         timeline = self._timeline(transactional_id)
         if timeline is not None:
-            timeline.add(_event(exchange, timeline, words), self._transaction(timeline))
+            event = _event(exchange, timeline, words)
+            timeline.add(event, self._phase_of(exchange, timeline, event))
+
+    def _phase_of(self, exchange: Exchange, timeline: Timeline, event: TimelineEvent) -> Phase | None:
+        """Return the open transaction; begin one unless the request was refused to its producer. A refusal of the
+        producer that began the open one says that the coordinator aborts that."""
+        producer = _producer(exchange)
+        if event.error.partition(" ")[0] not in _REFUSED:
+            phase = self._transaction(timeline)
+            if producer is not None:
+                self._began_by.setdefault(timeline.name, producer)
+            return phase
+        if timeline.name not in self._open:
+            return None
+        if producer is not None and producer == self._began_by.get(timeline.name):
+            return self._end_open(timeline, "aborted: its producer was fenced")
+        return self._open[timeline.name]
+
+    def _end_open(self, timeline: Timeline, outcome: str) -> Phase:
+        """Give the open transaction its outcome, and return it."""
+        phase = self._ended[timeline.name] = self._open.pop(timeline.name)
+        phase.title = f"{phase.title.partition(' · ')[0]} · {outcome}"
+        self._began_by.pop(timeline.name, None)
+        return phase
 
     def _init(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
         timeline = self._timeline(request.get("transactional_id"))
@@ -75,7 +101,8 @@ class TransactionTimelines:
             self._producers[producer] = timeline.name
             words = f"producer id {producer}, epoch {response.get('producer_epoch')}"
         if not timeline.phases or not first_error(exchange):
-            self._open.pop(timeline.name, None)
+            if timeline.name in self._open and not request.get("keep_prepared_txn"):
+                self._end_open(timeline, "aborted by InitProducerId")
             if not timeline.phases or timeline.phase.title != _STARTING:
                 timeline.begin(_STARTING)
         timeline.add(_event(exchange, timeline, words))
@@ -105,19 +132,16 @@ class TransactionTimelines:
         timeline = self._timeline(request.get("transactional_id"))
         if timeline is None:
             return
-        phase = self._transaction(timeline)
         outcome = "commit" if request.get("committed") else "abort"
         words = f"{outcome}, epoch {request.get('producer_epoch')}"
         response = exchange.response.body if exchange.response is not None else {}
         bumped = response.get("producer_epoch")
         if isinstance(bumped, int) and bumped >= 0 and bumped != request.get("producer_epoch"):
             words += f" → {bumped}"
-        timeline.add(_event(exchange, timeline, words), phase)
+        event = _event(exchange, timeline, words)
+        timeline.add(event, self._phase_of(exchange, timeline, event))
         if not first_error(exchange):
-            ended = "committed" if request.get("committed") else "aborted"
-            phase.title = f"{phase.title.partition(' · ')[0]} · {ended}"
-            self._ended[timeline.name] = phase
-            self._open.pop(timeline.name, None)
+            self._end_open(timeline, "committed" if request.get("committed") else "aborted")
 
     def _markers(self, exchange: Exchange, request: Mapping[str, Any]) -> None:
         for marker in request.get("markers") or []:
@@ -127,10 +151,18 @@ class TransactionTimelines:
                 words = (
                     f"{outcome}, epoch {marker.get('producer_epoch')}: {_partitions(exchange, marker.get('topics'))}"
                 )
-                timeline.add(_event(exchange, timeline, words), self._ended.get(timeline.name))
+                ended = self._ended.get(timeline.name)
+                if timeline.name in self._open and outcome == "abort" and (ended is None or "committed" in ended.title):
+                    ended = self._end_open(timeline, "aborted by the coordinator")
+                timeline.add(_event(exchange, timeline, words), ended)
 
 
 _STARTING: Final = "start"
+_REFUSED: Final = frozenset((
+    "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING", "INVALID_TXN_STATE",
+    "TRANSACTIONAL_ID_NOT_FOUND", "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+))  # fmt: skip
+"""Errors of a producer that may not add to a transaction, or end one."""
 _OLD: Final = "v3_and_below_"
 """The prefix of fields of AddPartitionsToTxn that version 4 replaced."""
 
@@ -138,6 +170,13 @@ _OLD: Final = "v3_and_below_"
 def _partitions(exchange: Exchange, topics: object) -> str:
     names = exchange.request.context.topic_names if exchange.request is not None else {}
     return format_partitions(topics, names)
+
+
+def _producer(exchange: Exchange) -> tuple[object, object] | None:
+    """Return the producer id and epoch of a request; None if it has none, as Produce outside its batches."""
+    body = exchange.request.body if exchange.request is not None else {}
+    found = [body.get(name, body.get(_OLD + name)) for name in ("producer_id", "producer_epoch")]
+    return None if None in found else (found[0], found[1])
 
 
 def _event(exchange: Exchange, timeline: Timeline, words: str) -> TimelineEvent:

@@ -22,8 +22,11 @@ def release_order(label: str) -> tuple[tuple[bool, int, str], ...]:
 
 
 def released_in(found: MessageSchema, version: int) -> str:
-    """Return the known releases with a version, neighbors as a span: ``3.6.2 to 3.9.2``."""
-    return spans(label for label, versions in found.releases.items() if versions.contains(version))
+    """Return the known releases with a version, neighbors as a span: ``3.7.2 to 3.9.2``. A version that the oldest of
+    them has may be older."""
+    labels = [label for label, versions in found.releases.items() if versions.contains(version)]
+    oldest = known_releases()[0]
+    return spans(labels).replace(oldest, f"{oldest} or older", 1) if oldest in labels else spans(labels)
 
 
 def spans(labels: Iterable[str]) -> str:

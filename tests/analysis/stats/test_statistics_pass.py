@@ -155,8 +155,8 @@ def test_used_versions_are_listed_with_advertised_ones() -> None:
         assert (each.used.low, each.used.high) == (min(versions), max(versions))
         assert each.advertised is not None
         assert (each.advertised.low, each.advertised.high) == offered[each.client_api.api_key]
-        assert each.highest_common is not None
-    assert any(not each.is_highest for each in found), "an old client uses old versions"
+        assert each.newest_offered is not None
+    assert any(not each.is_newest for each in found), "an old client uses old versions"
 
 
 @pytest.mark.parametrize("name", SOME)
