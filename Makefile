@@ -53,7 +53,7 @@ lint: $(VENV)/.tests ## style, types, import rules
 bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="speed start growth memory screen readers filter diff spark hostile")
 	@$(BIN)/python -m tools.benchmarks $(BENCH)
 
-fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fresh random examples (FUZZ="--count N --seed S --minutes M" SCREEN="--minutes M")
+fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fresh random examples (FUZZ="--count N --seed S --minutes M --kind K" SCREEN="--minutes M")
 	@$(BIN)/python -m tools.fuzz $(FUZZ)
 	@$(BIN)/python -m tools.fuzz.screen $(SCREEN)
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=fresh

@@ -18,7 +18,7 @@ from os import PathLike, fspath
 
 from dissector.capture_session import Capture
 from dissector.exchange.from_json import api_key_of, frames_of_exchange, integer
-from dissector.exchange.inference_words import layout_of_verdict
+from dissector.exchange.inference_words import OrphanFrame, layout_of_verdict
 from dissector.exchange.model import ExchangeMessage
 from dissector.filter import FilterError
 from dissector.protocol import primitives
@@ -55,9 +55,9 @@ def decode_response(
     Without both it is decoded by inference: `findings` then has as what, how certain that is, and what else it may be.
     """
     if api_key is None and api_version is None:
-        return _message(
-            data, layout_of_verdict(infer_response(data, len(data), len(data), NOTHING)), show_secrets=show_secrets
-        )
+        verdict = infer_response(data, len(data), len(data), NOTHING)
+        frame = OrphanFrame(data, len(data), len(data), EMPTY_CONTEXT)
+        return _message(data, layout_of_verdict(verdict, frame), show_secrets=show_secrets)
     if api_key is None or api_version is None:
         raise TypeError("api_key and api_version are given together, or not at all")
     return _message(data, response_layout(api_key, api_version, data), show_secrets=show_secrets)

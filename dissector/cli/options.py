@@ -38,7 +38,10 @@ class CaptureOptions:
         list[int] | None, Option("--port", min=0, max=65535, help="Treat this server port as Kafka; may be repeated.")
     ] = None
     show_secrets: Annotated[
-        bool, Option("--show-secrets", help="Show passwords, tokens and keys instead of masking them.")
+        bool,
+        Option(
+            "--show-secrets", help="Show passwords, tokens and keys, and what may hold one, instead of masking them."
+        ),
     ] = False
 
     @property

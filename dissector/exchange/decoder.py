@@ -14,7 +14,7 @@ from dissector.detection.other_protocols import OtherProtocol
 from dissector.exchange import message_rules, row_findings
 from dissector.exchange.endpoint_names import EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows
-from dissector.exchange.inference_words import certainty, claimed, layout_of_verdict
+from dissector.exchange.inference_words import OrphanFrame, certainty, claimed, layout_of_verdict
 from dissector.exchange.info_column import exchange_info, info
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
@@ -27,7 +27,8 @@ from dissector.index.rows_by_connection import RowsByConnection
 from dissector.index.shared_state import SharedState, VersionRanges
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import enveloped
-from dissector.protocol.message import SASL_TOKEN, UNFRAMED
+from dissector.protocol.embedded.secrets import is_metadata_log, names_metadata_log
+from dissector.protocol.message import SASL_TOKEN, UNFRAMED, Values, read
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -182,6 +183,8 @@ class ExchangeDecoder:
         request = self._messages.request(index_row, self._messages.request_layout(index_row), context)
         if key == ApiKey.ENVELOPE:
             context = replace(context, enveloped=enveloped(request.body))
+        elif key == ApiKey.FETCH and (request.masked or names_metadata_log(request.data)):
+            context = replace(context, fetches_metadata=True)
         response = None
         if index_row.response != NO_FRAME:
             layout = self._messages.response_layout(key, version, index_row.response)
@@ -232,7 +235,11 @@ class ExchangeDecoder:
             return self._response_to(self.response_to, index_row, row, context)
         orphan = row_findings.ORPHAN
         verdict = self._inference.verdict(index_row.response, index_row.connection, self._indexer.generation)
-        response = self._messages.response(index_row, layout_of_verdict(verdict), context)
+        data, whole = self._indexer.frames.read(index_row.response)
+        layout = layout_of_verdict(verdict, OrphanFrame(data, index_row.response_size, whole, context))
+        if layout.body == "FetchResponse" and _has_metadata_log(read(data, layout, whole).body):
+            context = replace(context, fetches_metadata=True)
+        response = self._messages.response(index_row, layout, context)
         exchange = Exchange(row, None, None, response, [orphan])
         row = row._replace(api=UNKNOWN_API, response_size=response.size, info=orphan.message)
         best = claimed(verdict)
@@ -289,9 +296,9 @@ class ExchangeDecoder:
         row = row._replace(info=finding.message, severity=finding.severity)
         request = response = None
         if kind is RowKind.UNPARSED and of_client:
-            request = self._messages.request(index_row, UNFRAMED)
+            request = self._messages.request(index_row, UNFRAMED, self._context(index_row))
         elif kind is RowKind.UNPARSED:
-            response = self._messages.response(index_row, UNFRAMED)
+            response = self._messages.response(index_row, UNFRAMED, self._context(index_row))
         row = row._replace(request_size=size) if of_client else row._replace(response_size=size)
         return Exchange(row, None, request, response, [finding])
 
@@ -320,3 +327,9 @@ class ExchangeDecoder:
     def _is_opened(self, connection: int) -> bool:
         """Whether the capture has the beginning of a connection."""
         return self._connections.syn_side(connection) >= 0
+
+
+def _has_metadata_log(response: Values) -> bool:
+    """Whether a Fetch response has the metadata log, or what damage made of it."""
+    topics = response.get("responses")
+    return isinstance(topics, list) and any(is_metadata_log(None, each.get("topic_id")) for each in topics)

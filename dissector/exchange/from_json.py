@@ -137,10 +137,10 @@ def _frame(side: str, message: FieldValues, layout: MessageLayout, header: Field
         body = message.get("body", {})
         if message.get("rest") is not None:
             return _with_rest(message, layout, header, body)
-        if body != {} or "size" not in message:
+        if "masked" not in message and (body != {} or "size" not in message):
             return EncodedFrame(frame_bytes(layout, header, body), 0)
         size = integer(message, "size", PREFIX, PREFIX + limits.DEFAULT.frame_size)
-        whole = frame_bytes(layout, header, body) if layout.body else b""
+        whole = frame_bytes(layout, header, body) if layout.body and "masked" not in message else b""
         if len(whole) == size:
             return EncodedFrame(whole, 0)
         data = ((size - PREFIX).to_bytes(PREFIX, "big") + header_bytes(layout, header))[:size]

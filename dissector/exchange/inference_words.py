@@ -2,15 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.secrets import may_hold_secrets
 from dissector.protocol.inference.verdict import Candidate, Confidence, InferenceVerdict
-from dissector.protocol.message import UNKNOWN_RESPONSE, MessageLayout
+from dissector.protocol.masking import mask_secrets
+from dissector.protocol.message import UNKNOWN_MESSAGE, UNKNOWN_RESPONSE, MessageLayout
 
 SURE_OF_VERSION: Final = 0.9
 MAX_NAMED: Final = 4
 """Candidates that are named."""
+
+
+class OrphanFrame(NamedTuple):
+    """The response: its captured bytes, how many were on the wire, how many are there before a gap."""
+
+    data: bytes
+    size: int
+    whole: int
+    context: DecodingContext
 
 
 def layout_of_candidate(candidate: Candidate) -> MessageLayout:
@@ -31,10 +43,27 @@ def certainty(verdict: InferenceVerdict) -> str:
     return str(verdict.confidence)
 
 
-def layout_of_verdict(verdict: InferenceVerdict) -> MessageLayout:
+def layout_of_verdict(verdict: InferenceVerdict, frame: OrphanFrame) -> MessageLayout:
     """Return the layout to read the response with, labeled as inferred."""
     best = claimed(verdict)
-    return replace(UNKNOWN_RESPONSE if best is None else layout_of_candidate(best), findings=tuple(findings(verdict)))
+    layout = UNKNOWN_RESPONSE if best is None else layout_of_candidate(best)
+    is_doubtful = verdict.confidence is not Confidence.SURE and _may_be_secret(verdict, best, frame)
+    is_cut = not frame.whole == frame.size == len(frame.data)
+    is_secret = is_doubtful or frame.context.has_secrets or (is_cut and frame.context.may_have_secrets)
+    unread = UNKNOWN_MESSAGE if is_secret else None
+    return replace(layout, findings=tuple(findings(verdict)), unread=unread)
+
+
+def _may_be_secret(verdict: InferenceVerdict, best: Candidate | None, frame: OrphanFrame) -> bool:
+    """Whether a response fits nothing, or something with a secret besides what it is shown as."""
+    others = [each for each in verdict.candidates if each is not best]
+    return not verdict.candidates or any(_has_secret(layout_of_candidate(each), frame) for each in others)
+
+
+def _has_secret(layout: MessageLayout, frame: OrphanFrame) -> bool:
+    if not may_hold_secrets(layout.body, frame.data, frame.context):
+        return False
+    return mask_secrets(frame.data, frame.size, layout, frame.whole, frame.context).data is not frame.data
 
 
 def findings(verdict: InferenceVerdict) -> list[Finding]:

@@ -9,7 +9,8 @@ from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.secrets import annotate_secrets
 from dissector.protocol.embedded.values import RecordsDecoder, with_annotations, with_decoded
-from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, mask_secrets, read, trace
+from dissector.protocol.masking import mask_secrets
+from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, read, trace
 from dissector.protocol.tree import ByteSource, Node
 
 _ORDER = list(Severity)
@@ -70,8 +71,12 @@ class ExchangeMessage:
         show_secrets: bool,
     ) -> "ExchangeMessage":
         """Return a message, its secrets masked unless `show_secrets`."""
-        shown = data if show_secrets else mask_secrets(data, layout, whole, context)
-        return cls(time_ns, size, shown, whole, layout, context, shown is not data)
+        if show_secrets:
+            return cls(time_ns, size, data, whole, layout, context)
+        shown = mask_secrets(data, size, layout, whole, context)
+        message = cls(time_ns, size, shown.data, whole, shown.layout, context, shown.data is not data)
+        message._decoded = shown.decoded
+        return message
 
     def _decode(self) -> Decoded:
         return read(self.data, self.layout, self.whole)
@@ -106,6 +111,11 @@ class ExchangeMessage:
     def rest(self) -> bytes:
         """Bytes that neither header nor body explains."""
         return self.decoded.rest
+
+    @property
+    def masked_size(self) -> int:
+        """Bytes at the end that are masked because they may hold a secret, and are no fields."""
+        return 0 if self.layout.masked_from is None else len(self.data) - self.layout.masked_from
 
     @property
     def decoded_body(self) -> Values:

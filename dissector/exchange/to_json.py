@@ -60,6 +60,7 @@ def _other_object(exchange: Exchange) -> dict[str, Any]:
     size = fields.request_size if fields.response_size is None else fields.response_size
     message = exchange.request or exchange.response
     token = message.decoded_body if message is not None and fields.kind == "sasl" else {}
+    token = {"masked": message.masked_size} if message is not None and message.masked_size else token
     head: dict[str, Any] = {
         "kind": fields.kind,
         "number": fields.number,
@@ -92,7 +93,8 @@ def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | No
         "header": message.header,
         "body": _finite(values) if _has_floats(message.layout.body, message.layout.body_version) else values,
     }
-    return value | {"rest": rest.hex()} if rest else value
+    value = value | {"rest": rest.hex()} if rest else value
+    return value | {"masked": message.masked_size} if message.masked_size else value
 
 
 @cache

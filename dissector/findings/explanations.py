@@ -167,6 +167,13 @@ OF_EXCHANGES: Final = (
         _ASK_THE_WRITER,
     ),
     Explanation(
+        "masked", "Masked as a whole", NOTE,
+        "Bytes that may hold a password, a token or a key, and could not be understood well enough to mask only that.",
+        "A message that carries secrets is cut, damaged, or of an unknown version; or a connection that logs in has"
+        " bytes that are no message.",
+        "Pass --show-secrets to see the bytes.",
+    ),
+    Explanation(
         "bad-batch", "Invalid record batch", ERROR,
         "The bytes of a records field are neither a batch of magic 2 nor a message of magic 0 or 1.",
         "Damage, another vendor's codec or magic, or a wrong size.",

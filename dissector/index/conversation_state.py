@@ -10,6 +10,7 @@ Invariants:
   * what is kept grows with names, not with frames.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -20,11 +21,12 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
+from dissector.index.secrecy import Opened, Secrecy
 from dissector.index.shared_state import LearnedNames, SharedState, VersionRanges
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
-from dissector.protocol.message import PREFIX, Values, read, request_layout, response_layout
+from dissector.protocol.message import PREFIX, Decoded, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 TEACHING_APIS: Final = (
@@ -44,15 +46,17 @@ CORRELATION_ID: Final = slice(PREFIX + 4, PREFIX + 8)
 """In a request's frame."""
 _NONE: Final = np.zeros(0, np.int64)
 _TOPIC_NAMES: Final = ("name", "topic_name", "topic")
+_MECHANISM: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")
 _NODE_IDS: Final = ("node_id", "broker_id")
 
 
 class ConversationState:
     """Grows as the capture is read."""
 
-    def __init__(self, frames: FrameTable, table: ExchangeTable) -> None:
+    def __init__(self, frames: FrameTable, table: ExchangeTable, connections: Opened) -> None:
         self._frames = frames
         self._table = table
+        self._secrecy = Secrecy(frames, table, connections)
         self._read: set[int] = set()
         """Frames of responses that were read."""
         self._bodies: set[int] = set()
@@ -68,8 +72,10 @@ class ConversationState:
         self._common = DecodingContext(
             self._topics.values, self._groups.values, self._nodes.values, self._members.values, self._producers.values
         )
+        self._secret_contexts: dict[tuple[str, bool], DecodingContext] = {}
+        """By mechanism, empty where that is not known; and by whether there was a request with secrets."""
         self._mechanisms: dict[int, list[tuple[int, str]]] = {}
-        """By connection: packet of the handshake, mechanism."""
+        """By connection: packet of the handshake, mechanism; empty of one that can't be read."""
         self._versions: dict[int, VersionRanges] = {}
         """Advertised versions by connection. A broker advertises the same to all: the object is shared."""
         self._decoded_versions = lru_cache(maxsize=CACHE_SIZE)(_decoded_versions)
@@ -79,8 +85,20 @@ class ConversationState:
 
     def context(self, connection: int, packet: int) -> DecodingContext:
         """What is known for a message of that connection that begins in that packet."""
+        if not self._secrecy.may_have_secrets(connection, packet):
+            return self._common
         mechanisms = [name for first, name in self._mechanisms.get(connection, ()) if first <= packet]
-        return replace(self._common, mechanism=mechanisms[-1]) if mechanisms else self._common
+        has_secrets = self._secrecy.has_secrets(connection, packet)
+        return self._of_secrecy(mechanisms[-1] if mechanisms else "", has_secrets=has_secrets)
+
+    def _of_secrecy(self, mechanism: str, *, has_secrets: bool) -> DecodingContext:
+        """What is known for a message of a connection that may have secrets."""
+        found = self._secret_contexts.get((mechanism, has_secrets))
+        if found is None:
+            found = replace(self._common, mechanism=mechanism or None, may_have_secrets=True, has_secrets=has_secrets)
+            if len(self._secret_contexts) < CACHE_SIZE:
+                self._secret_contexts[mechanism, has_secrets] = found
+        return found
 
     def advertised_versions(self, connection: int) -> VersionRanges:
         """The versions in the ApiVersions response on a connection, by API key; empty where there is none."""
@@ -129,6 +147,7 @@ class ConversationState:
         if generation == self._generation:
             return
         self._generation = generation
+        self._secrecy.update()
         table = self._table
         rows = np.concatenate([self._pending, *self._new_teaching_rows()])
         has_response = table.response.values[rows] != NO_FRAME
@@ -148,6 +167,7 @@ class ConversationState:
         """Get ready for a checkpoint: forget other connections, and which bodies were read."""
         self._read.clear()
         self._bodies.clear()
+        self._secrecy.retain(connections)
         self._mechanisms = {each: known for each, known in self._mechanisms.items() if each in connections}
         self._versions = {each: known for each, known in self._versions.items() if each in connections}
         self._software = {each: known for each, known in self._software.items() if each in connections}
@@ -155,6 +175,7 @@ class ConversationState:
     def restart_search(self) -> None:
         """Search all rows again at the next update, as they have changed their numbers."""
         self._rows, self._pending = 0, _NONE
+        self._secrecy.restart_search()
 
     def _new_teaching_rows(self) -> Iterator[Int64]:
         """New rows that may teach something."""
@@ -190,7 +211,7 @@ class ConversationState:
         if key == ApiKey.INIT_PRODUCER_ID and isinstance(transactional_id, str) and isinstance(producer_id, int):
             self._producers.learn(producer_id, transactional_id, packet)
         if key == ApiKey.SASL_HANDSHAKE:
-            self._mechanisms.setdefault(connection, []).append((packet, str(request.body.get("mechanism"))))
+            self._mechanisms.setdefault(connection, []).append((packet, _mechanism(request)))
             self._mechanisms[connection].sort()
 
     def _learn_versions(self, row: int, connection: int, version: int, response_body: bytes) -> None:
@@ -222,6 +243,13 @@ class ConversationState:
         node = next((struct[each] for each in _NODE_IDS if isinstance(struct.get(each), int)), None)
         if isinstance(host, str) and isinstance(port, int) and isinstance(node, int) and node >= 0:
             self._nodes.learn(node, f"{host}:{port}", packet)
+
+
+def _mechanism(handshake: Decoded) -> str:
+    """The mechanism that a SaslHandshake request names, in upper case (RFC 4422, 3.1); empty if it can't be read."""
+    name = handshake.body.get("mechanism")
+    is_sure = isinstance(name, str) and not handshake.findings and not handshake.rest
+    return str(name).upper() if is_sure and _MECHANISM.fullmatch(str(name)) else ""
 
 
 def _decoded_versions(version: int, body: bytes) -> VersionRanges:

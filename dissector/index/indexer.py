@@ -45,7 +45,7 @@ class Indexer:
         self.frames = FrameTable(store)
         self.table = ExchangeTable()
         self.client_ids = ClientIds()
-        self.conversation_state = ConversationState(self.frames, self.table)
+        self.conversation_state = ConversationState(self.frames, self.table, connections)
         self._tokens = RawSaslTokens()
         self.generation = 0
         """Grows with each batch of frames, and when rows are added or moved."""

@@ -4,6 +4,8 @@ Request header: api_key INT16, api_version INT16, correlation_id INT32, client_i
 in every version (KIP-482 left it so); response header: correlation_id INT32. Both follow the size prefix.
 """
 
+from enum import IntEnum
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,11 +14,32 @@ from dissector.core.arrays import Int64, UInt8
 from dissector.core.columns import distinct
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.secrets import is_unclean, may_hold_secrets
+from dissector.protocol.records.batch import MASK
+from dissector.protocol.schema.loader import apis
 
 REQUEST_HEAD_SIZE: Final = 14
 RESPONSE_HEAD_SIZE: Final = 8
 MAX_CLIENT_ID_SIZE: Final = 256
 """Bytes after which an id is cut in the list; the decoded message has it whole."""
+
+
+class _Trust(IntEnum):
+    """Which client ids of a request are believed to be one."""
+
+    ANY = 0
+    """Those without a NUL: numbers of other messages have some."""
+    TEXT = 1
+    """Those without control characters: the request may have a secret behind the id."""
+    NONE = 2
+    """None: by its length the id runs past the request."""
+
+
+def _is_believed(raw: bytes, trust: int) -> bool:
+    if trust == _Trust.TEXT:
+        return not is_unclean(raw.decode("utf-8", "surrogateescape"))
+    return trust == _Trust.ANY and 0 not in raw
 
 
 class RequestHeaders(NamedTuple):
@@ -38,8 +61,11 @@ class ClientIds:
         self.texts: list[str | None] = [None]
         self._known: dict[bytes, int] = {}
 
-    def number(self, raw: bytes) -> int:
-        """Return the number of a client id, a new one for a new id."""
+    def number(self, raw: bytes, trust: int) -> int:
+        """Return the number of a client id, a new one for a new id. Of one that is not to be trusted only the length
+        stays: it may be what a secret became in a damaged request."""
+        if not _is_believed(raw, trust):
+            raw = MASK * len(raw)
         if raw not in self._known:
             self._known[raw] = len(self.texts)
             self.texts.append(raw.decode("utf-8", "surrogateescape"))
@@ -77,23 +103,35 @@ def response_correlation_ids(store: Store, frames: FrameTable, rows: Int64) -> I
 def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: ClientIds) -> RequestHeaders:
     """Return the header fields of request frames."""
     heads = _first_bytes(store, frames, rows, REQUEST_HEAD_SIZE)
-    lengths = np.minimum(_signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD_SIZE)
+    declared, room = _signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD_SIZE
+    lengths = np.minimum(declared, room)
+    api_key = _signed16(heads, 4)
+    trust = np.where(np.isin(api_key, _harmless_keys()), _Trust.ANY, _Trust.TEXT)
+    trust[declared > room] = _Trust.NONE
     client_id = np.zeros(len(rows), np.int64)
     named = np.flatnonzero(lengths >= 0)
     if len(named):
-        client_id[named] = _client_ids(store, frames, rows[named], lengths[named], clients)
+        client_id[named] = _client_ids(store, frames, rows[named], lengths[named], trust[named], clients)
     end = REQUEST_HEAD_SIZE + np.maximum(lengths, 0)
-    return RequestHeaders(_signed16(heads, 4), _signed16(heads, 6), _signed32(heads, 8), client_id, end)
+    return RequestHeaders(api_key, _signed16(heads, 6), _signed32(heads, 8), client_id, end)
 
 
-def _client_ids(store: Store, frames: FrameTable, rows: Int64, lengths: Int64, clients: ClientIds) -> Int64:
+@cache
+def _harmless_keys() -> Int64:
+    """The APIs whose requests have no secrets."""
+    return np.array([each.key for each in apis() if not may_hold_secrets(each.request, b"", EMPTY_CONTEXT)], np.int64)
+
+
+def _client_ids(
+    store: Store, frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds
+) -> Int64:
     """Numbers of client ids. Each different id of the batch is looked up once."""
     lengths = np.minimum(lengths, MAX_CLIENT_ID_SIZE)
     longest = max(1, int(lengths.max()))
     heads = _first_bytes(store, frames, rows, REQUEST_HEAD_SIZE + longest)[:, REQUEST_HEAD_SIZE:]
     keyed = np.zeros((len(rows), longest // 8 * 8 + 16), np.uint8)
-    keyed[:, :8] = lengths.view(np.uint8).reshape(-1, 8)
+    keyed[:, :8] = (lengths << 2 | trust).view(np.uint8).reshape(-1, 8)
     np.multiply(heads, np.arange(longest) < lengths[:, None], out=keyed[:, 8 : 8 + longest])
     firsts, which = distinct(keyed.view(np.uint64))
-    numbers = [clients.number(heads[row, : lengths[row]].tobytes()) for row in firsts.tolist()]
+    numbers = [clients.number(heads[row, : lengths[row]].tobytes(), trust[row]) for row in firsts.tolist()]
     return np.array(numbers, np.int64)[which]

@@ -26,6 +26,7 @@ from dissector.protocol.records.to_json import (
     Object,
     frame_budget,
     head_object,
+    masked_object,
     message_object,
     records_object,
     rest_object,
@@ -91,6 +92,8 @@ class Packer:
         return value
 
     def _batch(self, batch: Batch, log: LogPartition) -> Object:
+        if batch.is_masked:
+            return head_object(batch) | masked_object(batch)
         try:
             self._carried += records_of_batch(batch, batch.records(self._budget), log)
         except (DecompressionError, WireError) as error:

@@ -120,9 +120,11 @@ def _message(
     if content is None:
         return None
     data = _frame(identity, side, content, kept)
+    layout = _layout(identity, side, content, data or b"")
+    if "masked" in content:
+        return _masked(content, layout, kept)
     message = ExchangeMessage(
-        content["time_ns"], content["size"], data or b"", len(data or b""),
-        _layout(identity, side, content, data or b""),
+        content["time_ns"], content["size"], data or b"", len(data or b""), layout,
         DecodingContext(topic_names=dict(_topic_names(content.get("body"))), enveloped=inner),
     )  # fmt: skip
     if data is not None and (_is_certain(message) or len(data) < content["size"]):
@@ -131,6 +133,15 @@ def _message(
         content = content | {"body": unpacked(content["body"], name)}
     candidates = () if data is None else (message, *_candidates(message))
     return next((each for each in candidates if _matches_row(each, content)), None) or RowMessage.of(message, content)
+
+
+def _masked(content: dict[str, Any], layout: MessageLayout, kept: bytes | None) -> ExchangeMessage:
+    """Return a message of which a part is masked, and so is no fields."""
+    data = kept or b""
+    plain = replace(layout, body=None, masked_from=max(0, len(data) - content["masked"]), findings=())
+    plain = plain if content.get("header") else replace(plain, header=None)
+    message = ExchangeMessage(content["time_ns"], content["size"], data, len(data), plain, masked=True)
+    return message if kept is not None else RowMessage.of(message, content)
 
 
 def _carrier(identity: dict[str, Any], side: str, content: dict[str, Any]) -> str | None:
@@ -207,7 +218,7 @@ def _other_messages(cells: Cells, row: ExchangeRow) -> tuple[ExchangeMessage | N
         return found or RowMessage.of(
             ExchangeMessage(row.time_ns, row.request_size or 0, b"", 0, UNFRAMED), {"body": body}
         ), None
-    if row.kind != "sasl":
+    if row.kind != "sasl" or "masked" in content:
         return None, None
     data = token(content).data
     message = ExchangeMessage(row.time_ns, content["size"], data, len(data), SASL_TOKEN)

@@ -16,7 +16,7 @@ from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.id_names import annotate_ids
-from dissector.protocol.embedded.secrets import masked, may_hold_secrets
+from dissector.protocol.embedded.secrets import MASKED
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.inference.newer_versions import reads_as
 from dissector.protocol.records.to_json import frame_budget
@@ -53,12 +53,18 @@ class MessageLayout:
     findings: tuple[Finding, ...] = ()
     token: bool = False
     """Whether it is a raw SASL token, without a header."""
+    unread: str | None = None
+    """The message that the body is, where no known layout has it, or a guess; `UNKNOWN_MESSAGE` of unknown APIs."""
+    masked_from: int | None = None
+    """The offset from which all bytes are masked, and are no fields."""
 
 
+UNKNOWN_MESSAGE: Final = "?"
+"""The message of an API that nobody knows."""
 ONLY_HEADER: Final = "only the header can be read"
 UNFRAMED: Final = MessageLayout(None, 0, None, 0)
 """Bytes that are not a frame."""
-UNKNOWN_RESPONSE: Final = MessageLayout("ResponseHeader", 0, None, 0)
+UNKNOWN_RESPONSE: Final = MessageLayout("ResponseHeader", 0, None, 0, unread=UNKNOWN_MESSAGE)
 """A response whose request is missing or of an unknown API."""
 SASL_TOKEN: Final = MessageLayout(None, 0, None, 0, token=True)
 """A raw SASL token, as it follows SaslHandshake version 0 (KIP-43)."""
@@ -102,16 +108,16 @@ def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageL
     known = api(api_key)
     if known is None:
         words = f"API key {api_key} is not known to this release: only the header can be read"
-        return MessageLayout(
-            "RequestHeader", 1, None, version, (Finding("unknown-api", Severity.WARNING, words, "header"),)
-        )
+        finding = Finding("unknown-api", Severity.WARNING, words, "header")
+        return MessageLayout("RequestHeader", 1, None, version, (finding,), unread=UNKNOWN_MESSAGE)
     newest = known.versions.high
     if version > newest:
         # No API went back from flexible versions: newer versions have the header of the newest known one.
         plain = MessageLayout("RequestHeader", request_header_version(api_key, newest), None, version)
         return _as_newest(plain, known, known.request, data)
     if version < known.versions.low:
-        return MessageLayout("RequestHeader", 1, None, version, (_unknown_version(known, version, ONLY_HEADER),))
+        finding = _unknown_version(known, version, ONLY_HEADER)
+        return MessageLayout("RequestHeader", 1, None, version, (finding,), unread=known.request)
     return MessageLayout("RequestHeader", request_header_version(api_key, version), known.request, version)
 
 
@@ -141,9 +147,9 @@ def _unusual_response_layout(api_key: int, version: int, data: bytes) -> Message
     if version > newest:
         plain = MessageLayout("ResponseHeader", response_header_version(api_key, newest), None, version)
         layout = _as_newest(plain, known, known.response, data)
-        return UNKNOWN_RESPONSE if layout.body is None else layout
+        return replace(UNKNOWN_RESPONSE, unread=known.response) if layout.body is None else layout
     if version < known.versions.low:
-        return UNKNOWN_RESPONSE
+        return replace(UNKNOWN_RESPONSE, unread=known.response)
     return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
@@ -153,8 +159,9 @@ def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> Mess
     assert plain.header is not None
     if reads_as(data, plain.header, plain.header_version, body, newest):
         finding = _unknown_version(known, plain.body_version, f"read as v{newest}, which fits: a guess")
-        return replace(plain, body=body, body_version=newest, findings=(finding,))
-    return replace(plain, findings=(_unknown_version(known, plain.body_version, ONLY_HEADER),))
+        return replace(plain, body=body, body_version=newest, findings=(finding,), unread=body)
+    finding = _unknown_version(known, plain.body_version, ONLY_HEADER)
+    return replace(plain, findings=(finding,), unread=body)
 
 
 def _is_fallback(data: bytes) -> bool:
@@ -173,10 +180,11 @@ def _unknown_version(known: Api, version: int, consequence: str) -> Finding:
 def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
     """Decode a frame into values. Bytes from `end` on follow a gap and are not read."""
     decoded = Decoded(findings=list(layout.findings))
-    stop = len(data) if end is None else end
+    stop = _stop(data, layout, end)
     if layout.token:
         decoded.body = {AUTH_BYTES: data[PREFIX:stop]}
     if layout.header is None:
+        decoded.rest = data[PREFIX:stop] if layout.masked_from is not None else b""
         return decoded
     whole = data if stop == len(data) else data[:stop]
     read_header, read_body, others = _readers(layout.header, layout.header_version, layout.body, layout.body_version)
@@ -200,6 +208,12 @@ def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
         decoded.rest = whole[at:]
         decoded.findings.append(_trailing_bytes_finding(stop - at))
     return decoded
+
+
+def _stop(data: bytes, layout: MessageLayout, end: int | None) -> int:
+    """Return where reading ends: before a gap, and before what is masked."""
+    stop = len(data) if end is None else end
+    return stop if layout.masked_from is None else min(stop, layout.masked_from)
 
 
 @lru_cache(maxsize=4096)
@@ -250,7 +264,7 @@ def trace(
 
     The leaves tile `data`. Bytes from `end` on follow a gap and are not read.
     """
-    stop = len(data) if end is None else end
+    stop = _stop(data, layout, end)
     sources = [ByteSource(0, "frame", data)]
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += layout.findings
@@ -278,14 +292,18 @@ def trace(
         root.findings.append(over_limit(error, stop - tracer.at))
     except WireError as error:
         at = _last_node(root)
-        words = f"{error}; {counted(stop - tracer.at, 'byte')} could not be read"
+        unread = (len(data) if end is None else end) - tracer.at
+        words = f"{error}; {counted(unread, 'byte')} could not be read"
         root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
     else:
         if layout.body is not None and tracer.at < stop:
             root.findings.append(_trailing_bytes_finding(stop - tracer.at))
     for start, rest_end in ((tracer.at, stop), (stop, len(data))):
         if start < rest_end:
-            root.children.append(Node("(rest)", "(rest)", UNPARSED, start, rest_end, data[start:rest_end]))
+            rest = Node("(rest)", "(rest)", UNPARSED, start, rest_end, data[start:rest_end])
+            if layout.masked_from is not None and start >= layout.masked_from:
+                rest.note = MASKED
+            root.children.append(rest)
     root.end = len(data)
     return Traced(root, sources, [f for node in root.walk() for f in _findings_with_paths(node)])
 
@@ -300,10 +318,3 @@ def _last_node(node: Node) -> Node:
     while node.children:
         node = node.children[-1]
     return node
-
-
-def mask_secrets(data: bytes, layout: MessageLayout, end: int, context: DecodingContext) -> bytes:
-    """Return a frame with its secrets masked; the frame itself if it has none."""
-    if not layout.token and not may_hold_secrets(layout.body, data):
-        return data
-    return masked(data, trace(data, layout, end, context).tree)

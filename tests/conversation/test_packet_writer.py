@@ -33,7 +33,7 @@ def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
     packets += made.packets()
     assert [packet.time_ns for packet in packets] == sorted(packet.time_ns for packet in packets)
     path.write_bytes(b"".join(pcapng(packets, "made")))
-    with Capture([str(path)], ports=frozenset({9092, 9094})) as capture:
+    with Capture([str(path)], ports=frozenset({9092, 9094}), show_secrets=True) as capture:
         for _ in capture.read():
             pass
         return list(capture.exchanges())
@@ -42,7 +42,7 @@ def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
 @pytest.mark.parametrize("name", ["java", "librdkafka-pipelined", "java-sasl-plain"])
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_rows_that_were_chosen_come_back(name: str, share: float, tmp_path: Path) -> None:
-    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+    with Capture([str(PCAPS / f"{name}.pcapng")], show_secrets=True) as capture:
         for _ in capture.read():
             pass
         rows = [each for each in capture.exchanges() if each.fields.kind == "exchange"]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange.inference_words import certainty, findings, layout_of_verdict
+from dissector.exchange.inference_words import OrphanFrame, certainty, findings, layout_of_verdict
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import UNDECIDED, infer_response
 from dissector.protocol.message import UNKNOWN_RESPONSE
@@ -39,7 +40,8 @@ def test_versions_of_the_same_layout_are_named() -> None:
 
 def test_a_frame_that_fits_nothing_is_a_response_without_a_request() -> None:
     assert findings(UNDECIDED) == []
-    assert layout_of_verdict(UNDECIDED) == UNKNOWN_RESPONSE
+    frame = OrphanFrame(bytes(12), 12, 12, EMPTY_CONTEXT)
+    assert layout_of_verdict(UNDECIDED, frame) == UNKNOWN_RESPONSE
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`python -m tools.fuzz [--count N] [--seed S] [--minutes M]`: damaged input on every core, until something breaks.
+"""`python -m tools.fuzz [--count N] [--seed S] [--minutes M] [--kind K]`: damaged input on every core, until it breaks.
 
 Case `n` of seed `s` is the same on every machine. A failure is written below `build/fuzz`, and, made small, into the
 corpus that `make test` replays. The exit code is 1 if there was one.
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from tools.fuzz import seeds
 from tools.fuzz.guard import Failure
-from tools.fuzz.kinds import case_of
+from tools.fuzz.kinds import KINDS, case_of
 from tools.fuzz.worker import FOUND, Report, Share, keep, work
 
 FOREVER: Final = 10 * 365 * 86_400.0
@@ -65,13 +65,13 @@ class Totals:
         return "\n".join([*lines, *(f"{count:,} times: {what}" for what, count in self.failures.most_common())])
 
 
-def run(count: int, seed: int, minutes: float | None) -> Totals:
+def run(count: int, seed: int, minutes: float | None, only: str | None) -> Totals:
     """Distribute the cases to one process a core, and gather their results."""
     loaded = seeds.load()
     totals = Totals()
     until = time.monotonic() + (FOREVER if minutes is None else 60 * minutes)
     cores = len(os.sched_getaffinity(0))
-    workers = [_started(loaded, Share(seed, first, cores, count, until)) for first in range(cores)]
+    workers = [_started(loaded, Share(seed, first, cores, count, until, only)) for first in range(cores)]
     open_ones = {worker.connection: n for n, worker in enumerate(workers)}
     reported_at = time.monotonic()
     while open_ones:
@@ -107,7 +107,11 @@ def _died(loaded: seeds.Seeds, worker: Worker, totals: Totals, number: int) -> N
     last = totals.last.get(number, worker.share.first)
     what = f"a worker died after case {last}, exit code {worker.process.exitcode}"
     totals.failures[what] += 1
-    keep(case_of(loaded, worker.share.seed, last), Failure(f"more: {what}", ""), f"seed {worker.share.seed}")
+    keep(
+        case_of(loaded, worker.share.seed, last, worker.share.only),
+        Failure(f"more: {what}", ""),
+        f"seed {worker.share.seed}",
+    )
 
 
 def main() -> None:
@@ -115,9 +119,10 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100_000, help="cases")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the same seed makes the same cases")
     parser.add_argument("--minutes", type=float, help="end after so long, whatever the count")
+    parser.add_argument("--kind", choices=sorted(KINDS), help="cases of this kind alone")
     given = parser.parse_args()
     print(f"seed {given.seed}, {given.count:,} cases", flush=True)
-    totals = run(given.count, given.seed, given.minutes)
+    totals = run(given.count, given.seed, given.minutes, given.kind)
     print(totals.line())
     print(totals.table())
     if totals.failures:

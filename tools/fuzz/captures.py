@@ -11,6 +11,7 @@ from tools.fuzz.mutation import INTERESTING, mutated
 ETHERNET: Final = 14
 IPV4: Final = 0x45
 LONGEST_RUN: Final = 40
+LONGEST_LOGIN: Final = 100
 _FIXED: Final = 20
 """Bytes of an IPv4 header and of a TCP header, without options."""
 
@@ -30,6 +31,14 @@ def capture_file(packets: Packets, chance: random.Random) -> bytes:
         file = pcapng(run, order=order, options=_options(order, chance), ticks=chance.choice((1, 1000)))
         file += _strange_block(order, chance) if chance.random() < 0.2 else b""
     return mutated(file, chance) if chance.random() < 0.4 else file
+
+
+def content_changed(packets: Packets, chance: random.Random) -> Packets:
+    """The packets, some lost, cut, in other places, or with other content, but none with that of another one."""
+    run = packets[chance.choice((0, chance.randrange(len(packets)))) :][: chance.randint(2, LONGEST_LOGIN)]
+    for _ in range(chance.randint(0, 4)):
+        run = chance.choice((_loses, _repeats, _reorders, _cuts, _damages_payload))(run, chance) or run
+    return run
 
 
 def _options(order: str, chance: random.Random) -> bytes:

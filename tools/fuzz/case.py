@@ -27,6 +27,8 @@ class Case:
     """Where a gap begins, if one does."""
     mechanism: str | None = None
     enveloped: tuple[int, int] | None = None
+    secrets: tuple[str, ...] | None = None
+    """What no face of a capture may show, as hex."""
 
     @property
     def shape(self) -> MessageLayout:
@@ -71,4 +73,6 @@ class Case:
         present = {name: value for name, value in orjson.loads(line).items() if name in cls.__dataclass_fields__}
         if "enveloped" in present:
             present["enveloped"] = tuple(present["enveloped"])
+        if "secrets" in present:
+            present["secrets"] = tuple(present["secrets"])
         return cls(**present | {"data": b64decode(present["data"])})

@@ -25,6 +25,7 @@ from dissector.protocol.tree import Node
 from tests.protocol.trees import assert_tiled, same, values_of
 from tools.fuzz.case import Case
 from tools.fuzz.jars import check_jar
+from tools.fuzz.leaks import leak
 
 RECORDS_NAMES = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.values())
 UNREAD = frozenset(("bad-record", "bad-compression", "over-limit"))
@@ -33,7 +34,7 @@ UNREAD = frozenset(("bad-record", "bad-compression", "over-limit"))
 def check(case: Case) -> None:
     """All of it, for one case."""
     if case.side in ("capture", "captures"):
-        _captures(case.files)
+        _captures(case.files, [bytes.fromhex(each) for each in case.secrets or ()])
     elif case.side == "jar":
         check_jar(case.data)
     else:
@@ -92,7 +93,7 @@ def _line(exchange: Exchange) -> None:
     assert not HOSTILE.search(line[:-1].decode())
 
 
-def _captures(files: list[bytes]) -> None:
+def _captures(files: list[bytes], secrets: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{number}.pcap" for number in range(len(files))]
         for path, data in zip(paths, files, strict=True):
@@ -101,6 +102,8 @@ def _captures(files: list[bytes]) -> None:
         try:
             with Capture([str(path) for path in paths]) as capture:
                 _rows(capture)
+                shown = leak(capture, secrets)
+                assert not shown, f"a secret: {shown.split()[0]}"
         except CaptureError as error:
             words = str(error)
         assert folder in words

@@ -21,6 +21,7 @@ from tests.capture.writers import COMPRESSIONS
 from tools.fuzz.captures import capture_file
 from tools.fuzz.case import Case, Side
 from tools.fuzz.jars import schemas_of
+from tools.fuzz.logins import login_file
 from tools.fuzz.mutation import INTERESTING, mutated
 from tools.fuzz.seeds import Seeds, framed
 
@@ -220,6 +221,12 @@ def compressed(seeds: Seeds, chance: random.Random) -> Case:
     return Case("compressed", "capture", mutated(data, chance, [plain]) if chance.random() < 0.8 else data)
 
 
+def secrets(_seeds: Seeds, chance: random.Random) -> Case:
+    """A conversation with secrets, changed: no face may show one."""
+    data, hidden = login_file(chance)
+    return Case("secrets", "capture", data, secrets=tuple(each.hex() for each in hidden))
+
+
 def files(seeds: Seeds, chance: random.Random) -> Case:
     """Several captures that overlap in time, some damaged, some compressed, read as one."""
     packets = chance.choice(seeds.captures)
@@ -241,7 +248,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 5_499),
+    "frame": Kind(frame, 5_399),
     "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),
@@ -249,12 +256,13 @@ KINDS: Final = {
     "compressed": Kind(compressed, 100),
     "files": Kind(files, 100),
     "jar": Kind(jar, 100),
+    "secrets": Kind(secrets, 100),
     "bomb": Kind(bomb, 1),
 }
 
 
-def case_of(seeds: Seeds, seed: int, number: int) -> Case:
-    """Case `number` of a run: always the same for the same seed."""
+def case_of(seeds: Seeds, seed: int, number: int, only: str | None = None) -> Case:
+    """Case `number` of a run: always the same for the same seed; of `only` that kind, if given."""
     chance = random.Random(f"{seed} {number}")
     [kind] = chance.choices(list(KINDS.values()), [each.share for each in KINDS.values()])
-    return kind.make(seeds, chance)
+    return (kind if only is None else KINDS[only]).make(seeds, chance)

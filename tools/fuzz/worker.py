@@ -45,6 +45,8 @@ class Share:
     count: int
     until: float
     """`time.monotonic` when it has to end."""
+    only: str | None = None
+    """The kind, if it is to be one alone."""
 
     @property
     def numbers(self) -> Iterator[int]:
@@ -60,7 +62,7 @@ def work(seeds: Seeds, share: Share, parent: Connection) -> None:
     known: set[str] = set()
     report, next_time = Report(), time.monotonic() + EVERY
     for number in share.numbers:
-        case = case_of(seeds, share.seed, number)
+        case = case_of(seeds, share.seed, number, share.only)
         outcome = guard.run(case)
         if outcome.failure is not None and outcome.failure.what.startswith("slower"):
             outcome = guard.run(case)  # what compiled readers, or was disturbed, is not slow again

@@ -22,6 +22,12 @@ class DecodingContext:
     """API key and version of the request inside an envelope, for the response to that envelope."""
     mechanism: str | None = None
     """The SASL mechanism that the connection agreed on before the message."""
+    may_have_secrets: bool = False
+    """Whether the connection logs in or has other secrets, or may: what can't be read of it may then be one."""
+    has_secrets: bool = False
+    """Whether it has sent a request that logs in, or has other secrets."""
+    fetches_metadata: bool = False
+    """Whether the message answers a Fetch that names the metadata log."""
 
 
 EMPTY_CONTEXT = DecodingContext()

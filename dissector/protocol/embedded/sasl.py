@@ -1,8 +1,11 @@
 """SASL tokens: PLAIN (RFC 4616), SCRAM (RFC 5802, 7677), OAUTHBEARER (RFC 7628). GSSAPI tokens are only labelled.
 
-The mechanism is that of the connection's SaslHandshake; if that was not captured, it is guessed from the bytes. Bytes
-that would allow a login or help to guess a password are marked secret: passwords, proofs, verifiers, and signatures of
-bearer tokens. User names, nonces, salts and claims are not secret.
+The mechanism is that of the connection's SaslHandshake. Bytes that would allow a login or help to guess a password are
+marked secret: passwords, proofs, verifiers, and signatures of bearer tokens. User names, nonces, salts and claims are
+not secret.
+
+Invariant: a token is taken apart only if it is exactly of its mechanism's grammar, with nothing besides. Any other
+token, and any whose mechanism is not known, is a secret from its first byte to its last: `tree` sees to it.
 """
 
 import json
@@ -15,38 +18,48 @@ from typing import Final
 from dissector.protocol.embedded.subtree import Subtree, SubtreeItem
 
 _SCRAM_NAMES: Final = {
-    "a": "authzid", "n": "username", "r": "nonce", "m": "mandatory_extension", "c": "channel_binding", "s": "salt",
-    "i": "iterations", "p": "proof", "v": "verifier", "e": "error",
+    b"n": "username", b"r": "nonce", b"c": "channel_binding", b"s": "salt", b"i": "iterations", b"p": "proof",
+    b"v": "verifier", b"e": "error", b"tokenauth": "tokenauth",
 }  # fmt: skip
 _SCRAM_SECRETS: Final = ("proof", "verifier")
-_SCRAM: Final = re.compile(rb"([npy](=[^,]*)?,(a=[^,]*)?,)?[a-z]=[^,]*(,[a-z]=[^,]*)*", re.DOTALL)
-_GS2: Final = re.compile(rb"[npy](?:=[^,]*)?,(?:a=[^,]*)?,")
+_BASE64: Final = rb"(?:[A-Za-z0-9+/]+={0,2}|\*+)"
+"""Or its mask: a masked token has the same parts."""
+_NONCE: Final = rb"[\x21-\x2b\x2d-\x7e]+"
+_GS2: Final = re.compile(rb"[ny],(?:a=[^,\x00-\x1f]*)?,")
+_SCRAM: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rb"[ny],(?:a=[^,\x00-\x1f]*)?,n=[^,\x00-\x1f]+,r=" + _NONCE + rb"(?:,tokenauth=true)?",
+        rb"r=" + _NONCE + rb",s=" + _BASE64 + rb",i=\d{1,9}",
+        rb"c=" + _BASE64 + rb",r=" + _NONCE + rb",p=" + _BASE64,
+        rb"v=" + _BASE64,
+        rb"e=(?:[a-z-]{1,40}|\*+)",
+    )
+)
+"""The messages, in the order in which they are sent (RFC 5802, 7). Kafka adds one extension, for delegation tokens."""
 _PLAIN: Final = re.compile(rb"[^\x00]*\x00[^\x00]+\x00[^\x00]+", re.DOTALL)
+_BEARER_TOKEN: Final = re.compile(_GS2.pattern + rb"\x01(?:[A-Za-z]+=[^\x00\x01]*\x01)*\x01")
 _BEARER: Final = re.compile(rb"bearer +", re.IGNORECASE)
+_PUBLIC_KEYS: Final = (b"host", b"port")
+_ENDPOINT: Final = re.compile(rb"[A-Za-z0-9.:_-]{1,255}")
+_ERROR_KEYS: Final = frozenset(("status", "scope", "openid-configuration"))
+_END: Final = b"\x01"
+"""The client's last word after an error (RFC 7628, 3.2.3)."""
 
 
 def sasl_token(raw: bytes, mechanism: str | None) -> Subtree | None:
-    """Return the content of a token; None if it is not of that mechanism, or of no known one."""
-    name = mechanism or _guessed(raw)
+    """Return the content of a token; None if it is not exactly of that mechanism, or of no known one."""
+    name = (mechanism or "").upper()
     if name == "PLAIN" and _PLAIN.fullmatch(raw):
-        return Subtree("PLAIN", tuple(_plain(raw)))
-    if name is not None and name.startswith("SCRAM-") and _SCRAM.fullmatch(raw):
+        return Subtree(name, tuple(_plain(raw)))
+    if name.startswith("SCRAM-") and any(message.fullmatch(raw) for message in _SCRAM):
         return Subtree(name, tuple(_scram(raw)))
     if name == "OAUTHBEARER":
-        items = tuple(_json_error(raw) if raw[:1] == b"{" else _bearer(raw))
+        items = tuple(_oauth(raw))
         return Subtree(name, items) if items else None
     if name == "GSSAPI" and raw:
-        return Subtree(name, (SubtreeItem("gssapi_token", "BYTES", 0, len(raw), raw, "GSSAPI: not decoded"),))
-    return None
-
-
-def _guessed(raw: bytes) -> str | None:
-    if _GS2.match(raw) and b"\x01auth=" in raw:
-        return "OAUTHBEARER"
-    if _PLAIN.fullmatch(raw):
-        return "PLAIN"
-    if _SCRAM.fullmatch(raw) and (_GS2.match(raw) or re.match(rb"(r|c|v|e)=", raw)):
-        return "SCRAM-SHA-256"
+        item = SubtreeItem("gssapi_token", "BYTES", 0, len(raw), raw, "GSSAPI: not decoded", secret=(0, len(raw)))
+        return Subtree(name, (item,))
     return None
 
 
@@ -55,10 +68,14 @@ def _text(raw: bytes) -> str:
 
 
 def _plain(raw: bytes) -> Iterator[SubtreeItem]:
+    """Yield the three parts. Brokers take no authzid but the user's name: beside another one the name is no name that
+    could be relied on, and is masked."""
     first = raw.index(b"\x00")
     second = raw.index(b"\x00", first + 1)
-    yield SubtreeItem("authzid", "STRING", 0, first + 1, _text(raw[:first]))
-    yield SubtreeItem("username", "STRING", first + 1, second + 1, _text(raw[first + 1 : second]))
+    authzid, name = raw[:first], raw[first + 1 : second]
+    of_name = (first + 1, second) if authzid and authzid != name else None
+    yield SubtreeItem("authzid", "STRING", 0, first + 1, _text(authzid))
+    yield SubtreeItem("username", "STRING", first + 1, second + 1, _text(name), secret=of_name)
     yield SubtreeItem(
         "password", "STRING", second + 1, len(raw), _text(raw[second + 1 :]), secret=(second + 1, len(raw))
     )
@@ -72,33 +89,52 @@ def _scram(raw: bytes) -> Iterator[SubtreeItem]:
     while at < len(raw):
         comma = raw.find(b",", at)
         stop = len(raw) if comma < 0 else comma
-        letter = chr(raw[at])
-        name = _SCRAM_NAMES.get(letter, f"extension_{letter}")
+        key, _, value = raw[at:stop].partition(b"=")
+        name = _SCRAM_NAMES[key]
         end = min(stop + 1, len(raw))
-        secret = (at + 2, stop) if name in _SCRAM_SECRETS else None
-        yield SubtreeItem(name, "STRING", at, end, _text(raw[at + 2 : stop]), secret=secret)
+        secret = (stop - len(value), stop) if name in _SCRAM_SECRETS else None
+        yield SubtreeItem(name, "STRING", at, end, _text(value), secret=secret)
         at = end
 
 
-def _json_error(raw: bytes) -> Iterator[SubtreeItem]:
-    """Yield the error of a server that refuses, a JSON object."""
-    yield SubtreeItem("error", "STRING", 0, len(raw), _text(raw))
+def _oauth(raw: bytes) -> Iterator[SubtreeItem]:
+    if _BEARER_TOKEN.fullmatch(raw):
+        yield from _bearer(raw)
+    elif raw == _END:
+        yield SubtreeItem("(end)", "STRING", 0, 1, "")
+    elif _is_error(raw):
+        yield SubtreeItem("error", "STRING", 0, len(raw), _text(raw))
+
+
+def _is_error(raw: bytes) -> bool:
+    """Whether it is the error of a server that refuses, a JSON object of texts (RFC 7628, 3.2.2)."""
+    try:
+        words = json.loads(raw) if raw[:1] == b"{" else None
+    except (ValueError, RecursionError):
+        return False
+    return (
+        isinstance(words, dict)
+        and words.keys() <= _ERROR_KEYS
+        and all(isinstance(each, str) for each in words.values())
+    )
 
 
 def _bearer(raw: bytes) -> Iterator[SubtreeItem]:
-    """Yield the GS2 header and the key-value pairs, each ended by 0x01; the token may be a JWT."""
+    """Yield the GS2 header and the key-value pairs, each ended by 0x01; the token may be a JWT. Values of other keys
+    than the standard's own are secret: nobody knows what they are."""
     at = 0
     while at < len(raw):
-        mark = raw.find(b"\x01", at)
-        end = len(raw) if mark < 0 else mark + 1
-        piece = raw[at : end - (mark >= 0)]
+        end = raw.index(b"\x01", at) + 1
+        piece = raw[at : end - 1]
         key, _, value = piece.partition(b"=")
-        if at == 0 and _GS2.match(raw):
+        if at == 0:
             yield SubtreeItem("gs2_header", "STRING", at, end, _text(piece))
         elif key == b"auth":
             yield _authorization(raw, at, end, value)
         else:
-            yield SubtreeItem(_text(key) or "(end)", "STRING", at, end, _text(value))
+            is_public = key in _PUBLIC_KEYS and _ENDPOINT.fullmatch(value)
+            secret = None if is_public or not value else (end - 1 - len(value), end - 1)
+            yield SubtreeItem(_text(key) or "(end)", "STRING", at, end, _text(value), secret=secret)
         at = end
 
 
@@ -109,7 +145,7 @@ def _authorization(raw: bytes, start: int, end: int, value: bytes) -> SubtreeIte
     token = raw[at:stop]
     names = ("header", "claims", "signature")
     pieces = token.split(b".")
-    if len(pieces) != len(names) or _claims(pieces[1]) is None:
+    if len(pieces) != len(names) or _claims(pieces[0]) is None or _claims(pieces[1]) is None:
         return SubtreeItem("token", "STRING", start, end, _text(token), secret=(at, stop))
     items: list[SubtreeItem] = []
     for name, piece in zip(names, pieces, strict=True):

@@ -1,63 +1,192 @@
 """Secrets: the fields that hold them, and how a frame's are masked.
 
 Each byte of a secret becomes an asterisk before the frame is decoded. So no output (text, tree, bytes, JSON, an
-export) can show it, all offsets stay the same, and only the secret's length remains.
+export) can show it, all offsets stay the same, and only the secret's length remains. This module says which bytes of a
+message that was understood are secret; `protocol.masking` masks the others whole.
 """
 
 import re
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import google_crc32c
 
-from dissector.protocol.records.batch import CRC_FROM, Batch
-from dissector.protocol.tree import Node
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.public_configs import is_harmless_error, is_public_config
+from dissector.protocol.records.batch import CRC_FROM, MASK, Batch
+from dissector.protocol.tree import UNPARSED, Node
 
 SECRET_FIELDS: Final = {
     "CreateDelegationTokenResponse": ("hmac",),
     "DescribeDelegationTokenResponse": ("tokens.hmac",),
     "RenewDelegationTokenRequest": ("hmac",),
     "ExpireDelegationTokenRequest": ("hmac",),
-    "AlterUserScramCredentialsRequest": ("upsertions.salted_password",),
+    "AlterUserScramCredentialsRequest": ("upsertions.salt", "upsertions.salted_password"),
+    "AlterUserScramCredentialsResponse": ("results.error_message",),
     "AlterConfigsRequest": ("resources.configs.value",),
+    "AlterConfigsResponse": ("responses.error_message",),
     "IncrementalAlterConfigsRequest": ("resources.configs.value",),
+    "IncrementalAlterConfigsResponse": ("responses.error_message",),
     "CreateTopicsRequest": ("topics.configs.value",),
+    "CreateTopicsResponse": ("topics.error_message", "topics.configs.value"),
+    "DescribeConfigsResponse": (
+        "results.error_message", "results.configs.value", "results.configs.synonyms.value",
+    ),
+    "SaslAuthenticateResponse": ("error_message",),
     "ConfigRecord": ("value",),
-    "UserScramCredentialRecord": ("stored_key", "server_key"),
+    "UserScramCredentialRecord": ("salt", "stored_key", "server_key"),
+}  # fmt: skip
+"""Fields by message. The value of a config is a secret unless the config is known to be none; an error message, unless
+it is known to quote none. `sasl` marks those in tokens."""
+SEALED_FIELDS: Final = {
+    "SaslAuthenticateRequest": ("auth_bytes",),
+    "SaslAuthenticateResponse": ("auth_bytes",),
+    "EnvelopeRequest": ("request_data", "request_principal"),
+    "EnvelopeResponse": ("response_data",),
 }
-"""Fields by message. The value of a config is a secret if the config's name says so. `sasl` marks those in tokens."""
-
-SECRET_CARRIERS: Final = frozenset(
-    ("SaslAuthenticateRequest", "SaslAuthenticateResponse", "EnvelopeRequest", "EnvelopeResponse")
-)
+"""Bytes fields with secrets inside, by message: one that can't be read to its end is a secret as a whole."""
+SECRET_CARRIERS: Final = frozenset(SEALED_FIELDS)
 """Messages with secrets inside bytes fields."""
 METADATA_CARRIERS: Final = frozenset(("FetchResponse", "FetchSnapshotResponse"))
 """Messages that may carry records of the metadata log."""
-_METADATA_LOG: Final = (b"__cluster_metadata", bytes(15) + b"\x01")
-"""The log's name, and its topic id."""
-_SECRET_CONFIG: Final = re.compile(r"password|secret|jaas|keystore\.key|credential|private", re.IGNORECASE)
-MASK: Final = b"*"
+_METADATA_LOG: Final = (b"__clus", b"ter_met", bytes(15) + b"\x01")
+"""The log's name in parts, of which damage rarely hits all, and its topic id."""
+_LATEST: Final = 1 << 43
+"""Milliseconds since 1970, in the year 2248."""
+_FOREVER: Final = (1 << 63) - 1
+_ZEROS_OF_ID: Final = 12
+"""Zeros among the 16 bytes of a topic id that no random id has."""
+_UNCLEAN: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_LOG_LEVELS: Final = frozenset(("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF"))
+_UNREAD_RECORDS: Final = frozenset(("bad-crc", "bad-record", "bad-compression"))
+"""Codes of findings of a batch that can't be relied on."""
+BROKER_LOGGER: Final = 8
+"""The resource type whose configs are loggers."""
+PASSWORD: Final = 9
+"""A config's type in a DescribeConfigs response."""
+MASKED: Final = "masked: --show-secrets shows it"
 
 
-def mark_secret(leaf: Node, struct: Node) -> None:
-    """Mark a field's content as secret, unless it is the value of a config whose name is harmless."""
-    name = next((each.value for each in struct.children if each.name in ("name", "config_name")), None)
-    if leaf.name == "value" and not _SECRET_CONFIG.search(str(name)):
+def mark_secret(leaf: Node, chain: Sequence[Node]) -> None:
+    """Mark a field's content as secret, unless it is harmless; `chain` has the structures around it."""
+    value = leaf.value if isinstance(leaf.value, str) else ""
+    if leaf.name == "error_message" and is_harmless_error(value):
         return
+    if leaf.name == "value" and _is_public_value(value, chain):
+        return
+    seal(leaf)
+
+
+def _is_public_value(value: str, chain: Sequence[Node]) -> bool:
+    """Whether a value may be shown that a config has, or one of its synonyms, which may have another name."""
+    if "://" in value and "@" in value:
+        return False  # a URL may have a password in it
+    around = [{child.name: child.value for child in node.children} for node in chain[-3:]]
+    if any(each.get("config_type") == PASSWORD or each.get("is_sensitive") for each in around):
+        return False
+    if any(each.get("resource_type") == BROKER_LOGGER for each in around):
+        return value in _LOG_LEVELS
+    names = [each.get("name", each.get("config_name")) for each in around if "value" in each]
+    return bool(names) and all(isinstance(name, str) and is_public_config(name) for name in names)
+
+
+def seal(leaf: Node) -> None:
+    """Mark the content of a leaf as secret."""
     size = len(leaf.value.encode("utf-8", "surrogateescape")) if isinstance(leaf.value, str) else 0
     size = len(leaf.value) if isinstance(leaf.value, bytes) else size
     leaf.secret = (leaf.end - size, leaf.end) if size else None
 
 
-def may_hold_secrets(message: str | None, data: bytes) -> bool:
+def seal_unread(message: str, node: Node) -> None:
+    """Mark the bytes fields of a message that should have been opened, and were not; where one of several was not, all
+    of them."""
+    names = SEALED_FIELDS.get(message, ())
+    leaves = [child for child in node.children if child.name in names]
+    if any(isinstance(leaf.value, bytes) and leaf.value and not leaf.children for leaf in leaves):
+        for child in node.children:
+            if isinstance(child.value, bytes):
+                seal(child)
+
+
+def seal_batch(batch: Node) -> None:
+    """Mark the section of a batch of the metadata log: of a compressed one if it holds a secret; of any, if it can't be
+    read, or is no batch."""
+    if batch.type in ("MESSAGE", UNPARSED):
+        batch.secret = (batch.start, batch.end)
+    section = next((each for each in batch.children if each.name in ("(compressed)", "records")), None)
+    if batch.type != "RECORD_BATCH" or section is None:
+        return
+    is_secret = any(node.secret is not None for node in batch.walk()) and section.name == "(compressed)"
+    if is_secret or _is_unread(batch):
+        section.secret = (section.start, batch.end)
+
+
+def _is_unread(batch: Node) -> bool:
+    nodes = list(batch.walk())
+    if not _UNREAD_RECORDS.isdisjoint(finding.code for node in nodes for finding in node.findings):
+        return True
+    return any(_is_doubtful(node) or _is_unopened(node) for node in nodes)
+
+
+def _is_unopened(node: Node) -> bool:
+    """Whether a node is a record of the metadata log whose contents are not known."""
+    if node.type == "HEADER":
+        return True
+    values = [child for child in node.children if child.name == "value"] if node.type == "RECORD" else []
+    return any(isinstance(leaf.value, bytes) and leaf.value and not leaf.children for leaf in values)
+
+
+def is_clean(tree: Node) -> bool:
+    """Whether nothing in a tree looks as if its fields were read from the wrong places: no tagged fields that no schema
+    has, no texts that are not text, no times that are none. Of secrets it does not matter."""
+    return not any(_is_doubtful(node) for node in tree.walk())
+
+
+def _is_doubtful(node: Node) -> bool:
+    if node.type == "TAGGED_FIELD" or (node.type == UNPARSED and node.secret is None):
+        return True
+    if node.type == "INT64" and isinstance(node.value, int) and not _is_time(node.value):
+        return True
+    return isinstance(node.value, str) and node.secret is None and is_unclean(node.value)
+
+
+def _is_time(value: int) -> bool:
+    """Whether a number of eight bytes can be what such messages have: a time or a duration, or none."""
+    return -1 <= value < _LATEST or value == _FOREVER
+
+
+def is_unclean(text: str) -> bool:
+    """Whether a text has control characters, or bytes that are none of UTF-8."""
+    return bool(_UNCLEAN.search(text))
+
+
+def may_hold_secrets(message: str | None, data: bytes, context: DecodingContext) -> bool:
     """Return whether a frame has to be searched for secrets."""
-    if message in METADATA_CARRIERS:
-        return any(mark in data for mark in _METADATA_LOG)
-    return message in SECRET_FIELDS or message in SECRET_CARRIERS
+    if message == "FetchResponse":
+        return context.fetches_metadata or names_metadata_log(data)
+    return message in METADATA_CARRIERS or message in SECRET_FIELDS or message in SECRET_CARRIERS
+
+
+def names_metadata_log(data: bytes) -> bool:
+    """Whether a frame has the name of the metadata log, or its topic id."""
+    return any(mark in data for mark in _METADATA_LOG)
+
+
+def is_metadata_log(name: str | None, topic_id: object) -> bool:
+    """Whether a topic is the metadata log, or what damage made of it."""
+    if name is not None:
+        return any(part.decode() in name for part in _METADATA_LOG[:-1])
+    try:
+        raw = urlsafe_b64decode(f"{topic_id}==")
+    except ValueError:
+        return False
+    return raw != bytes(16) and raw.count(0) >= _ZEROS_OF_ID
 
 
 def masked(data: bytes, tree: Node) -> bytes:
     """Return a frame with its secrets masked. The CRC of a batch with a secret is updated, unless it was wrong."""
-    spans = [node.secret for node in tree.walk() if node.secret is not None and node.source == 0]
+    spans = list(_secret_spans(tree))
     if not spans:
         return data
     out = bytearray(data)
@@ -67,6 +196,10 @@ def masked(data: bytes, tree: Node) -> bytes:
         if batch.type == "RECORD_BATCH" and any(batch.start <= start < batch.end for start, _ in spans):
             _fix_crc(out, batch, data)
     return bytes(out)
+
+
+def _secret_spans(tree: Node) -> Iterator[tuple[int, int]]:
+    return (node.secret for node in tree.walk() if node.secret is not None and node.source == 0)
 
 
 def _fix_crc(out: bytearray, batch: Node, data: bytes) -> None:
@@ -79,4 +212,4 @@ def annotate_secrets(tree: Node) -> None:
     """Annotate every masked field."""
     for node in tree.walk():
         if node.secret is not None:
-            node.note = "masked: --show-secrets shows it"
+            node.note = MASKED

@@ -11,9 +11,22 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, match_format
 from dissector.protocol.embedded.messages import EmbeddedMessages, Scope, embedded_plan
 from dissector.protocol.embedded.sasl import sasl_token
-from dissector.protocol.embedded.secrets import SECRET_FIELDS, mark_secret
+from dissector.protocol.embedded.secrets import (
+    SECRET_FIELDS,
+    is_metadata_log,
+    mark_secret,
+    seal,
+    seal_batch,
+    seal_unread,
+)
 from dissector.protocol.embedded.subtree import Subtree, SubtreeItem
-from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS, RecordFormat, control_record
+from dissector.protocol.embedded.topics import (
+    CLUSTER_METADATA,
+    INTERNAL_TOPICS,
+    RECORDS_FIELDS,
+    RecordFormat,
+    control_record,
+)
 from dissector.protocol.embedded.values import topic_of
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.compression import codec_name
@@ -36,13 +49,14 @@ class TreeEmbedder:
         """Decode the bytes fields of a message, whose structure is `node`, and mark its secrets."""
         for path in SECRET_FIELDS.get(message, ()):
             for leaf, chain in reach(node, path.split("."), (*outer, node)):
-                mark_secret(leaf, chain[-1])
+                mark_secret(leaf, chain)
         for path in FORMATS.get(message, ()):
             for leaf, chain in reach(node, path.split("."), (*outer, node)):
                 if isinstance(leaf.value, bytes) and not leaf.children:
                     found = match_format(message, path, leaf.value, _scope(chain), self._context)
                     if found is not None:
                         self._open(leaf, found, chain)
+        seal_unread(message, node)
 
     def records(self, message: str, body: Node) -> None:
         """Decode the records of internal topics, and control records."""
@@ -51,7 +65,10 @@ class TreeEmbedder:
             return
         for node, chain in reach(body, path.split("."), (body,)):
             topic = topic_of({each.name: each.value for each in chain[1].children}, self._context)
-            self.batches(node, topic)
+            topic_id = next((each.value for each in chain[1].children if each.name == "topic_id"), None)
+            is_metadata = self._context.fetches_metadata or message == "FetchSnapshotResponse"
+            is_metadata = is_metadata or is_metadata_log(topic, topic_id)
+            self.batches(node, CLUSTER_METADATA if is_metadata else topic)
 
     def batches(self, node: Node, topic: str | None) -> None:
         """Decode the records of the batches under `node`, which are of that topic."""
@@ -62,6 +79,8 @@ class TreeEmbedder:
             form = control_record if is_control else of_topic
             if form is not None and batch.type == "RECORD_BATCH":
                 self._batch(batch, form)
+            if topic == CLUSTER_METADATA:
+                seal_batch(batch)
 
     def _batch(self, batch: Node, form: RecordFormat) -> None:
         records = _child(batch, "records")
@@ -82,6 +101,8 @@ class TreeEmbedder:
         found = sasl_token(leaf.value, self._context.mechanism) if isinstance(leaf.value, bytes) else None
         if found is not None:
             self._add_subtree(found, leaf)
+        else:
+            seal(leaf)
 
     def _open(self, leaf: Node, found: EmbeddedMessages | Subtree, chain: Chain) -> None:
         """Turn a leaf into a node with its contents as children."""

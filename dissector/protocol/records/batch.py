@@ -24,6 +24,8 @@ CRC_FROM: Final = 21
 """Offset from which the CRC covers a batch: that of the attributes."""
 LEAST_RECORD: Final = 7
 """Bytes of the smallest record."""
+MASK: Final = b"*"
+"""What is in place of each byte of a secret."""
 LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
@@ -110,6 +112,12 @@ class Batch(NamedTuple):
     def section(self) -> bytes:
         """The bytes after the header, as on the wire."""
         return self.data[HEADER.size :]
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether the record section is nothing but asterisks, as a secret is shown."""
+        section = self.data[HEADER.size :]
+        return len(section) > 0 and section.count(MASK) == len(section)
 
     def decompressed(self, budget: DecompressionBudget) -> bytes:
         """Return the decompressed record section. Raises `DecompressionError`."""

@@ -43,6 +43,8 @@ def rest_object(raw: bytes) -> Object:
 
 def _batch(batch: Batch, budget: DecompressionBudget) -> Object:
     value = head_object(batch)
+    if batch.is_masked:
+        return value | masked_object(batch)
     try:
         records = record_objects(batch, budget)
     except (DecompressionError, WireError) as error:
@@ -53,6 +55,11 @@ def _batch(batch: Batch, budget: DecompressionBudget) -> Object:
 def section_object(batch: Batch) -> Object:
     """Return the bytes of a batch's record section."""
     return {"compressed" if batch.codec else "data": batch.section.hex()}
+
+
+def masked_object(batch: Batch) -> Object:
+    """Return the fields in place of records, for a batch whose section is masked."""
+    return section_object(batch) | {"records": None, "masked": len(batch.section)}
 
 
 def unread_object(batch: Batch, error: Exception) -> Object:

@@ -66,6 +66,11 @@ class RecordTracer:
             message = "CRC-32C is not that of the bytes: the batch was damaged or changed"
             node.children[4].findings.append(Finding("bad-crc", Severity.ERROR, message))
         node.note = f"{counted(batch.records_count, 'record')} {batch.compression}"
+        if batch.is_masked:
+            spans.leaf(
+                node, _section_name(batch), "BYTES", spans.end, batch.section
+            ).note = "masked: --show-secrets shows it"
+            return
         if batch.codec == 0:
             _records(spans, batch, node, self.budget)
             return
@@ -78,6 +83,11 @@ class RecordTracer:
 def over_limit(error: Exception, size: int) -> Finding:
     """Return the finding for `size` bytes that were not read because of a limit."""
     return Finding("over-limit", Severity.WARNING, f"{error}: {counted(size, 'byte')} left out")
+
+
+def _section_name(batch: Batch) -> str:
+    """The name of a masked section's leaf."""
+    return "(compressed)" if batch.codec else "(masked)"
 
 
 def _records(spans: SpanCursor, batch: Batch, node: Node, budget: DecompressionBudget) -> None:

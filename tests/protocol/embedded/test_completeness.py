@@ -12,8 +12,6 @@ from dissector.protocol.schema.loader import entries, message
 from dissector.protocol.schema.model import Field, MessageSchema
 
 OPAQUE: Final = {
-    "AlterUserScramCredentialsRequest.upsertions.salt": "random bytes",
-    "UserScramCredentialRecord.salt": "random bytes",
     "ConsumerProtocolAssignment.user_data": "AssignmentInfo of Streams is not decoded; other assignors send none",
     "EnvelopeRequest.client_host_address": "an address of 4 or 16 bytes",
     "RemoteLogSegmentMetadataRecord.custom_metadata": "what the plugin of remote storage likes (KIP-917)",

@@ -43,6 +43,7 @@ def main() -> int:
         errors = printed("PrintErrors", folders[RELEASES[-1]])
         enums = printed("PrintEnums", folders[RELEASES[-1]])
         settings = printed("PrintSettings", folders[RELEASES[-1]])
+        configs = config_types([json.loads(printed("PrintConfigs", folder)) for folder in folders.values()])
         found = import_jars({release: schema_jars(release, folder) for release, folder in folders.items()})
     except ToolError as error:
         print(f"schemas: {error}", file=sys.stderr)
@@ -52,10 +53,20 @@ def main() -> int:
         return 1
     (SCHEMA_FOLDER / "errors.json").write_text(errors, encoding="utf-8", newline="\n")
     (SCHEMA_FOLDER / "enums.json").write_text(enums, encoding="utf-8", newline="\n")
+    names = json.dumps(configs, indent=2, sort_keys=True)
+    (SCHEMA_FOLDER / "config_names.json").write_text(f"{names}\n", encoding="utf-8", newline="\n")
     write_enum_modules()
     SETTINGS.write_text(settings, encoding="utf-8", newline="\n")
     print(_summary(found, errors, enums))
     return 0
+
+
+def config_types(releases: list[dict[str, str]]) -> dict[str, str]:
+    """The types of configs over all releases; a password in one is a password."""
+    types: dict[str, str] = {}
+    for each in releases:
+        types |= {name: kind for name, kind in each.items() if types.get(name) != "PASSWORD"}
+    return types
 
 
 def fetch(release: str) -> Path:

@@ -1,0 +1,143 @@
+"""Masks a frame's secrets before anything reads it: of a message that is understood, the secret fields; else the whole.
+
+Invariants:
+  * in a message that may hold a secret, what is not understood is masked: a message that was cut, is damaged, has bytes
+    behind its last field or fields that no schema has, or whose layout is a guess, keeps at most its header;
+  * on a connection that may have secrets, no byte is shown that is not of a message that was read to its end: a
+    wrong size prefix makes the login a part of its neighbor;
+  * masked bytes are not read as fields: `MessageLayout.masked_from` is where they begin.
+"""
+
+from collections.abc import Set
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from dissector.core.finding import Finding, Severity
+from dissector.core.text import counted
+from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.secrets import is_clean, is_unclean, masked, may_hold_secrets
+from dissector.protocol.message import ONLY_HEADER, PREFIX, UNKNOWN_MESSAGE, Decoded, MessageLayout, Values, read, trace
+from dissector.protocol.records.batch import MASK
+from dissector.protocol.schema.loader import api
+from dissector.protocol.tree import UNPARSED
+
+MALFORMED: Final = "malformed"
+_UNREAD: Final = frozenset((MALFORMED, "trailing-bytes"))
+_NEWER: Final = 100
+"""How far a version may be above the known ones; a header with more is none."""
+
+
+class MaskedFrame(NamedTuple):
+    """A frame without its secrets, and how to read it."""
+
+    data: bytes
+    layout: MessageLayout
+    decoded: Decoded | None = None
+    """Its values, if they had to be decoded."""
+
+
+def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, context: DecodingContext) -> MaskedFrame:
+    """Return a frame with its secrets masked; the frame itself if it has none. It had `size` bytes on the wire, of
+    which those before `end` can be read."""
+    is_whole = end == size == len(data)
+    if layout.header == "ResponseHeader" and layout.unread == UNKNOWN_MESSAGE and not is_whole:
+        # The size of a frame that is not there may be bytes of another message, and so may its correlation id.
+        return _masked_whole(data, replace(layout, header=None, token=True), end)
+    if layout.unread is not None and _may_be_secret(layout.unread, data, context):
+        return _masked_whole(data, layout, end)
+    if not layout.token and not may_hold_secrets(layout.body, data, context):
+        if context.may_have_secrets:
+            return _of_other_api(data, layout, end, is_whole=is_whole)
+        return MaskedFrame(data, layout)
+    if not is_whole:
+        return _masked_whole(data, layout, end)
+    traced = trace(data, layout, end, context)
+    codes = {finding.code for finding in traced.findings}
+    if layout.body is not None and (codes & _UNREAD or not is_clean(traced.tree)):
+        return _masked_whole(data, layout, end, codes)
+    return MaskedFrame(masked(data, traced.tree), layout)
+
+
+def _may_be_secret(message: str, data: bytes, context: DecodingContext) -> bool:
+    return message == UNKNOWN_MESSAGE or may_hold_secrets(message, data, context)
+
+
+def _of_other_api(data: bytes, layout: MessageLayout, end: int, *, is_whole: bool) -> MaskedFrame:
+    """Mask what is not understood of a message whose API has no secrets, on a connection that may have some."""
+    if layout.header is None:
+        return _masked_whole(data, layout, end)
+    decoded = read(data, layout, end)
+    codes = {finding.code for finding in decoded.findings}
+    if not _is_sound(decoded.header) or (is_whole and (codes & _UNREAD or decoded.rest)):
+        return _masked_whole(data, layout, end, codes)
+    if is_whole or (not decoded.rest and end == len(data)):
+        return MaskedFrame(data, layout, decoded)
+    unread = [child.start for child in trace(data, layout, end).tree.children if child.type == UNPARSED]
+    if not unread:
+        return MaskedFrame(data, layout, decoded)
+    start = min(unread)
+    return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, layout.findings))
+
+
+def _masked_whole(data: bytes, layout: MessageLayout, end: int, codes: Set[str] = frozenset()) -> MaskedFrame:
+    """Mask all bytes behind the header; behind the first fields of one that can't be relied on."""
+    header_end = _header_end(data, layout, end)
+    start = _least_header(data, layout) if header_end is None else header_end
+    if start >= len(data):
+        return MaskedFrame(data, replace(layout, body=None, token=False, findings=_plain_findings(layout)))
+    findings = _plain_findings(layout)
+    if MALFORMED in codes:
+        findings += (Finding(MALFORMED, Severity.ERROR, "the body can't be read to its end"),)
+    plain = replace(layout, body=None, token=False, header=None if header_end is None else layout.header)
+    return MaskedFrame(_with_mask(data, start), _marked(plain, data, start, findings))
+
+
+def _marked(layout: MessageLayout, data: bytes, start: int, findings: tuple[Finding, ...]) -> MessageLayout:
+    words = f"masked: {counted(len(data) - start, 'byte')} that may hold a secret; --show-secrets shows them"
+    return replace(layout, masked_from=start, findings=(*findings, Finding("masked", Severity.NOTE, words, "(rest)")))
+
+
+def _with_mask(data: bytes, start: int) -> bytes:
+    return data[:start] + MASK * (len(data) - start)
+
+
+def _plain_findings(layout: MessageLayout) -> tuple[Finding, ...]:
+    """The findings of a layout whose body is not shown: a guess is no more than its header."""
+    if layout.body is None or layout.unread is None:
+        return layout.findings
+    return tuple(
+        replace(each, message=f"{each.message.partition(': ')[0]}: {ONLY_HEADER}")
+        if each.code == "unknown-version"
+        else each
+        for each in layout.findings
+    )
+
+
+def _header_end(data: bytes, layout: MessageLayout, end: int) -> int | None:
+    """Return where the header ends; None if there is none that can be relied on."""
+    if layout.header is None:
+        return None
+    try:
+        values, at = reader(layout.header, layout.header_version)(data[:end], PREFIX, end)
+    except DECODE_ERRORS:
+        return None
+    return at if _is_sound(values) else None
+
+
+def _is_sound(header: Values) -> bool:
+    """Whether a header has only what a header may have."""
+    is_text = not any(isinstance(value, str) and is_unclean(value) for value in header.values())
+    return bool(header) and is_text and UNKNOWN_TAGS not in header
+
+
+def _least_header(data: bytes, layout: MessageLayout) -> int:
+    """Return the end of the fields that a header begins with: of a response its correlation id; of a request API key
+    and version too, if they can be true; of what has a size only that."""
+    if layout.header is None:
+        return PREFIX if layout.token else 0
+    if layout.header == "ResponseHeader":
+        return PREFIX + 4
+    key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+    known = api(key)
+    return PREFIX + 8 if known is not None and 0 <= version <= known.versions.high + _NEWER else PREFIX
