@@ -20,7 +20,7 @@ from dissector.exchange.to_json import json_line
 from tests.capture.writers import Seen, pcap
 from tests.conftest import PCAPS
 from tests.terminal import HANGS, terminal
-from tests.traffic import conversation, ethernet, exchanges
+from tests.traffic import capture_of, conversation, ethernet, exchanges
 
 SAMPLE = PCAPS / "librdkafka-pipelined.pcapng"
 LEFT = 50_000
@@ -129,7 +129,8 @@ def test_missing_bytes_are_zeros(tmp_path: Path) -> None:
 
 
 def test_show_of_a_file_that_becomes_shorter_says_so(tmp_path: Path) -> None:
-    path = large(tmp_path / "capture")
+    """It prints more than a pipe holds, so it waits for its reader, and then decodes rows that the file has lost."""
+    path = Path(capture_of(tmp_path, conversation(exchanges(3_000))))
     command = [sys.executable, "-m", "dissector.cli.main", "show", "-f", "json", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -125,7 +125,7 @@ async def test_the_palette_offers_recent_filters_whatever_characters_they_have()
             await pilot.press("enter")
             await pilot.press("enter")
             await screen.until(lambda: not isinstance(pilot.app.screen, CommandPalette))
-        assert "api == Fetch" in screen.lines()
+        await screen.until(lambda: "api == Fetch" in screen.lines())
 
 
 async def test_the_palette_shows_and_hides_columns() -> None:
