@@ -21,7 +21,7 @@ _HEAD: Final = '''"""Recorded exchanges as a test, made by `kdissect export`. It
 
 `broker` is a server that replays the recorded responses: requests of an API and version get its recorded responses in
 order, and then the last one again, each with the correlation id of the request. Connect a client to `broker.address`.
-Responses that contain broker addresses still contain the recorded ones.
+The addresses of brokers in Metadata, FindCoordinator and DescribeCluster are its own: a real client stays with it.
 """
 
 import socket
@@ -51,6 +51,9 @@ class Recorded(NamedTuple):
 '''
 
 _TAIL: Final = '''
+NAMES_BROKERS = (3, 10, 60)
+"""Metadata, FindCoordinator, DescribeCluster."""
+
 
 class Replay:
     """A broker on loopback that replays the recorded responses."""
@@ -59,15 +62,36 @@ class Replay:
         self.requests: list[bytes] = []
         """The received frames, size prefix included."""
         self._responses: defaultdict[tuple[int, int], list[bytes | None]] = defaultdict(list)
-        for each in EXCHANGES:
-            response = None if each.response is None else bytes.fromhex(each.response)
-            self._responses[each.api_key, each.api_version].append(response)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = self._listener.getsockname()
+        for each in EXCHANGES:
+            self._responses[each.api_key, each.api_version].append(self.response(each))
         threading.Thread(target=self._listen, daemon=True).start()
 
     def close(self) -> None:
         self._listener.close()
+
+    def response(self, recorded: Recorded) -> bytes | None:
+        """The recorded response, with this broker's address in place of all brokers'."""
+        if recorded.response is None or recorded.api_key not in NAMES_BROKERS:
+            return None if recorded.response is None else bytes.fromhex(recorded.response)
+        frame, api = bytes.fromhex(recorded.response), (recorded.api_key, recorded.api_version)
+        message = dissector.decode_response(frame, api_key=api[0], api_version=api[1])
+        self._move_brokers(message.body)
+        try:
+            return dissector.encode_response(*api, message.body, correlation_id=recorded.correlation_id)
+        except dissector.EncodeError:  # it was recorded damaged
+            return frame
+
+    def _move_brokers(self, value: Any) -> None:
+        if isinstance(value, list):
+            for each in value:
+                self._move_brokers(each)
+        elif isinstance(value, dict):
+            if value.get("host") and "port" in value:
+                value["host"], value["port"] = self.address
+            for each in value.values():
+                self._move_brokers(each)
 
     def _listen(self) -> None:
         while True:
@@ -119,7 +143,7 @@ def test_broker_replays_the_recorded_responses(broker: Replay) -> None:
             client.sendall(bytes.fromhex(each.request))
             if each.response is not None:
                 prefix = stream.read(4)
-                assert (prefix + stream.read(int.from_bytes(prefix, "big"))).hex() == each.response
+                assert prefix + stream.read(int.from_bytes(prefix, "big")) == broker.response(each)
         client.shutdown(socket.SHUT_WR)
         assert stream.read() == b""  # the broker has read everything and sends nothing else
     assert [request.hex() for request in broker.requests] == [each.request for each in EXCHANGES]

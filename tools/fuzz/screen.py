@@ -37,7 +37,7 @@ LARGEST: Final = 3 << 20
 """Bytes of a capture that a session opens: more would be time spent reading."""
 EVENTS: Final = 150
 SIZES: Final = ((20, 6), (40, 12), (60, 20), (80, 24), (120, 40), (200, 60))
-HANGS: Final = 180
+HANGS: Final = 600
 """Seconds after which a session that does not end is one that hangs: its stacks are printed, and the process ends."""
 LEAVES: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
 """Keys that end a session without having shown anything."""
