@@ -40,7 +40,7 @@ from dissector.capture.pcapng_blocks import (
 from dissector.capture.pcapng_interfaces import PcapngSection, read_interface, times_and_link_types
 from dissector.capture.pcapng_options import COMMENT, PcapngOptions, options
 from dissector.core.arrays import Int64, UInt8
-from dissector.core.batches import PacketBatch
+from dissector.core.batches import PacketBatch, join
 from dissector.core.finding import Finding
 from dissector.core.limits import BATCH_BYTES, BATCH_PACKETS, FIRST_PACKETS, Limits
 
@@ -60,6 +60,10 @@ USUAL_PATTERNS: Final[dict[ByteOrder, re.Pattern[bytes]]] = {
 """Patterns of the first fields of usual packet blocks: type, length, interface."""
 
 
+SHORT_RUN: Final = 64
+"""Packets between two descriptive blocks below which runs are joined, as each batch costs."""
+
+
 class Pcapng:
     """A pcapng file, read in batches."""
 
@@ -72,6 +76,8 @@ class Pcapng:
         """The offset up to which no block was found after the damage at `done`."""
         self._accepted = -1
         """Offset of a block with two different lengths that is accepted."""
+        self._is_short_run = False
+        """Whether few packets were between the last two descriptive blocks."""
         self._mean_size = 256
         """Approximate bytes of a block."""
         self.damage = Damage(name)
@@ -104,10 +110,21 @@ class Pcapng:
 
     def next(self, data: UInt8, *, ended: bool, most: int | None = None) -> PacketBatch | None:
         """Return the next packets of `data`, at `most` so many; None if there are none (yet). Raises `CaptureError`."""
+        room = most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets)
+        parts: list[PacketBatch] = []
+        while room > 0 and (batch := self._next(data, ended=ended, most=room)) is not None:
+            parts.append(batch)
+            room -= len(batch)
+            if len(batch) >= SHORT_RUN:
+                break
+        return join(parts) if parts else None
+
+    def _next(self, data: UInt8, *, ended: bool, most: int) -> PacketBatch | None:
+        """Return the next packets between two descriptive blocks."""
         if not self.open(data, ended=ended):
             return None
         while self.done < len(data) and not self.stopped:
-            positions = self._locate_packets(data, most or min(BATCH_PACKETS, FIRST_PACKETS + self.packets))
+            positions = self._locate_packets(data, most)
             if len(positions) and (sound := self._count_sound(data, positions)):
                 return self._batch(data, positions[:sound])
             if len(positions):
@@ -128,8 +145,13 @@ class Pcapng:
         Descriptive blocks are read before the packets, so that packets can be located again."""
         self._read_descriptive_blocks(data)
         stop = min(len(data) - MIN_BLOCK_BYTES, self.done + BATCH_BYTES) + 1
-        pattern, walk = self._record_pattern(data), partial(self._walk, data)
-        positions, at = scan_records(data, self.done, stop, most, self._mean_size, pattern, walk)
+        if self._is_short_run:  # starting to search costs more than such a run
+            found, at = self._walk(data, self.done, stop, min(most, SHORT_RUN))
+            positions = np.asarray(found, np.int64)
+        else:
+            pattern, walk = self._record_pattern(data), partial(self._walk, data)
+            positions, at = scan_records(data, self.done, stop, most, self._mean_size, pattern, walk)
+        self._is_short_run = 0 < len(positions) < SHORT_RUN
         if len(positions):
             self._mean_size = (at - self.done) // len(positions)
         self.done = at

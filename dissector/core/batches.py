@@ -11,10 +11,12 @@ Conventions, true of every batch:
   * a packet number counts from 0 over the whole capture.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
+
+import numpy as np
 
 from dissector.core.arrays import Int64, UInt8, UInt16, UInt32
 
@@ -49,6 +51,20 @@ class PacketBatch:
 
     def __len__(self) -> int:
         return len(self.offset)
+
+
+def join(parts: Sequence[PacketBatch]) -> PacketBatch:
+    """Return consecutive batches of one region, at least one, as one."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = ("number", "time_ns", "offset", "captured", "length", "link_type")
+    joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+    comments: dict[int, str] = {}
+    rows = 0
+    for part in parts:
+        comments |= {rows + row: text for row, text in part.comments.items()}
+        rows += len(part)
+    return PacketBatch(parts[-1].data, parts[0].base, **joined, comments=comments)
 
 
 @dataclass(frozen=True, slots=True)

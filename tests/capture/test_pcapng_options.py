@@ -1,15 +1,19 @@
 """What pcapng holds beside packets: kept, bounded, reported."""
 
+import random
 import struct
 from pathlib import Path
 
 import pytest
 
+from dissector.capture import open_capture
 from dissector.capture_session import Capture
 from dissector.core.limits import Limits
+from dissector.core.store import Store
 from tests.capture.test_formats import clean_packets, written
 from tests.capture.writers import Seen, enhanced, interface, nanoseconds, option, section, talkative
 from tests.traffic import block
+from tools.benchmarks.hostile import SHAPES
 
 END = bytes(4)
 
@@ -104,3 +108,14 @@ def test_a_block_whose_lengths_differ_is_read_and_reported(tmp_path: Path) -> No
     with read(written(tmp_path, data)) as capture:
         assert capture.packets == 6
         assert words(capture) == ["2 blocks have two different lengths; the first is packet 3"]
+
+
+@pytest.mark.parametrize(
+    "shape", ["an interface a packet", "a section a packet", "a comment a packet", "names of hosts"]
+)
+def test_packets_between_blocks_that_describe_come_in_few_batches(shape: str, tmp_path: Path) -> None:
+    path = tmp_path / "made.pcapng"
+    path.write_bytes(SHAPES[shape](200_000, random.Random(1)))
+    batches = [len(batch) for batch in open_capture(str(path), Store()).batches()]
+    assert sum(batches) > 700
+    assert len(batches) == 1
