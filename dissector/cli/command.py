@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar, get_args
 
 import typer
 
-from dissector.cli.errors import UsageError, is_closed_pipe, print_error, silence_output
+from dissector.cli.errors import UsageError, is_closed_pipe, is_full, os_error_message, print_error, silence_output
 
 Function = TypeVar("Function", bound=Callable[..., int])
 
@@ -68,10 +68,13 @@ def run_command(run: Callable[[], int]) -> NoReturn:
         code = run()
         sys.stdout.flush()
     except OSError as error:
-        if not is_closed_pipe(error):
+        if is_closed_pipe(error):
+            code = 0
+        elif is_full(error):
+            code = print_error(f"standard output: {os_error_message(error)}")
+        else:
             raise
         silence_output()
-        code = 0
     except (UsageError, CaptureError, SchemaError) as error:
         code = print_error(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:

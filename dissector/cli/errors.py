@@ -43,6 +43,11 @@ def is_closed_pipe(error: OSError) -> bool:
     return error.errno in _CLOSED or isinstance(error, BrokenPipeError)
 
 
+def is_full(error: OSError) -> bool:
+    """Return whether an error means that there is no room for the output."""
+    return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def silence_output() -> None:
     """Discard all further output, also what Python flushes at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)

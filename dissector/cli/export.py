@@ -1,5 +1,7 @@
 """`kdissect export`: write exchanges to a file, in the formats of `export.formats`."""
 
+import errno
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -109,8 +111,27 @@ def _save(chunks: Iterator[bytes], out: str) -> None:
     if out == STDOUT:
         sys.stdout.buffer.writelines(chunks)
         return
+    path = Path(out).resolve()  # what a link names is replaced, and not the link
     try:
-        with Path(out).open("wb") as file:
-            file.writelines(chunks)
+        if path.exists() and not path.is_file():  # a device or a pipe
+            with path.open("wb") as file:
+                file.writelines(chunks)
+        else:
+            _replace(path, chunks)
     except OSError as error:
         raise CaptureError(f"{out}: {os_error_message(error)}") from None
+
+
+def _replace(path: Path, chunks: Iterator[bytes]) -> None:
+    """Write beside a file and rename: a full disk leaves no part of a file under its name."""
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
+    try:
+        with beside.open("xb") as file:
+            file.writelines(chunks)
+        if path.exists():
+            beside.chmod(path.stat().st_mode & 0o777)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
