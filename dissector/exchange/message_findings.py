@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.field_paths import found
 from dissector.exchange.model import ExchangeMessage
-from dissector.protocol.codec.structs import structs_with
+from dissector.protocol.codec.structs import values_of
 from dissector.protocol.schema.loader import api
 
 REQUEST: Final = "request"
@@ -54,8 +54,7 @@ class FieldRead(NamedTuple):
     def values(self, message: ExchangeMessage) -> list[object]:
         """All values of the field in a message, in the order of the wire; null where null is."""
         if self.names:
-            structs = structs_with(message.layout, message.body, self.names)
-            return [struct[name] for struct in structs for name in self.names if name in struct]
+            return values_of(message.layout, message.body, self.names)
         if self.path[0] == HEADER:
             return found(message.header, self.path[1:])
         return found(message.body, self.path)

@@ -11,9 +11,9 @@ from dissector.protocol.codec.plan import ArrayPlan, StructPlan, TypePlan, plan
 
 
 class FieldPath(NamedTuple):
-    """Whether a structure has one of the wanted fields (`here`), and which of its fields lead to one (`inner`)."""
+    """Which of the wanted fields a structure has (`here`), and which of its fields lead to one (`inner`)."""
 
-    here: bool
+    here: tuple[str, ...]
     inner: tuple[tuple[str, "FieldPath"], ...]
 
 
@@ -31,7 +31,7 @@ def _path_in(layout: TypePlan, fields: frozenset[str]) -> FieldPath | None:
     every = (*layout.fields, *layout.tagged)
     paths = ((field.name, _path_in(field.type, fields)) for field in every)
     inner = tuple((name, below) for name, below in paths if below is not None)
-    here = any(field.name in fields for field in every)
+    here = tuple(field.name for field in every if field.name in fields)
     return FieldPath(here, inner) if here or inner else None
 
 
@@ -54,3 +54,22 @@ def _follow(path: FieldPath, struct: Any, found: list[dict[str, object]]) -> Non
         elif value:
             for each in value:
                 _follow(below, each, found)
+
+
+def values_at(path: FieldPath, struct: Mapping[str, Any]) -> list[object]:
+    """Return the values of the wanted fields of a body, outermost first."""
+    found: list[object] = []
+    _collect(path, struct, found)
+    return found
+
+
+def _collect(path: FieldPath, struct: Any, found: list[object]) -> None:
+    if path.here:
+        found += [struct[name] for name in path.here if name in struct]
+    for name, below in path.inner:
+        value = struct.get(name)
+        if isinstance(value, dict):
+            _collect(below, value, found)
+        elif value:
+            for each in value:
+                _collect(below, each, found)

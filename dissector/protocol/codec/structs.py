@@ -1,11 +1,12 @@
 """Structures inside a decoded body, whatever the API.
 
-`structs` visits all of them; `structs_with` goes straight to those with certain fields, by a path computed per layout.
+`structs` visits all of them; `structs_with` goes straight to those with certain fields, by a path computed per layout,
+and `values_of` to the fields.
 """
 
 from collections.abc import Iterator
 
-from dissector.protocol.codec.field_path import field_path, structs_at
+from dissector.protocol.codec.field_path import field_path, structs_at, values_at
 from dissector.protocol.message import MessageLayout, Values
 from dissector.protocol.schema.loader import alternatives
 
@@ -30,3 +31,13 @@ def structs_with(layout: MessageLayout, body: Values, fields: frozenset[str]) ->
         return [struct for struct in structs(body) if not fields.isdisjoint(struct)]
     path = field_path(layout.body, layout.body_version, fields)
     return structs_at(path, body) if path is not None else []
+
+
+def values_of(layout: MessageLayout, body: Values, fields: frozenset[str]) -> list[object]:
+    """Return the values that `fields` have anywhere in a body, outermost first."""
+    if layout.body is None or not body:
+        return []
+    if alternatives(layout.body, layout.body_version):
+        return [struct[name] for struct in structs(body) for name in fields if name in struct]
+    path = field_path(layout.body, layout.body_version, fields)
+    return values_at(path, body) if path is not None else []
