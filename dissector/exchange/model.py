@@ -9,7 +9,7 @@ from dissector.core.finding import Finding, Severity
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.secrets import annotate_secrets
 from dissector.protocol.embedded.values import RecordsDecoder, with_annotations, with_decoded
-from dissector.protocol.masking import mask_secrets
+from dissector.protocol.masking import is_public, mask_secrets
 from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, read, trace
 from dissector.protocol.tree import ByteSource, Node
 
@@ -71,7 +71,7 @@ class ExchangeMessage:
         show_secrets: bool,
     ) -> "ExchangeMessage":
         """Return a message, its secrets masked unless `show_secrets`."""
-        if show_secrets:
+        if show_secrets or is_public(layout, context):
             return cls(time_ns, size, data, whole, layout, context)
         shown = mask_secrets(data, size, layout, whole, context)
         message = cls(time_ns, size, shown.data, whole, shown.layout, context, shown.data is not data)

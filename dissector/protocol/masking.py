@@ -16,7 +16,7 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.embedded.secrets import is_clean, is_unclean, masked, may_hold_secrets
+from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_clean, is_unclean, masked, may_hold_secrets
 from dissector.protocol.message import ONLY_HEADER, PREFIX, UNKNOWN_MESSAGE, Decoded, MessageLayout, Values, read, trace
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.loader import api
@@ -35,6 +35,13 @@ class MaskedFrame(NamedTuple):
     layout: MessageLayout
     decoded: Decoded | None = None
     """Its values, if they had to be decoded."""
+
+
+def is_public(layout: MessageLayout, context: DecodingContext) -> bool:
+    """Whether a message has no secrets, whatever its bytes are: its API has none, nor has its connection."""
+    return not (
+        context.may_have_secrets or layout.unread is not None or layout.token or layout.body in MESSAGES_WITH_SECRETS
+    )
 
 
 def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, context: DecodingContext) -> MaskedFrame:

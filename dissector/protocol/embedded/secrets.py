@@ -50,6 +50,8 @@ SECRET_CARRIERS: Final = frozenset(SEALED_FIELDS)
 """Messages with secrets inside bytes fields."""
 METADATA_CARRIERS: Final = frozenset(("FetchResponse", "FetchSnapshotResponse"))
 """Messages that may carry records of the metadata log."""
+MESSAGES_WITH_SECRETS: Final = frozenset((*SECRET_FIELDS, *SECRET_CARRIERS, *METADATA_CARRIERS))
+"""Messages that may have a secret."""
 _METADATA_LOG: Final = (b"__clus", b"ter_met", bytes(15) + b"\x01")
 """The log's name in parts, of which damage rarely hits all, and its topic id."""
 _LATEST: Final = 1 << 43
@@ -165,7 +167,7 @@ def may_hold_secrets(message: str | None, data: bytes, context: DecodingContext)
     """Return whether a frame has to be searched for secrets."""
     if message == "FetchResponse":
         return context.fetches_metadata or names_metadata_log(data)
-    return message in METADATA_CARRIERS or message in SECRET_FIELDS or message in SECRET_CARRIERS
+    return message in MESSAGES_WITH_SECRETS
 
 
 def names_metadata_log(data: bytes) -> bool:
