@@ -32,7 +32,7 @@ def test_every_frame_of_every_bundled_capture_comes_back(capsys: Any) -> None:
     """Also those with bytes that no field has: three too many in librdkafka's Metadata, ApiVersions v99."""
     frames = 0
     for path in HONEST:
-        with Capture([str(path)]) as capture:
+        with Capture([str(path)], show_secrets=True) as capture:
             for exchange in capture.exchanges():
                 messages = (exchange.request, exchange.response)
                 for message, back in zip(messages, written(json.loads(json_line(exchange))), strict=True):

@@ -50,7 +50,7 @@ _BATCH: Final = {
     "crc": "uint32", "crc_valid": "bool", "attributes": "int16", "compression": "string", "timestamp_type": "string",
     "transactional": "bool", "control": "bool", "last_offset_delta": "int32", "base_timestamp": "int64",
     "max_timestamp": "int64", "producer_id": "int64", "producer_epoch": "int16", "base_sequence": "int32",
-    "records_count": "int32", "error": "string",
+    "records_count": "int32", "error": "string", "masked": "int32",
 }  # fmt: skip
 _RECORD: Final = {"offset": "int64", "timestamp": "int64", "key": "bytes", "value": "bytes"}
 _LEGACY: Final = {

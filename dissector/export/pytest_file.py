@@ -76,7 +76,7 @@ class Replay:
         if recorded.response is None or recorded.api_key not in NAMES_BROKERS:
             return None if recorded.response is None else bytes.fromhex(recorded.response)
         frame, api = bytes.fromhex(recorded.response), (recorded.api_key, recorded.api_version)
-        message = dissector.decode_response(frame, api_key=api[0], api_version=api[1])
+        message = dissector.decode_response(frame, api_key=api[0], api_version=api[1], show_secrets=True)
         self._move_brokers(message.body)
         try:
             return dissector.encode_response(*api, message.body, correlation_id=recorded.correlation_id)
@@ -123,7 +123,7 @@ def broker() -> Iterator[Replay]:
 
 @pytest.mark.parametrize("recorded", EXCHANGES, ids=lambda each: str(each.number))
 def test_recorded_exchange(recorded: Recorded) -> None:
-    request = dissector.decode_request(bytes.fromhex(recorded.request))
+    request = dissector.decode_request(bytes.fromhex(recorded.request), show_secrets=True)
     assert request.header["request_api_key"] == recorded.api_key
     assert request.header["request_api_version"] == recorded.api_version
     assert request.header["correlation_id"] == recorded.correlation_id
@@ -131,7 +131,10 @@ def test_recorded_exchange(recorded: Recorded) -> None:
     assert {name: request.body[name] for name in recorded.request_fields} == recorded.request_fields
     if recorded.response is not None:
         response = dissector.decode_response(
-            bytes.fromhex(recorded.response), api_key=recorded.api_key, api_version=recorded.api_version
+            bytes.fromhex(recorded.response),
+            api_key=recorded.api_key,
+            api_version=recorded.api_version,
+            show_secrets=True,
         )
         assert response.header["correlation_id"] == recorded.correlation_id
         assert {name: response.body[name] for name in recorded.response_fields} == recorded.response_fields

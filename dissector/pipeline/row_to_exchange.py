@@ -23,12 +23,14 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import (
+    AUTH_BYTES,
     SASL_TOKEN,
     UNFRAMED,
     UNKNOWN_RESPONSE,
     Decoded,
     MessageLayout,
     Values,
+    read,
     request_layout,
     response_layout,
 )
@@ -41,6 +43,7 @@ Cells = Mapping[str, Any]
 beside them."""
 SUFFIX: Final = "_decoded"
 TOPIC_ID: Final = "topic_id"
+DECODED_TOKEN: Final = f"{AUTH_BYTES}{SUFFIX}"
 _MECHANISMS: Final = ("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256")
 
 
@@ -77,11 +80,16 @@ class RowMessage(ExchangeMessage):
         return cls(message.time_ns, message.size, b"", 0, message.layout, message.context, content=content)
 
     def _decode(self) -> Decoded:
-        return Decoded(header=self.content.get("header") or {}, body=self.decoded_body)
+        rest = bytes.fromhex(self.content.get("rest", ""))
+        return Decoded(header=self.content.get("header") or {}, body=self.decoded_body, rest=rest)
 
     @property
     def decoded_body(self) -> Values:
         return self.content.get("body") or {}
+
+    @property
+    def masked_size(self) -> int:
+        return int(self.content.get("masked", 0))
 
 
 def exchange_of_row(cells: Cells) -> Exchange:
@@ -122,7 +130,7 @@ def _message(
     data = _frame(identity, side, content, kept)
     layout = _layout(identity, side, content, data or b"")
     if "masked" in content:
-        return _masked(content, layout, kept)
+        return _masked(content, layout, data, kept)
     message = ExchangeMessage(
         content["time_ns"], content["size"], data or b"", len(data or b""), layout,
         DecodingContext(topic_names=dict(_topic_names(content.get("body"))), enveloped=inner),
@@ -135,13 +143,16 @@ def _message(
     return next((each for each in candidates if _matches_row(each, content)), None) or RowMessage.of(message, content)
 
 
-def _masked(content: dict[str, Any], layout: MessageLayout, kept: bytes | None) -> ExchangeMessage:
+def _masked(content: dict[str, Any], layout: MessageLayout, data: bytes | None, kept: bytes | None) -> ExchangeMessage:
     """Return a message of which a part is masked, and so is no fields."""
-    data = kept or b""
-    plain = replace(layout, body=None, masked_from=max(0, len(data) - content["masked"]), findings=())
+    whole = kept or b""
+    plain = replace(layout, body=None, masked_from=max(0, len(whole) - content["masked"]), findings=())
     plain = plain if content.get("header") else replace(plain, header=None)
-    message = ExchangeMessage(content["time_ns"], content["size"], data, len(data), plain, masked=True)
-    return message if kept is not None else RowMessage.of(message, content)
+    message = ExchangeMessage(content["time_ns"], content["size"], whole, len(whole), plain, masked=True)
+    if kept is not None:
+        return message
+    header = read(data, replace(plain, masked_from=None)).header if data is not None else content.get("header")
+    return RowMessage.of(message, content | {"header": header})
 
 
 def _carrier(identity: dict[str, Any], side: str, content: dict[str, Any]) -> str | None:
@@ -218,8 +229,15 @@ def _other_messages(cells: Cells, row: ExchangeRow) -> tuple[ExchangeMessage | N
         return found or RowMessage.of(
             ExchangeMessage(row.time_ns, row.request_size or 0, b"", 0, UNFRAMED), {"body": body}
         ), None
-    if row.kind != "sasl" or "masked" in content:
+    if row.kind != "sasl" and "masked" not in content:
         return None, None
-    data = token(content).data
-    message = ExchangeMessage(row.time_ns, content["size"], data, len(data), SASL_TOKEN)
+    data = b"" if "masked" in content else token(content).data
+    layout = SASL_TOKEN if row.kind == "sasl" else UNFRAMED
+    message = ExchangeMessage(row.time_ns, content["size"], data, len(data), layout)
+    if "masked" in content:
+        message = RowMessage.of(message, content)
+    elif DECODED_TOKEN in content:
+        decoded = content[DECODED_TOKEN]
+        known = (each for each in _candidates(message) if _plain(each.decoded_body.get(DECODED_TOKEN)) == decoded)
+        message = next(known, message)
     return (message, None) if content["direction"] == "request" else (None, message)

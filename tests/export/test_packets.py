@@ -36,7 +36,7 @@ MADE_ANEW = ("number", "connection", "latency_ns", "findings")
 
 
 def lines(path: Path | str) -> list[dict[str, Any]]:
-    with Capture([str(path)]) as capture:
+    with Capture([str(path)], show_secrets=True) as capture:  # a part of a capture has more that may be one
         return [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
 
 
