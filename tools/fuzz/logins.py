@@ -289,6 +289,6 @@ def _recorded_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
 
 def _file(packets: list[Packet], chance: random.Random) -> bytes:
     wire = [ethernet(packet) for packet in packets]
-    if chance.random() < 0.2:
+    if wire and chance.random() < 0.2:
         wire = wire[chance.randrange(len(wire)) :]
     return pcap(wire, snaplen=chance.choice((262144, 262144, 262144, 96, 120)))
