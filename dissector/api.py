@@ -26,7 +26,7 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.frame import frame_bytes, request_header, response_layout_to_write
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import infer_response
-from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.message import PREFIX, MessageLayout, read, request_layout, response_layout
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
 
@@ -41,7 +41,10 @@ def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  #
 
 
 def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessage:
-    """One request frame, its 4-byte size prefix included. Damage is in `findings`, never raised."""
+    """One request frame, its 4-byte size prefix included. Damage is in `findings`, never raised; bytes that are a
+    request without the size prefix raise `ValueError`."""
+    if _lacks_prefix(data):
+        raise ValueError("these bytes have no size prefix: put len(data).to_bytes(4, 'big') in front of them")
     key = int.from_bytes(data[PREFIX : PREFIX + 2], "big", signed=True)
     version = int.from_bytes(data[PREFIX + 2 : PREFIX + 4], "big", signed=True)
     return _message(data, request_layout(key, version, data), show_secrets=show_secrets)
@@ -87,6 +90,17 @@ def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
         if message and message.missing:
             raise EncodeError(f"{message.missing:,} of its bytes are not in the line", side)
     return request and request.data, response and response.data
+
+
+def _lacks_prefix(data: bytes) -> bool:
+    """Whether bytes are a whole request but for the size prefix, and not what the prefix would announce."""
+    if int.from_bytes(data[:PREFIX], "big") == len(data) - PREFIX:
+        return False
+    frame = len(data).to_bytes(PREFIX, "big") + data
+    key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
+    layout = request_layout(key, version)
+    decoded = read(frame, layout)
+    return layout.body is not None and not decoded.rest and not decoded.findings
 
 
 def _api(api: str | int, version: int) -> tuple[int, int]:

@@ -35,9 +35,9 @@ class MessageDecoder:
         )
 
     def request_layout(self, row: IndexRow) -> MessageLayout:
-        """The layout of a request. Of a version newer than those known, the bytes decide whether the newest fits."""
-        is_newer = _is_newer(row.api_key, row.version)
-        return request_layout(row.api_key, row.version, self._frames.read(row.request)[0] if is_newer else b"")
+        """The layout of a request. Of an API or a version that is not known, the bytes decide."""
+        needs_bytes = _is_newer(row.api_key, row.version) or api(row.api_key) is None
+        return request_layout(row.api_key, row.version, self._frames.read(row.request)[0] if needs_bytes else b"")
 
     def response_layout(self, key: int, version: int, frame: int) -> MessageLayout:
         """The layout of a response to a request of that API and version. The bytes decide for a version newer than

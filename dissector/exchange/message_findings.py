@@ -96,11 +96,12 @@ class ReadFields:
         return 0 if shown is None else shown.layout.body_version
 
     def values(self, *fields: str) -> list[object]:
-        """All values of these fields, in the order of the wire; none where a side or a field is not there."""
+        """All values of these fields, in the order of the wire; none where a side or a field is not there, or the body
+        does not fit its layout."""
         values: list[object] = []
         for read in self._rule.field_reads(fields):
             message = self._request if read.side == REQUEST else self._response
-            if message is not None:
+            if message is not None and (not message.rest or read.path[:1] == (HEADER,)):
                 values += read.values(message)
         return values
 

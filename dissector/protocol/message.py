@@ -26,6 +26,7 @@ from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.schema.model import Api, MessageSchema
+from dissector.protocol.schema.private_apis import owner_of
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
 from dissector.protocol.wire import LimitError, WireError
 
@@ -107,9 +108,10 @@ def _known_request(api_key: int, version: int) -> MessageLayout | None:
 def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
     known = api(api_key)
     if known is None:
-        words = f"API key {api_key} is not known to this release: only the header can be read"
+        words = f"API key {api_key} is {owner_of(api_key)}: only the header can be read"
         finding = Finding("unknown-api", Severity.WARNING, words, "header")
-        return MessageLayout("RequestHeader", 1, None, version, (finding,), unread=UNKNOWN_MESSAGE)
+        header_version = 2 if _has_flexible_header(data) else 1
+        return MessageLayout("RequestHeader", header_version, None, version, (finding,), unread=UNKNOWN_MESSAGE)
     newest = known.versions.high
     if version > newest:
         # No API went back from flexible versions: newer versions have the header of the newest known one.
@@ -119,6 +121,14 @@ def _unusual_request_layout(api_key: int, version: int, data: bytes) -> MessageL
         finding = _unknown_version(known, version, ONLY_HEADER)
         return MessageLayout("RequestHeader", 1, None, version, (finding,), unread=known.request)
     return MessageLayout("RequestHeader", request_header_version(api_key, version), known.request, version)
+
+
+def _has_flexible_header(data: bytes) -> bool:
+    """Return whether the header of a request of an unknown API reads as one with tagged fields."""
+    try:
+        return bool(data) and reader("RequestHeader", 2)(data, PREFIX, len(data))[1] <= len(data)
+    except DECODE_ERRORS:
+        return False
 
 
 def response_layout(api_key: int, version: int, data: bytes) -> MessageLayout:
@@ -165,11 +175,13 @@ def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> Mess
 
 
 def _is_fallback(data: bytes) -> bool:
-    """Return whether an ApiVersions response is a v0 body with UNSUPPORTED_VERSION: it then has exactly v0's size."""
+    """Return whether an ApiVersions response begins with a v0 body with UNSUPPORTED_VERSION."""
     body = data[PREFIX + 4 :]
     if len(body) < FALLBACK_SIZE or int.from_bytes(body[:2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return False
-    return len(body) == FALLBACK_SIZE + 6 * int.from_bytes(body[2:6], "big")
+    count = int.from_bytes(body[2:6], "big")
+    size = FALLBACK_SIZE + 6 * count
+    return len(body) == size or (count > 0 and size < len(body))  # a throttle time may follow, as in version 1
 
 
 def _unknown_version(known: Api, version: int, consequence: str) -> Finding:

@@ -92,8 +92,10 @@ class BodyReader:
 
 def _response_body(key: int, version: int, data: bytes, contiguous: int) -> ResponseBody:
     layout = response_layout(key, version, data)
-    body = read(data, layout, contiguous).body
-    return body, _errors(layout, body)
+    decoded = read(data, layout, contiguous)
+    if decoded.rest:
+        return NO_RESPONSE  # values of a body that does not fit its layout mean nothing
+    return decoded.body, _errors(layout, decoded.body)
 
 
 def _errors(layout: MessageLayout, body: Values) -> list[int]:

@@ -46,10 +46,11 @@ class DecodedExchange:
 
     @property
     def request(self) -> Values:
-        """The request's body. Empty if it could not be read."""
+        """The request's body. Empty if it could not be read, or has bytes behind it."""
         if self._request is None:
             data, contiguous = self._frame()
-            self._request = read(data, request_layout(self.api_key, self.version, data), contiguous).body
+            decoded = read(data, request_layout(self.api_key, self.version, data), contiguous)
+            self._request = {} if decoded.rest else decoded.body
         return self._request
 
     @property
