@@ -13,7 +13,7 @@ from dissector.core.store import Store
 from tests.capture.test_formats import clean_packets, written
 from tests.capture.writers import Seen, enhanced, interface, nanoseconds, option, section, talkative
 from tests.traffic import block
-from tools.benchmarks.hostile import SHAPES
+from tools.benchmarks.hostile_shapes import SHAPES
 
 END = bytes(4)
 
