@@ -82,6 +82,7 @@ async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
         assert screen.list.number == place
         assert not screen.main.query_one(FilterBar).display
         screen.main.apply_filter("api == Fetch")
+        await screen.settle()
         await screen.press("j")
         place = screen.list.number
         await screen.press("escape")
