@@ -1,21 +1,33 @@
-"""The shell command that shows the same exchanges of the same files."""
+"""The shell command that shows the same exchanges of the same files.
 
+It is one line of printable characters for any POSIX shell. A word that a terminal might act on is written by `printf`,
+in octal: dash has no `$'…'`. A command substitution loses line feeds at its end, so a word that ends in one goes
+through a variable.
+"""
+
+import os
 import shlex
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from dissector.core.text import clean
+
+_AS_IT_IS: Final = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 #()+,./:;<=>?@[]^_{|}~&*%"
+)
+"""Bytes that mean themselves between single quotes, in a format of `printf`, and in history of interactive shells."""
+_END: Final = "."
+"""Stands behind the line feeds that end a word."""
 
 
 def show_command(names: Sequence[str], chosen: str | None, row_filter: str | None = None) -> str:
     """Return a line for a shell. `chosen` are row numbers from 1 as ``3,10-20``, None for all; `row_filter`
-    selects among them.
-
-    A file name with control characters is sanitized: the command does not find its file.
-    """
+    selects among them."""
     words = ["kdissect", "show" if chosen is None else "export", *(_file(name) for name in names)]
     words += [] if row_filter is None else ["-Y", row_filter]
     words += [] if chosen is None else ["--rows", chosen, "--format", "json", "-w", "-"]
-    return clean(shlex.join(words))
+    before = [f"word{at}={_printed(word + _END)}; " for at, word in enumerate(words) if _ends_in_line_feed(word)]
+    return "".join(before) + " ".join(_quoted(word, at) for at, word in enumerate(words))
 
 
 def format_rows(rows: Iterable[int]) -> str:
@@ -32,3 +44,19 @@ def format_rows(rows: Iterable[int]) -> str:
 def _file(name: str) -> str:
     """Return a name that can't be taken for an option."""
     return f"./{name}" if name.startswith("-") and name != "-" else name
+
+
+def _ends_in_line_feed(word: str) -> bool:
+    return word.endswith("\n")
+
+
+def _quoted(word: str, at: int) -> str:
+    if _ends_in_line_feed(word):
+        return f'"${{word{at}%{_END}}}"'
+    return shlex.quote(word) if clean(word) == word else f'"{_printed(word)}"'
+
+
+def _printed(word: str) -> str:
+    """Return the command substitution that gives a word."""
+    octal = "".join(chr(byte) if byte in _AS_IT_IS else f"\\{byte:03o}" for byte in os.fsencode(word))
+    return f"$(printf '{octal.replace('%', '%%')}')"
