@@ -12,7 +12,7 @@ from dissector.cli.command import command
 from dissector.cli.command_group import CommandGroup, print_version
 from dissector.cli.errors import print_error
 from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
-from dissector.cli.options import CaptureOptions, Cluster
+from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.schema_commands import schema
 from dissector.cli.terminal import is_terminal, takes_screen
 from dissector.export.formats import ExportFormat
@@ -69,7 +69,7 @@ def open_files(
 ) -> int:
     """Open captures or tables in the terminal UI; without a terminal, print their rows."""
     if not takes_screen(files):
-        return show(files, filter=filter, options=options, cluster=cluster)
+        return show(files, filter=filter, csv=CsvOptions(), options=options, cluster=cluster)
     from dissector.cli.tables import are_tables
     from tui.app import run
 
@@ -95,18 +95,25 @@ def show(
     files: Files,
     *,
     form: Annotated[
-        Format, typer.Option("--format", "-f", help="One line, a tree or a JSON object for each exchange, or CSV.")
+        Format,
+        typer.Option(
+            "--format",
+            "-f",
+            help="One line, a tree or a JSON object for each exchange, or CSV with text as it was sent: "
+            "for a spreadsheet add --escape-formulas.",
+        ),
     ] = Format.TEXT,
     fields: Fields = None,
     filter: RowFilter = None,
     limit: Limit = None,
+    csv: CsvOptions,
     options: CaptureOptions,
     cluster: Cluster,
 ) -> int:
     """Print the exchanges of captures or tables."""
     from dissector.cli.show import show as run
 
-    return run(files, form, limit, fields, filter, options=options, cluster=cluster)
+    return run(files, form, limit, fields, filter, csv=csv, options=options, cluster=cluster)
 
 
 @command(
@@ -206,6 +213,7 @@ def live(
         float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
     limit: Limit = None,
+    csv: CsvOptions,
     options: Annotated[CaptureOptions, "show_secrets"],
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> int:
@@ -217,11 +225,11 @@ def live(
 
     if listed:
         return list_interfaces()
-    prints = text or any(option is not None for option in (form, fields, limit, filter))
+    prints = text or any(option is not None for option in (form, fields, limit, filter, csv.escape_formulas or None))
     on_screen = not prints and is_terminal()
     return run(
         capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
-        None if on_screen else RowRenderer.of(form or Format.TEXT, fields),
+        None if on_screen else RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas),
         duration,
         limit,
         parse_filter(filter),

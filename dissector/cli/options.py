@@ -77,6 +77,18 @@ class CaptureOptions:
 
 
 @dataclass(frozen=True)
+class CsvOptions:
+    """How CSV is written."""
+
+    escape_formulas: Annotated[
+        bool,
+        Option(
+            "--escape-formulas", help="In CSV for a spreadsheet, begin cells such as =1+1 or @x with an apostrophe."
+        ),
+    ] = False
+
+
+@dataclass(frozen=True)
 class Cluster:
     """Where Spark runs: a master, a Spark Connect server, or all cores of this machine. Raises `UsageError`."""
 
@@ -105,6 +117,7 @@ class Cluster:
 
 NO_OPTIONS: Final = CaptureOptions()
 THIS_MACHINE: Final = Cluster()
+PLAIN_CSV: Final = CsvOptions()
 
 
 def parse_filter(text: str | None, option: str = "-Y") -> "Filter | None":

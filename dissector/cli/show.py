@@ -7,7 +7,16 @@ from dissector.capture_session import Capture
 from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
-from dissector.cli.options import NO_OPTIONS, THIS_MACHINE, CaptureOptions, Cluster, no_match_message, parse_filter
+from dissector.cli.options import (
+    NO_OPTIONS,
+    PLAIN_CSV,
+    THIS_MACHINE,
+    CaptureOptions,
+    Cluster,
+    CsvOptions,
+    no_match_message,
+    parse_filter,
+)
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import read_with_progress
 from dissector.cli.tables import are_tables
@@ -25,11 +34,12 @@ def show(
     fields: str | None = None,
     filter: str | None = None,
     *,
+    csv: CsvOptions = PLAIN_CSV,
     options: CaptureOptions = NO_OPTIONS,
     cluster: Cluster = THIS_MACHINE,
 ) -> int:
     """Print rows; return the exit code: 0, or 1 if there is no Kafka or no row matches the filter."""
-    printing, row_filter = RowRenderer.of(form, fields), parse_filter(filter)
+    printing, row_filter = RowRenderer.of(form, fields, escape_formulas=csv.escape_formulas), parse_filter(filter)
     if are_tables(files, cluster, options):
         return show_tables(files[0], cluster, printing, limit, row_filter)
     with infrequent_collection(), options.open(files) as capture:

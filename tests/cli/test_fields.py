@@ -108,3 +108,31 @@ def test_trees_and_objects_have_no_columns() -> None:
     done = kdissect("show", JAVA, "--fields", "api", "--format", "json")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.count(b"\n") == 1
+
+
+FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "=a;=b", "\uff1d1"]
+
+
+def test_formulas_are_escaped_for_spreadsheets(tmp_path: Path) -> None:
+    turns = [turn for n, text in enumerate((*FORMULAS, "-1", "1+1", 'a"b')) for turn in (
+        Turn(True, request(n, client_id=text.encode())), Turn(False, response(n)))]  # fmt: skip
+    path = capture_of(tmp_path, conversation(turns))
+    printed = kdissect(
+        "show", path, "-f", "csv", "--escape-formulas", "--fields", "number,client_id,api_version"
+    ).stdout
+    _, *rows = csv.reader(io.StringIO(printed.decode()))
+    texts = [text for _, text, _ in rows]
+    assert texts == [
+        "'=1+1", "'+1+1", "'-1+1", "'@SUM(A1)", "␉=1", "␍=1", "'=a;=b", "'\uff1d1", "-1", "1+1", 'a"b'
+    ]  # fmt: skip
+    assert b'7,"\'=a;=b",0\n' in printed  # in quotes: a spreadsheet may separate cells at semicolons
+    assert b"=1+1,0\n" in kdissect("show", path, "-f", "csv", "--fields", "client_id,api_version").stdout
+    table = kdissect("show", path, "-f", "csv", "--escape-formulas").stdout.decode()
+    assert all(row["client_id"] == text for row, text in zip(csv.DictReader(io.StringIO(table)), texts, strict=True))
+
+
+@pytest.mark.parametrize("words", [(), ("--fields", "api"), ("-f", "json")])
+def test_formulas_are_escaped_in_csv_only(words: tuple[str, ...]) -> None:
+    done = kdissect("show", JAVA, "--escape-formulas", *words)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"kdissect: --escape-formulas needs --format csv\n"

@@ -49,15 +49,13 @@ def printed(value: object) -> str:
 def test_all_surfaces_agree_on_values(capture: str, name: str) -> None:
     field, exchanges = ROW_FIELDS[name], decoded(capture)
     values = [field.from_exchange(exchange) for exchange in exchanges]
-    assert b"".join(exchange_lines(parse(name), exchanges, as_csv=False)).decode() == "".join(
+    assert b"".join(exchange_lines(parse(name), exchanges)).decode() == "".join(
         f"{printed(value)}\n" for value in values
     )
     if field.is_indexed:
         assert opened(capture).columns([name], range(len(exchanges))) == [values]
         rows = range(len(exchanges))
-        assert b"".join(index_lines(opened(capture), parse(name), rows, as_csv=False)) == b"".join(
-            exchange_lines([name], exchanges, as_csv=False)
-        )
+        assert b"".join(index_lines(opened(capture), parse(name), rows)) == b"".join(exchange_lines([name], exchanges))
     objects = [json.loads(json_line(exchange)) for exchange in exchanges]
     for value, found in zip(values, map(in_json, objects, [field] * len(objects)), strict=True):
         assert found in (value, NOT_IN_JSON)
@@ -167,7 +165,7 @@ def test_a_new_field_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
         value = field.from_exchange(exchange)
         assert exchange_object(exchange)["round_trip_us"] == value
         for name in field.names:
-            assert [*exchange_lines(parse(name), [exchange], as_csv=False)] == [f"{value}\n".encode()]
+            assert [*exchange_lines(parse(name), [exchange])] == [f"{value}\n".encode()]
             assert parse_filter(f"{name} == {value}").matches(exchange)
             assert 3 in rows_of(opened("java"), f"{name} == {value}")
             assert name in [each.text for each in complete(name, len(name))]

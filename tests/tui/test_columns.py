@@ -55,7 +55,7 @@ def test_an_unknown_column_is_reported(word: str) -> None:
 def test_a_column_of_a_field_shows_what_show_fields_prints(path: str) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         exchanges = list(capture.exchanges())
-        printed = b"".join(exchange_lines([path], exchanges, as_csv=False)).decode().split("\n")[:-1]
+        printed = b"".join(exchange_lines([path], exchanges)).decode().split("\n")[:-1]
         cells = [path_cell(exchange, path) for exchange in exchanges]
         assert [cell[:20] for cell in cells] == [text[:20] for text in printed]
         assert len(set(cells)) > 1

@@ -6,21 +6,17 @@ A name is a row field, or a path in the object that `show --format json` prints:
 without decoding a frame.
 """
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
-from itertools import chain
 from typing import Any, Final
 
 import orjson
 
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
+from dissector.cli.render.cells import TableForm, as_csv, as_tabs
 from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
-from dissector.core.text import clean
 from dissector.exchange.field_paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, row_fields
@@ -49,16 +45,16 @@ def parse(words: str) -> tuple[str, ...]:
     return names
 
 
-def index_lines(capture: Capture, names: Sequence[str], rows: range | Int64, *, as_csv: bool) -> Iterator[bytes]:
-    """Render fields that the index has, many rows at once: separated by tabs, or as CSV."""
-    form = _as_csv if as_csv else _as_tabs
+def index_lines(
+    capture: Capture, names: Sequence[str], rows: range | Int64, form: TableForm = as_tabs
+) -> Iterator[bytes]:
+    """Render fields that the index has, many rows at once."""
     for first in range(0, len(rows), ROWS_PER_BATCH):
         yield form(capture.columns(names, rows[first : first + ROWS_PER_BATCH]))
 
 
-def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], *, as_csv: bool) -> Iterator[bytes]:
+def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], form: TableForm = as_tabs) -> Iterator[bytes]:
     """Render the fields of exchanges, one line for each."""
-    form = _as_csv if as_csv else _as_tabs
     return (form([[value] for value in _values(exchange, names)]) for exchange in exchanges)
 
 
@@ -69,35 +65,7 @@ def are_indexed(names: Sequence[str]) -> bool:
 
 def header_line(names: Sequence[str]) -> bytes:
     """Return the names as the first line of CSV."""
-    return _as_csv([[name] for name in names])
-
-
-def _as_tabs(columns: Sequence[Sequence[object]]) -> bytes:
-    """Format all rows at once, in half the time of row by row."""
-    cells = [*map(_cells, columns)]
-    line = "\t".join("%d" if cell is column else "%s" for cell, column in zip(cells, columns, strict=True)) + "\n"
-    return (line * len(columns[0]) % tuple(chain.from_iterable(zip(*cells, strict=True)))).encode()
-
-
-def _as_csv(columns: Sequence[Sequence[object]]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(zip(*map(_cells, columns), strict=True))
-    return out.getvalue().encode()
-
-
-def _cells(column: Sequence[object]) -> Sequence[object]:
-    """Return the cells of a column: the column itself if all values are numbers."""
-    return column if set(map(type, column)) == {int} else [*map(_text, column)]
-
-
-def _text(value: object) -> str:
-    """Return a value as a cell that is safe for a terminal."""
-    if isinstance(value, int):
-        return str(value)
-    return "" if value is None else _clean(str(value))
-
-
-_clean = lru_cache(maxsize=1024)(clean)
+    return as_csv([[name] for name in names])
 
 
 def _values(exchange: Exchange, names: Sequence[str]) -> Iterator[object]:

@@ -7,6 +7,7 @@ from typing import Final, Self
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
+from dissector.cli.render.cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
 from dissector.cli.render.fields import TABLE, are_indexed, exchange_lines, header_line, index_lines, parse
 from dissector.cli.render.rows import head_line, row_line
 from dissector.cli.render.trees import tree_lines
@@ -22,15 +23,18 @@ class RowRenderer:
 
     form: Format
     names: tuple[str, ...] = ()
+    cells: TableForm = as_tabs
+    """How columns are written."""
 
     @classmethod
-    def of(cls, form: Format, fields: str | None) -> Self:
+    def of(cls, form: Format, fields: str | None, *, escape_formulas: bool = False) -> Self:
         """Return the renderer for the options. Raises `UsageError` for an invalid combination."""
-        if fields is not None:
-            if form not in (Format.TEXT, Format.CSV):
-                raise UsageError("--fields needs --format text or csv")
-            return cls(form, parse(fields))
-        return cls(form, TABLE if form is Format.CSV else ())
+        if escape_formulas and form is not Format.CSV:
+            raise UsageError("--escape-formulas needs --format csv")
+        if fields is not None and form not in (Format.TEXT, Format.CSV):
+            raise UsageError("--fields needs --format text or csv")
+        cells = as_csv_without_formulas if escape_formulas else as_csv if form is Format.CSV else as_tabs
+        return cls(form, parse(fields) if fields is not None else TABLE if form is Format.CSV else (), cells)
 
     @property
     def head(self) -> bytes:
@@ -58,13 +62,13 @@ class RowRenderer:
     def lines(self, capture: Capture, rows: range | Int64) -> Iterator[bytes]:
         """Render rows of a capture: numbers from 0, ascending."""
         if self.is_cheap:
-            return index_lines(capture, self.names, rows, as_csv=self.form is Format.CSV)
+            return index_lines(capture, self.names, rows, self.cells)
         return self.exchanges(capture.at(rows), capture.start_ns)
 
     def exchanges(self, exchanges: Iterable[Exchange], start_ns: int) -> Iterator[bytes]:
         """Render exchanges of a capture that began at `start_ns`."""
         if self.names:
-            return exchange_lines(self.names, exchanges, as_csv=self.form is Format.CSV)
+            return exchange_lines(self.names, exchanges, self.cells)
         render = RENDERERS[self.form]
         return (render(exchange, start_ns) for exchange in exchanges)
 
@@ -82,7 +86,7 @@ def _json(exchange: Exchange, _start_ns: int) -> bytes:
 
 
 def _csv(exchange: Exchange, _start_ns: int) -> bytes:
-    return b"".join(exchange_lines(TABLE, [exchange], as_csv=True))
+    return b"".join(exchange_lines(TABLE, [exchange], as_csv))
 
 
 RENDERERS: Final[dict[Format, Callable[[Exchange, int], bytes]]] = {
