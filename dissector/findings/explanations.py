@@ -201,8 +201,8 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "over-limit", "Left out: more than is shown of one frame", WARNING,
-        "The frame has more records, headers or fields than this program shows of one. The remaining bytes are there, "
-        "without fields.",
+        "The frame has more records, headers, metrics or fields than this program shows of one. The remaining bytes "
+        "are there, without fields.",
         "A very large message, or one that is meant to exhaust the reader's memory.",
         "See who wrote it. The limits are those of dissector/core/limits.py.",
     ),

@@ -18,6 +18,8 @@ from dissector.protocol.embedded.telemetry import metrics
 from dissector.protocol.message import request_layout, trace
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.wire import LimitError
+from tests.protocol.embedded.test_formats import looked_at
 from tests.protocol.records.test_batch import zigzag
 from tests.protocol.trees import assert_tiled
 
@@ -139,7 +141,19 @@ def test_a_body_with_too_many_fields_keeps_the_first() -> None:
 
 def test_metrics_have_no_more_fields_than_a_frame_may_show() -> None:
     raw = CODECS[ZSTD].compress(b"\x78\x01" * 4_000_000)
-    assert metrics(raw, ZSTD) is None
+    with pytest.raises(LimitError, match="more fields of metrics than one frame may have"):
+        metrics(raw, ZSTD)
     few = metrics(CODECS[ZSTD].compress(b"\x78\x01" * 400), ZSTD)
     assert few is not None
     assert len(few.items) == 400
+
+
+@pytest.mark.parametrize("plain", [b"\x78\x01" * 4_000_000, bytes(60 * MEGABYTE)], ids=["fields", "bytes"])
+def test_metrics_that_are_left_out_have_a_finding(plain: bytes) -> None:
+    raw = CODECS[ZSTD].compress(plain)
+    decoded, tree = looked_at("PushTelemetryRequest", 0, {"compression_type": ZSTD, "metrics": raw})
+    assert "metrics_decoded" not in decoded
+    [finding] = tree.findings
+    assert finding.code == "over-limit"
+    assert f"{len(raw):,} bytes left out" in finding.message
+    assert next(node for node in tree.tree.walk() if node.name == "metrics").value == raw

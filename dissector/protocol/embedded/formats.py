@@ -150,7 +150,7 @@ FORMATS: Final[dict[str, dict[str, Format]]] = {
 def match_format(
     message: str, path: str, raw: bytes, scope: Scope, context: DecodingContext
 ) -> EmbeddedMessages | Subtree | None:
-    """Return the content of a bytes field, or None if it is not known."""
+    """Return the content of a bytes field, None if it is not known. Raises `LimitError` where it exceeds a budget."""
     candidates_of = FORMATS.get(message, {}).get(path)
     candidates = candidates_of(raw, scope, context) if candidates_of is not None and raw else ()
     return next((each for each in candidates if each.read(raw) is not None), None)

@@ -36,7 +36,7 @@ def message_items(
     while at < stop:
         tag, content = _unsigned(data, at, stop)
         field = descriptor.fields_by_number.get(tag >> 3)
-        budget.admit_parts(1, at)
+        budget.admit_parts(1, at, "fields of metrics")
         item = _field(data, field, tag, at, content, stop, depth, budget)
         yield item
         at = item.end

@@ -53,9 +53,7 @@ class TreeEmbedder:
         for path in FORMATS.get(message, ()):
             for leaf, chain in reach(node, path.split("."), (*outer, node)):
                 if isinstance(leaf.value, bytes) and not leaf.children:
-                    found = match_format(message, path, leaf.value, _scope(chain), self._context)
-                    if found is not None:
-                        self._open(leaf, found, chain)
+                    self._open_if_known(leaf, leaf.value, message, path, chain)
         seal_unread(message, node)
 
     def records(self, message: str, body: Node) -> None:
@@ -90,6 +88,15 @@ class TreeEmbedder:
                 found = form(_bytes(key), _bytes(value))
                 self._open_if_read(key, found.key)
                 self._open_if_read(value, found.value)
+
+    def _open_if_known(self, leaf: Node, raw: bytes, message: str, path: str, chain: Chain) -> None:
+        try:
+            found = match_format(message, path, raw, _scope(chain), self._context)
+        except LimitError as error:
+            leaf.findings.append(over_limit(error, len(raw)))
+            return
+        if found is not None:
+            self._open(leaf, found, chain)
 
     def _open_if_read(self, leaf: Node, found: EmbeddedMessages | None) -> None:
         raw = _bytes(leaf)

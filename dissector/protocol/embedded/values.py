@@ -22,6 +22,7 @@ from dissector.protocol.embedded.topics import (
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.to_json import frame_budget, records_object
 from dissector.protocol.schema.loader import alternatives
+from dissector.protocol.wire import LimitError
 
 SUFFIX: Final = f"_{DECODED}"
 TOPIC_ID: Final = "topic_id"
@@ -115,7 +116,10 @@ def _insert_after(values: Values, name: str, found: object) -> Values:
 
 
 def _decoded(raw: bytes, place: tuple[str, str], context: DecodingContext, chain: Chain) -> Values | None:
-    found = match_format(*place, raw, lambda name: _nearest(chain, name), context)
+    try:
+        found = match_format(*place, raw, lambda name: _nearest(chain, name), context)
+    except LimitError:  # the tree has the finding
+        return None
     return None if found is None else read_deep(found, raw, context, chain)
 
 

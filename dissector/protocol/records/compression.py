@@ -100,10 +100,10 @@ class DecompressionBudget:
         self.admit(len(found), size)
         return found
 
-    def admit_parts(self, count: int, at: int) -> None:
+    def admit_parts(self, count: int, at: int, what: str = "headers") -> None:
         """Charge headers of a record, or fields of metrics, of an admitted section. Raises `LimitError`."""
         if count > min(self._records, self._packed_records):
-            raise LimitError(f"{count:,} headers, more than one frame may have", at)
+            raise LimitError(f"more {what} than one frame may have", at)
         self._packed_records -= count
         self._records -= count
 
