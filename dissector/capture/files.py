@@ -28,7 +28,7 @@ from dissector.capture.pcapng_options import PcapngOptions
 from dissector.capture.sources import CaptureSource, ConvertedSource, GrowingFileSource, MappedSource, SpooledSource
 from dissector.capture.spool import SpoolFullError
 from dissector.capture.streams import FileStream, PipeStream
-from dissector.conversation.hex_text import form_of
+from dissector.conversation.hex_text import form_of, may_be_hex
 from dissector.core.arrays import UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
@@ -47,8 +47,15 @@ NO_PACKETS_YET: Final = PacketBatch(
 )
 """The batch of a growing source while no packet has arrived."""
 
-TakeFile = Callable[[str, mmap.mmap], bool]
-"""Takes a file without packets, by name and content. Returns whether it took it."""
+
+class FileTaker(Protocol):
+    """Takes files without packets."""
+
+    def take(self, name: str, data: mmap.mmap) -> bool:
+        """Take a file, by name and content; return whether it is taken."""
+
+    def may_take(self, head: UInt8) -> bool:
+        """Return whether it may take a file that begins with these bytes and goes on."""
 
 
 class CaptureFormat(Protocol):
@@ -93,7 +100,7 @@ class Reader:
         source: CaptureSource,
         store: Store,
         limits: Limits,
-        take_file: TakeFile,
+        taker: FileTaker,
         *,
         unmarked_from_client: bool,
     ) -> None:
@@ -101,7 +108,7 @@ class Reader:
         self._source = source
         self._store = store
         self._limits = limits
-        self._take_file = take_file
+        self._taker = taker
         self._unmarked_from_client = unmarked_from_client
         self._problems: list[Finding] = []
         self._format: CaptureFormat | None = None
@@ -218,7 +225,10 @@ class Reader:
         if len(magic) < 4 and not ended:
             return False
         if magic not in MAGICS and magic != PCAPNG:
-            return ended and self._take_whole(magic)
+            if ended:
+                return self._take_whole(magic)
+            self._check_beginning(data)
+            return False
         format_of = Pcap if magic in MAGICS else Pcapng
         found = format_of(self.name, magic, self._source.base, self._limits)
         if not found.open(data, ended=ended):
@@ -235,16 +245,32 @@ class Reader:
             raise CaptureError(f"{self.name}: empty file")
         form = form_of(data[:_TEXT_HEAD])
         if form is not None:
+            self._check_text(len(data))
             converted, self._problems = pcapng_from_hex(
                 self.name, data[:], form, unmarked_from_client=self._unmarked_from_client
             )
             self._source = ConvertedSource(converted, self._store, self._source)
             return self._recognize()
-        self._taken = self._take_file(self.name, data)
+        self._taken = self._taker.take(self.name, data)
         if not self._taken:
-            words = f"{self.name}: not a capture: it begins with {magic.hex(' ')}"
-            raise CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor a file of Kafka's")
+            raise self._no_capture(magic)
         return False
+
+    def _check_beginning(self, data: UInt8) -> None:
+        """Raise `CaptureError` for bytes with which no capture begins: a stream without an end would fill the disk."""
+        if may_be_hex(data[:_TEXT_HEAD].tobytes(), _TEXT_HEAD):
+            self._check_text(len(data))
+        elif not self._taker.may_take(data):
+            raise self._no_capture(data[:4].tobytes())
+
+    def _check_text(self, size: int) -> None:
+        most = self._limits.hex_text_bytes
+        if size > most:
+            raise CaptureError(f"{self.name}: more than {most:,} bytes of hex: cut it, or save packets as pcapng")
+
+    def _no_capture(self, magic: bytes) -> CaptureError:
+        words = f"{self.name}: not a capture: it begins with {magic.hex(' ')}"
+        return CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor a file of Kafka's")
 
     def close(self) -> None:
         """Close the file. Its mapping is released with the last batch that points into it."""
@@ -260,15 +286,27 @@ def raise_open_file_limit(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def take_no_file(name: str, data: mmap.mmap) -> bool:
-    """Take no file."""
-    return False
+class ConstantTaker:
+    """Takes every file without packets, unread, or none."""
+
+    def __init__(self, *, takes: bool) -> None:
+        self._takes = takes
+
+    def take(self, name: str, data: mmap.mmap) -> bool:
+        return self._takes
+
+    def may_take(self, head: UInt8) -> bool:
+        return self._takes
+
+
+NO_FILES: Final = ConstantTaker(takes=False)
+ALL_FILES: Final = ConstantTaker(takes=True)
 
 
 def open_capture(
     file: str | GrowingFile | CapturePartition,
     store: Store,
-    take_file: TakeFile = take_no_file,
+    taker: FileTaker = NO_FILES,
     *,
     unmarked_from_client: bool = True,
     limits: Limits = DEFAULT,
@@ -276,7 +314,7 @@ def open_capture(
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
     A pipe, compressed or not, is recognized by its first bytes: that it is no capture is raised when it is read. Hex
-    without a direction is the client's, or the server's if not `unmarked_from_client`. A file that `take_file` takes
+    without a direction is the client's, or the server's if not `unmarked_from_client`. A file that `taker` takes
     yields no packets.
     """
     if isinstance(file, CapturePartition):
@@ -291,7 +329,7 @@ def open_capture(
         raise CaptureError(f"{path!r}: not a file name") from None
     try:
         source = _source(name, opened, store, limits, file)
-        return Reader(name, source, store, limits, take_file, unmarked_from_client=unmarked_from_client)
+        return Reader(name, source, store, limits, taker, unmarked_from_client=unmarked_from_client)
     except OSError as error:
         opened.close()
         raise CaptureError(f"{name}: {_reason(error)}") from None

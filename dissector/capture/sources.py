@@ -16,7 +16,7 @@ import numpy as np
 
 from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompressionError, recognize_codec
 from dissector.capture.spool import Spool, SpoolFullError
-from dissector.capture.streams import GATHER, STEP, WAIT, InputStream
+from dissector.capture.streams import FIRST_STEP, GATHER, STEP, WAIT, InputStream
 from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.mapped_files import intact_size, survive_truncation
@@ -187,8 +187,9 @@ class SpooledSource:
     def more(self) -> None:
         """Read up to `STEP` bytes, or those that arrive in time. `ended` is set in the call after the last bytes."""
         start, until = self._spool.size, time.monotonic() + WAIT
+        stop = start + (STEP if start else FIRST_STEP)
         try:
-            while not self.ended and self._spool.size < start + STEP and time.monotonic() < until:
+            while not self.ended and self._spool.size < stop and time.monotonic() < until:
                 piece = self._next(0.0 if self._spool.size > start else WAIT)
                 if piece is None:
                     break

@@ -14,6 +14,8 @@ GATHER: Final = 0.05
 """Seconds in which small pieces are gathered: each step has a cost, but rows should appear soon."""
 STEP: Final = 8 << 20
 """Bytes after which a step ends."""
+FIRST_STEP: Final = 1 << 16
+"""Bytes after which the first step ends: they show whether it is a capture."""
 _PIECE: Final = 1 << 20
 
 
@@ -65,8 +67,9 @@ class PipeStream:
         """Return what arrives, and wait `GATHER` seconds more so that many small pieces become one."""
         pieces: list[bytes] = []
         size, until = 0, time.monotonic() + seconds
-        while size < STEP and not self.ended and self._is_ready(until - time.monotonic()):
-            piece = os.read(self._file.fileno(), _PIECE)
+        most = STEP if self.done else FIRST_STEP
+        while size < most and not self.ended and self._is_ready(until - time.monotonic()):
+            piece = os.read(self._file.fileno(), min(_PIECE, most - size))
             self.ended = not piece
             if piece and not pieces and seconds:
                 until = time.monotonic() + GATHER

@@ -57,9 +57,7 @@ class StagePipeline:
         """Kafka's own files: they have no packets, and their rows come before those of exchanges."""
         raise_open_file_limit(len(sources))
         self._readers = [
-            open_capture(
-                each, self.store, self.files.take, unmarked_from_client=unmarked_hex_from_client, limits=limits
-            )
+            open_capture(each, self.store, self.files, unmarked_from_client=unmarked_hex_from_client, limits=limits)
             for each in sources
         ]
         self._merged = PacketMerger(self._readers, self.store, limits)

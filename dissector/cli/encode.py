@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import orjson
 
@@ -13,6 +13,10 @@ from dissector.capture.files import STDIN
 from dissector.cli.encode_targets import ENCODED, EXCHANGE, CaptureTarget, TranscriptTarget, add_line
 from dissector.cli.errors import NEGATIVE, os_error_message, print_error
 from dissector.protocol.wire.writing import EncodeError
+
+_HEAD: Final = 1 << 16
+"""Bytes of a line that show whether it may be an object: a device may have no line's end."""
+_LONGEST: Final = 1 << 30
 
 
 def encode(file: str, out: str | None) -> int:
@@ -39,11 +43,19 @@ def _lines(file: str, name: str) -> Iterator[tuple[int, bytes]]:
     try:
         stream: IO[bytes] = sys.stdin.buffer if file == STDIN else Path(file).open("rb")  # noqa: SIM115  # closed below
         with stream:
-            yield from ((number, line) for number, line in enumerate(stream, 1) if line.strip())
+            yield from ((number, line) for number, line in enumerate(_pieces(stream), 1) if line.strip())
     except OSError as error:
         raise CaptureError(f"{name}: {os_error_message(error)}") from None
     except ValueError:
         raise CaptureError(f"{file!r}: not a file name") from None
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield lines; of one that is too long, its beginning."""
+    while line := stream.readline(_HEAD):
+        if not line.endswith(b"\n") and line.lstrip().startswith(b"{"):
+            line += stream.readline(_LONGEST)
+        yield line
 
 
 def _object(text: bytes) -> Mapping[str, object]:

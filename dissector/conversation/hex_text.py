@@ -75,6 +75,13 @@ def form_of(head: bytes) -> HexForm | None:
     return None
 
 
+def may_be_hex(head: bytes, most: int) -> bool:
+    """Return whether a text that begins with `head`, and goes on, may be hex; `most` is how many bytes decide it."""
+    whole = head if len(head) >= most else head[: head.rfind(b"\n") + 1]
+    decided = len(head) >= most or next(_lines(whole), None) is not None
+    return form_of(whole) is not None if decided else b"\0" not in head
+
+
 def entries(data: bytes, form: HexForm) -> Iterator[HexFrame]:
     """Yield the entries of a text. A text without marks is one entry. Raises `HexError`."""
     lines = _lines(data)

@@ -23,6 +23,9 @@ class Limits:
     spooled_bytes: int = 64 << 30
     """Bytes of one pipe or compressed file in temporary files; the rest is not read."""
 
+    hex_text_bytes: int = 256 << 20
+    """Bytes of a hex text, which is converted in memory; a larger one is refused."""
+
     skipped_bytes: int = 256 << 20
     """Bytes searched for the next packet behind damage; past it the rest of the file is not read."""
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture import open_capture
+from dissector.capture.files import ALL_FILES, open_capture
 from dissector.capture.merge import PacketMerger
 from dissector.capture_session import Capture, FrameSpan
 from dissector.conversation import Packet
@@ -60,14 +60,9 @@ def carrying_packets(
             )
 
 
-def _skip(name: str, data: object) -> bool:
-    """Skip a file without packets."""
-    return True
-
-
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """Read all packets of the capture's files again."""
-    readers = [open_capture(name, store, _skip, limits=capture.limits) for name in capture.names]
+    readers = [open_capture(name, store, ALL_FILES, limits=capture.limits) for name in capture.names]
     merged = PacketMerger(readers, store, capture.limits)
     try:
         yield from (batch for batch in merged.batches() if len(batch))

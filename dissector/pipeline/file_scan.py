@@ -106,7 +106,7 @@ def scan_file(
             raise CaptureError(f"{path}: not a regular file")
         scan.digest, scan.size = digest_of(path, on_progress)
         store = Store()
-        reader = open_capture(path, store, stored.take)
+        reader = open_capture(path, store, stored)
         assert isinstance(reader, Reader)
     except OSError as error:
         _mark_unread(scan, f"{path}: {(error.strerror or str(error)).lower()}")

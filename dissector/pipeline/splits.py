@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.files import Reader, open_capture
+from dissector.capture.files import ALL_FILES, Reader, open_capture
 from dissector.capture.merge import PacketMerger, slice_batch
 from dissector.capture.partition import Block, PartitionReader, block_of_rows
 from dissector.capture.spool import SpoolFullError
@@ -118,7 +118,7 @@ def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
         readers: list[Reader | PartitionReader] = []
         try:
             for path in split.paths:
-                readers.append(open_capture(path, store, _no_packets))
+                readers.append(open_capture(path, store, ALL_FILES))
                 stack.callback(readers[-1].close)
         except CaptureError:
             return -1
@@ -147,10 +147,6 @@ def _numbered(batch: PacketBatch, first: int) -> PacketBatch:
         batch.data, batch.base, np.arange(first, first + len(batch)), batch.time_ns, batch.offset, batch.captured,
         batch.length, batch.link_type, batch.comments,
     )  # fmt: skip
-
-
-def _no_packets(name: str, data: object) -> bool:
-    return True
 
 
 def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from dissector.capture.errors import CaptureError, DamagedRange
-from dissector.capture.files import Reader, open_capture
+from dissector.capture.files import ALL_FILES, Reader, open_capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan
@@ -47,7 +47,7 @@ def _unread(scan: FileScan) -> Iterator[Cells]:
     if not scan.damage:
         return
     store = Store()
-    reader = open_capture(scan.path, store, lambda name, data: True)
+    reader = open_capture(scan.path, store, ALL_FILES)
     assert isinstance(reader, Reader)
     try:
         if not reader.can_be_resumed:  # a compressed file must be read completely before its bytes can be read

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import DamagedRange as Damaged
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Int64, UInt8
 from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import Exchange, ExchangeRow, worst
 from dissector.storage.entry import EntryPosition, KafkaFile
-from dissector.storage.indexes import read_index
-from dissector.storage.segment import read_segment
+from dissector.storage.indexes import may_be_index, read_index
+from dissector.storage.segment import may_be_segment, read_segment
 
 ENTRIES_PER_STEP: Final = 1 << 14
 """Entries that are found in one step of `read`."""
@@ -49,6 +49,10 @@ class KafkaFiles:
         if file is not None:
             self._opened.append(_OpenedFile(name, data, file))
         return file is not None
+
+    def may_take(self, head: UInt8) -> bool:
+        """Return whether it may take a file that begins with these bytes and goes on."""
+        return may_be_segment(head) or may_be_index(head)
 
     def __len__(self) -> int:
         return sum(len(opened.starts) for opened in self._opened)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.errors import DamagedRange as Damaged
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Int64, UInt8
 from dissector.protocol.message import Traced
 from dissector.protocol.records.span_cursor import SpanCursor, timestamp_note
 from dissector.protocol.tree import ByteSource, Node
@@ -105,6 +105,14 @@ def entry_of(values: Mapping[str, int]) -> LogEntry | None:
             data = np.array([tuple(values[name] for name in names)], layout.dtype).tobytes()
             return IndexFile(layout, 1).entry(data, 0)
     return None
+
+
+def may_be_index(head: UInt8) -> bool:
+    """Return whether a file that begins with these bytes and goes on may be an index."""
+    return any(
+        len(head) < size or layout.used(head[: min(_HEAD, len(head)) // size * size].tobytes())
+        for layout, size in ((layout, layout.dtype.itemsize) for layout in (TIMES, OFFSETS))
+    )
 
 
 def read_index(data: mmap) -> IndexFile | None:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Final, cast
 
 from dissector.capture.errors import DamagedRange as Damaged
+from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
+from dissector.core.limits import DEFAULT
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import annotate_secrets, masked
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
@@ -88,6 +90,16 @@ def read_segment(name: str, data: mmap, *, show_secrets: bool) -> LogSegment | N
     return LogSegment(name, data, show_secrets=show_secrets) if _begins_one(data) else None
 
 
+def may_be_segment(head: UInt8) -> bool:
+    """Return whether a file that begins with these bytes and goes on may be a segment."""
+    if len(head) < HEADER.size:
+        return True
+    data = head.data
+    size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
+    is_cut = data[MAGIC_AT] < 2 and len(head) < size <= DEFAULT.frame_size  # its checksum will decide
+    return is_cut or _begins_one(data)
+
+
 def partition_of(name: str) -> tuple[str, int | None]:
     """Return topic and partition from the name of a file's folder; an empty name and None if it has another one."""
     topic, _, number = Path(name).absolute().parent.name.rpartition("-")
@@ -108,8 +120,8 @@ def _is_raft(data: mmap) -> bool:
     return any(record.key is not None and record.key[2:4] in RAFT_TYPES for record in first)
 
 
-def _begins_one(data: mmap) -> bool:
-    head = data[: HEADER.size]
+def _begins_one(data: mmap | memoryview) -> bool:
+    head = bytes(data[: HEADER.size])
     if len(head) <= MAGIC_AT or head[MAGIC_AT] > 2:
         return False
     base_offset = int.from_bytes(head[:8], "big", signed=True)
@@ -117,7 +129,7 @@ def _begins_one(data: mmap) -> bool:
     if base_offset < 0 or size < LEAST_SIZE[head[MAGIC_AT]]:
         return False
     if head[MAGIC_AT] < 2:
-        return LOG_OVERHEAD + size <= len(data) and _is_message(data[: LOG_OVERHEAD + size])
+        return LOG_OVERHEAD + size <= len(data) and _is_message(bytes(data[: LOG_OVERHEAD + size]))
     if len(head) < HEADER.size:
         return False
     batch = Batch.read(head)
