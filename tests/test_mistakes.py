@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.core.finding import Finding
+from dissector.core.finding import Finding, Severity
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.traffic import ACK, FIN, RST, SYN, Packet, Turn, capture_of, conversation, request, response
@@ -42,6 +42,51 @@ def test_a_mistake_is_named_with_the_setting_to_change(name: str, code: str, set
     found = findings(MISTAKES / f"{name}.pcapng", *([TLS_PORT] if name.endswith("untrusted") else []))
     assert [finding for finding in found if finding.code == code and setting in finding.message]
     assert "closed-in-flight" not in {finding.code for finding in found}
+
+
+_TLS_ON_PLAIN = (
+    "TLS on a plain listener: set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use an SSL listener"
+)
+_PLAIN_ON_TLS = (
+    "plain Kafka on a TLS listener (alert internal_error): set security.protocol=SSL (SASL_SSL with a login), "
+    "or use a PLAINTEXT listener"
+)
+FIVE_TROUBLES = {
+    "librdkafka-nothing-listens": "6 connections to 127.0.0.1:9099 were refused: nothing listens there; correct "
+    "bootstrap.servers, or start the broker",
+    "java-controller": "this is a controller's listener, which has no Metadata: set bootstrap.servers to a broker's "
+    "listener",
+    "java-tls-to-plain": _TLS_ON_PLAIN,
+    "librdkafka-tls-to-plain": _TLS_ON_PLAIN,
+    "java-plain-to-tls": _PLAIN_ON_TLS,
+    "librdkafka-plain-to-tls": _PLAIN_ON_TLS,
+    "librdkafka-refused-login": "SASL_AUTHENTICATION_FAILED: The login was refused: correct user and password "
+    "(sasl.jaas.config, or sasl.username and sasl.password), or the token.",
+    "librdkafka-old-version": "the broker closed the connection on Produce v1, which Kafka 4 no longer has (it has v3 "
+    "and up): upgrade the client, or remove api.version.request=false and broker.version.fallback",
+    "java-advertised": "2 connections to 127.0.0.1:9099 were refused: the broker advertises this address, which "
+    "clients must reach: correct advertised.listeners",
+}
+"""The wrong port, TLS on one side alone, a refused login, a version that is not supported, an advertised address that
+can't be reached: by recording, the line that says what to change."""
+
+
+@pytest.mark.parametrize("name", FIVE_TROUBLES)
+def test_each_of_the_five_troubles_is_one_line_that_says_what_to_change(name: str) -> None:
+    path = MISTAKES / f"{name}.pcapng"
+    line = FIVE_TROUBLES[name]
+    found = findings(path)
+    assert {each.message for each in found if each.message in FIVE_TROUBLES.values()} == {line}
+    assert {each.message for each in found if each.severity is Severity.ERROR} <= {line}
+    done = kdissect("show", str(path))
+    assert line in (done.stdout + done.stderr).decode(), "where it is seen first"
+
+
+@pytest.mark.parametrize("name", ["librdkafka", "java", "java-sasl-plain", "kraft-quorum", "java-0.10.2"])
+def test_a_plain_recording_has_none_of_the_five_troubles(name: str) -> None:
+    found = findings(PCAPS / f"{name}.pcapng")
+    codes = {"unreachable", "controller-listener", "version-removed", "tls-on-plain-port", "plain-on-tls-port"}
+    assert not [each for each in found if each.code in codes or each.message in FIVE_TROUBLES.values()]
 
 
 def test_a_response_in_http_is_no_brokers(tmp_path: Path) -> None:

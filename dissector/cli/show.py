@@ -25,6 +25,7 @@ from dissector.cli.whole_file import WholeFile
 from dissector.cli.workers import WorkerError
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.text import counted
+from dissector.detection.other_protocols import OtherProtocol
 
 
 def show(
@@ -79,4 +80,6 @@ def no_kafka_message(capture: Capture) -> str:
     names = ", ".join(capture.names)
     protocols = ", ".join(f"{name} {count:,}" for name, count in capture.connections.protocols.items())
     connections = counted(len(capture.connections), "TCP connection") + (f": {protocols}" if protocols else "")
-    return f"{names}: no Kafka in it ({counted(capture.packets, 'packet')}, {connections})"
+    is_tls = OtherProtocol.TLS.label in capture.connections.protocols
+    hint = "; if one is a Kafka listener with TLS, name its port (--port) to see why it fails" if is_tls else ""
+    return f"{names}: no Kafka in it ({counted(capture.packets, 'packet')}, {connections}){hint}"

@@ -36,6 +36,12 @@ def _without_advice(finding: Finding) -> str:
     return finding.message.partition(": ")[0]
 
 
+def _error_words(finding: Finding) -> str:
+    """An error's name; of a login's error also the advice, as nothing works before it is followed."""
+    name = _without_advice(finding)
+    return finding.message if "SASL" in name else name
+
+
 def _topics(body: Values, names: Mapping[str, str]) -> list[str]:
     found: list[str] = []
     for name in TOPIC_ARRAYS:
@@ -154,7 +160,7 @@ def info(
     records = (request and _records(request)) or (response and _records(response))
     if records:
         words.append(records)
-    words += [_without_advice(finding) for finding in findings if finding.code == ERROR_RESPONSE]
+    words += [_error_words(finding) for finding in findings if finding.code == ERROR_RESPONSE]
     return " · ".join(words)
 
 

@@ -200,9 +200,10 @@ class Exchange:
         """Add cross-message findings, and their codes in front of the info column."""
         marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
         row = self.row
-        # A finding says more than "no response", which is all that there would be to say.
+        # A finding says more than "no response", which is all that there would be to say; an error says what to change.
         is_only_finding = any(row.info == finding.message for finding in self.row_findings)
-        words = findings[0].message if is_only_finding and findings else row.info
+        shown = [each.message for each in findings if is_only_finding or each.severity is Severity.ERROR]
+        words = " · ".join(filter(None, (*shown[:1], "" if is_only_finding and shown else row.info)))
         self.row_findings += findings
         self.row = row._replace(info=" ".join(filter(None, (marks, words))), severity=worst(self.findings))
 

@@ -5,6 +5,7 @@ from typing import Final
 from dissector.findings.detectors.closed_at_start import ClosedAtApiVersions, LoginRefused, LoginRequired
 from dissector.findings.detectors.closed_in_flight import ClosedInFlight
 from dissector.findings.detectors.consumer_lag import ConsumerLag
+from dissector.findings.detectors.controller_listener import ControllerListener
 from dissector.findings.detectors.duplicate_correlation_id import DuplicateCorrelationId
 from dissector.findings.detectors.error_storm import ErrorStorm
 from dissector.findings.detectors.fetch_session_error import FetchSessionError
@@ -14,6 +15,7 @@ from dissector.findings.detectors.near_loss import NearLoss
 from dissector.findings.detectors.out_of_order_response import OutOfOrderResponse
 from dissector.findings.detectors.oversized_request import OversizedRequest
 from dissector.findings.detectors.rebalance_loop import RebalanceLoop
+from dissector.findings.detectors.removed_version import RemovedVersion
 from dissector.findings.detectors.repeated_expected_error import RepeatedExpectedError
 from dissector.findings.detectors.retransmitted_bytes import RetransmittedBytes
 from dissector.findings.detectors.retried_batch import RetriedBatch
@@ -40,6 +42,8 @@ DETECTORS: Final[tuple[type[FindingDetector], ...]] = (
     RetransmittedBytes,
     VersionNotOffered,
     VersionSteppedDown,
+    RemovedVersion,
+    ControllerListener,
     ErrorStorm,
     RepeatedExpectedError,
     FetchSessionError,

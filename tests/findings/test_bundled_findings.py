@@ -43,7 +43,7 @@ EXPECTED = {
     "trouble-version-not-offered": [(1, "version-not-offered")],
     "two-brokers": [(186, "closed-in-flight")],
 }
-MISTAKES = {"login-required"}
+MISTAKES = {"login-required", "version-removed", "controller-listener"}
 """What `pcaps/mistakes` shows: tests/test_mistakes.py."""
 MADE = {"out-of-order-response", "closed-at-api-versions"}
 """What no recording shows: Kafka's brokers read a connection's next request when they have answered the one before,

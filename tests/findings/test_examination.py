@@ -87,7 +87,7 @@ def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path:
         for exchange in (capture.exchange(1), *capture.at(range(1, 2))):
             assert [finding.code for finding in exchange.findings] == ["duplicate-correlation-id"]
             assert exchange.row.severity is Severity.ERROR
-            assert exchange.row.info == "[duplicate-correlation-id] readers"
+            assert exchange.row.info == f"[duplicate-correlation-id] {exchange.row_findings[-1].message} · readers"
         assert capture.exchange(0).row.severity is None
         assert capture.has_warning(1)
 

@@ -6,6 +6,7 @@ from dissector.core.batches import NEVER
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.detectors.closed_at_start import cause_of_close
+from dissector.findings.detectors.removed_version import removal_of
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
@@ -65,6 +66,7 @@ class ClosedInFlight(ConnectionDetector):
                 or _is_refused(self.context, *frame)
                 or self.context.is_server_foreign(connection)
                 or cause_of_close(self.context, connection) is not None
+                or removal_of(self.context, connection, key, version) is not None
             ):
                 continue  # reported by other detectors, with the reason
             state = self._findings.of(connection)

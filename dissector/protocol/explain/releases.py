@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from functools import cache
+from typing import NamedTuple
 
 from dissector.protocol.schema.imported import labels
 from dissector.protocol.schema.loader import message
@@ -39,3 +40,23 @@ def spans(labels: Iterable[str]) -> str:
         elif runs[-1]:
             runs.append([])
     return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs if run)
+
+
+class Removal(NamedTuple):
+    """A version that newer releases no longer have."""
+
+    release: str
+    """The oldest known major release without it."""
+    low: int
+    """The oldest version that this release has."""
+
+
+def removal(name: str, version: int) -> Removal | None:
+    """Return which known release removed a version of a message; None if the newest one has it, or none ever had."""
+    having = message(name).releases
+    older = [label for label in having if having[label].contains(version)]
+    newer = [label for label in having if having[label].low > version]
+    if not older or not newer:
+        return None
+    first = min(newer, key=release_order)
+    return Removal(first.partition(".")[0], having[first].low)
