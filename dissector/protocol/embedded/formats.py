@@ -1,11 +1,14 @@
 """Formats of bytes fields. A new format is a function and a line in `FORMATS`.
 
-A format yields candidates, the likeliest first; the first that reads to the end of the bytes is taken. If nothing says
-which protocol a group uses (SyncGroup before version 5, a capture from the middle), all are tried: group protocols
+A format yields candidates, the likeliest first. The first that reads to the end of the bytes is taken; else, if the
+protocol is known, the first whose last fields are missing: kafka-go writes version 1 of a subscription so. If nothing
+says which protocol a group uses (SyncGroup before version 5, a capture from the middle), all are tried: group protocols
 begin with a small version and can't be read as each other.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from dissector.protocol.embedded.context import DecodingContext
@@ -23,13 +26,16 @@ Format = Callable[[bytes, Scope, DecodingContext], Candidates]
 _VERSION: Final = (("version", INT16),)
 
 
-def versioned(message: str, raw: bytes) -> Iterator[EmbeddedMessages]:
+def versioned(message: str, raw: bytes, *, may_end_early: bool = False) -> Iterator[EmbeddedMessages]:
     """Yield a message behind its version as INT16. Unknown, newer versions only add fields: the known ones are read."""
     version = int.from_bytes(raw[:2], "big", signed=True)
     newest = newest_version(message)
     if version >= 0 and len(raw) >= 2:
         yield EmbeddedMessages(
-            _VERSION, (EmbeddedMessage(DECODED, message, min(version, newest)),), whole=version <= newest
+            _VERSION,
+            (EmbeddedMessage(DECODED, message, min(version, newest)),),
+            whole=version <= newest,
+            may_end_early=may_end_early,
         )
 
 
@@ -46,25 +52,25 @@ def _group_protocol(scope: Scope, context: DecodingContext) -> object:
 def _member_metadata(raw: bytes, scope: Scope, context: DecodingContext) -> Candidates:
     protocol = _group_protocol(scope, context)
     if protocol in (None, "consumer"):
-        yield from versioned("ConsumerProtocolSubscription", raw)
+        yield from versioned("ConsumerProtocolSubscription", raw, may_end_early=protocol is not None)
     if protocol in (None, "connect"):
-        yield from versioned("ConnectProtocolMetadata", raw)
+        yield from versioned("ConnectProtocolMetadata", raw, may_end_early=protocol is not None)
 
 
 def _member_assignment(raw: bytes, scope: Scope, context: DecodingContext) -> Candidates:
     protocol = _group_protocol(scope, context)
     if protocol in (None, "consumer"):
-        yield from versioned("ConsumerProtocolAssignment", raw)
+        yield from versioned("ConsumerProtocolAssignment", raw, may_end_early=protocol is not None)
     if protocol in (None, "connect"):
-        yield from versioned("ConnectProtocolAssignment", raw)
+        yield from versioned("ConnectProtocolAssignment", raw, may_end_early=protocol is not None)
 
 
 def _subscription(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
-    yield from versioned("ConsumerProtocolSubscription", raw)
+    yield from versioned("ConsumerProtocolSubscription", raw, may_end_early=True)
 
 
 def _connect_assignment(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
-    yield from versioned("ConnectProtocolAssignment", raw)
+    yield from versioned("ConnectProtocolAssignment", raw, may_end_early=True)
 
 
 def _assignor_data(raw: bytes, scope: Scope, _context: DecodingContext) -> Candidates:
@@ -77,7 +83,7 @@ def _assignor_data(raw: bytes, scope: Scope, _context: DecodingContext) -> Candi
         yield exact("CooperativeStickyAssignorUserData", 0)
     version = int.from_bytes(raw[:4], "big")
     if "stream" in names and 1 <= version <= newest_version("SubscriptionInfoData"):
-        yield exact("SubscriptionInfoData", version)
+        yield replace(exact("SubscriptionInfoData", version), may_end_early=True)
 
 
 def _principal(raw: bytes, _scope: Scope, _context: DecodingContext) -> Candidates:
@@ -153,4 +159,10 @@ def match_format(
     """Return the content of a bytes field, None if it is not known. Raises `LimitError` where it exceeds a budget."""
     candidates_of = FORMATS.get(message, {}).get(path)
     candidates = candidates_of(raw, scope, context) if candidates_of is not None and raw else ()
-    return next((each for each in candidates if each.read(raw) is not None), None)
+    found = [*candidates]
+    whole = next((each for each in found if each.read(raw) is not None), None)
+    return whole or next(filter(None, map(partial(_ending_early, raw=raw), found)), None)
+
+
+def _ending_early(candidate: EmbeddedMessages | Subtree, raw: bytes) -> EmbeddedMessages | None:
+    return candidate.ending_early(raw) if isinstance(candidate, EmbeddedMessages) else None

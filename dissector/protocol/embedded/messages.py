@@ -1,7 +1,7 @@
 """Contents of bytes that have a schema: a prefix of primitives, then messages."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -15,6 +15,8 @@ Scope = Callable[[str], object]
 """Returns the value of the nearest enclosing field of a name, or None."""
 Values = dict[str, object]
 DECODED: Final = "decoded"
+MISSING: Final = "missing_fields"
+"""The key of the names of fields that are not there as the bytes end early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,16 @@ class EmbeddedMessage:
     name: str
     message: str
     version: int
+    count: int | None = None
+    """How many of its fields are there, if the bytes end before the last; None for all."""
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The fields that should follow where the bytes end."""
+        if self.count is None:
+            return ()
+        fields = embedded_plan(self.message, self.version).fields
+        return tuple(field.name for field in fields[self.count :]) or ("(tagged fields)",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,8 @@ class EmbeddedMessages:
     messages: tuple[EmbeddedMessage, ...]
     whole: bool = True
     """Whether it must end where the bytes end; false for versions newer than the known ones."""
+    may_end_early: bool = False
+    """Whether the last fields may be missing: some clients write an older layout than their version has."""
 
     def read(self, raw: bytes) -> Values | None:
         """Return the values, those of the prefix first; None if the bytes are something else."""
@@ -43,11 +57,24 @@ class EmbeddedMessages:
             for name, kind in self.prefix:
                 values[name], at = kind.read(raw, at)
             for each in self.messages:
-                read, at = embedded_reader(each.message, each.version)(raw, at, len(raw))
+                read, at = embedded_reader(each.message, each.version, each.count)(raw, at, len(raw))
                 values |= read if each.name == DECODED else {each.name: read}
+                if each.count is not None:
+                    values[MISSING] = list(each.missing)
         except DECODE_ERRORS:
             return None
         return values if at == len(raw) or not self.whole else None
+
+    def ending_early(self, raw: bytes) -> "EmbeddedMessages | None":
+        """Return the content without the last fields, if the bytes are that."""
+        if not self.may_end_early:
+            return None
+        [message] = self.messages
+        for count in range(len(embedded_plan(message.message, message.version).fields), 0, -1):
+            found = replace(self, messages=(replace(message, count=count),), whole=True)
+            if found.read(raw) is not None:
+                return found
+        return None
 
 
 def newest_version(message: str) -> int:
@@ -56,12 +83,13 @@ def newest_version(message: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def embedded_plan(message: str, version: int) -> StructPlan:
-    """Return the layout of an embedded message."""
-    return plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
+def embedded_plan(message: str, version: int, count: int | None = None) -> StructPlan:
+    """Return the layout of an embedded message, or of its first fields alone."""
+    whole = plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
+    return whole if count is None else replace(whole, fields=whole.fields[:count], flexible=False)
 
 
 @lru_cache(maxsize=256)
-def embedded_reader(message: str, version: int) -> Reader:
-    """Return the compiled reader of an embedded message."""
-    return compile_reader(embedded_plan(message, version))
+def embedded_reader(message: str, version: int, count: int | None = None) -> Reader:
+    """Return the compiled reader of an embedded message, or of its first fields."""
+    return compile_reader(embedded_plan(message, version, count))

@@ -126,9 +126,11 @@ class TreeEmbedder:
             for name, kind in found.prefix:
                 tracer.primitive(leaf, name, kind)
             for each in found.messages:
-                tracer.message(embedded_plan(each.message, each.version), each.name, leaf)
+                tracer.message(embedded_plan(each.message, each.version, each.count), each.name, leaf)
                 child = leaf.children[-1]
                 child.note = f"{each.message} v{each.version}"
+                if each.missing:
+                    child.note += f", ends before {', '.join(each.missing)}"
                 self.message(each.message, child, chain)
         except LimitError as error:
             leaf.findings.append(over_limit(error, leaf.end - tracer.at))

@@ -100,6 +100,42 @@ def test_connects_groups(version: int) -> None:
     assert decoded["assignment_decoded"]["leader"] == "w1"
 
 
+SHORT: list[tuple[str, str, dict[str, Any], bytes, list[str]]] = [
+    # What kafka-go writes: version 1 in the layout of version 0.
+    ("JoinGroupRequest", "consumer", {"topics": ["orders"], "user_data": None},
+     bytes.fromhex("0001 00000001 0006 6f7264657273 ffffffff"), ["owned_partitions"]),
+    ("SyncGroupResponse", "consumer", {"assigned_partitions": [{"topic": "a", "partitions": [1]}]},
+     bytes.fromhex("0001 00000001 0001 61 00000001 00000001"), ["user_data"]),
+    ("JoinGroupRequest", "connect", {"url": "u", "config_offset": 7}, bytes.fromhex("0001 0001 75 0000000000000007"),
+     ["allocation"]),
+    ("SyncGroupResponse", "connect", {"error": 0, "leader": "l"}, bytes.fromhex("0001 0000 0001 6c"),
+     ["leader_url", "config_offset", "assignment", "revoked", "delay"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "protocol", "values", "raw", "missing"), SHORT)
+def test_a_format_that_ends_early_is_read_and_says_what_is_missing(
+    message: str, protocol: str, values: dict[str, Any], raw: bytes, missing: list[str]
+) -> None:
+    if message == "JoinGroupRequest":
+        body: dict[str, Any] = {"protocol_type": protocol, "protocols": [{"name": "range", "metadata": raw}]}
+        decoded, traced = looked_at(message, 5, body)
+        found, path = decoded["protocols"][0]["metadata_decoded"], "body.protocols[0].metadata"
+    else:
+        decoded, traced = looked_at(message, 5, {"protocol_type": protocol, "assignment": raw})
+        found, path = decoded["assignment_decoded"], "body.assignment"
+    assert found == {"version": 1, **values, "missing_fields": missing}
+    node = traced.tree.find(f"{path}.decoded")
+    assert node is not None
+    assert node.note.endswith(f", ends before {', '.join(missing)}")
+    assert_tiled(traced)
+
+
+def test_bytes_of_an_unknown_protocol_are_not_taken_for_one_that_ends_early() -> None:
+    decoded, _ = looked_at("SyncGroupResponse", 3, {"assignment": SHORT[1][3]})
+    assert "assignment_decoded" not in decoded
+
+
 USER_DATA = [
     ("sticky", "StickyAssignorUserData", 0, {"previous_assignment": [{"topic": "orders", "partitions": [1]}]}),
     ("sticky", "StickyAssignorUserData", 1, {"previous_assignment": [], "generation": 9}),
