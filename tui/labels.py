@@ -5,7 +5,7 @@ import struct
 from rich.text import Text
 
 from dissector.capture_session import Progress
-from dissector.core.text import clean, counted, duration, size
+from dissector.core.text import clean, counted, duration, shortened, size
 from dissector.exchange.field_paths import found, leads_into_bytes
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -145,7 +145,6 @@ def _varint_reading(data: bytes, offset: int) -> str:
 
 def row_cells(row: ExchangeRow, time: str) -> dict[str, str]:
     """Return a row's cells by column, cleaned; `time` is the text of its time."""
-    name = "" if row.client_id is None else f"{row.client_id}: "
     cells = {
         "number": str(row.number),
         "time": time,
@@ -156,7 +155,7 @@ def row_cells(row: ExchangeRow, time: str) -> dict[str, str]:
         "request.size": "–" if row.request_size is None else size(row.request_size),
         "response.size": "–" if row.response_size is None else size(row.response_size),
         "latency": "" if row.latency_ns is None else duration(row.latency_ns),
-        "client_id": clean(name.removesuffix(": ")),
+        "client_id": "" if row.client_id is None else clean(shortened(row.client_id)),
         "info": clean(row.info),
     }
     return {ROW_FIELDS[name].heading: cell for name, cell in cells.items()}

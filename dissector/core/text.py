@@ -27,6 +27,11 @@ def clean(text: str) -> str:
     return text if text.isascii() and text.isprintable() else HOSTILE.sub(_visible, text)
 
 
+def shortened(text: str, most: int = 256) -> str:
+    """Return a text; of a longer one than `most` the beginning, an ellipsis and its length."""
+    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
+
+
 def counted(count: int, what: str, plural: str = "") -> str:
     """Return a count with its noun: ``1 row``, ``1,204 rows``; `plural` where that is not the noun and an s."""
     return f"{count:,} {what if count == 1 else plural or what + 's'}"

@@ -1,7 +1,8 @@
 """Request and response headers of a whole batch of frames at once.
 
 Request header: api_key INT16, api_version INT16, correlation_id INT32, client_id NULLABLE_STRING with a two-byte length
-in every version (KIP-482 left it so); response header: correlation_id INT32. Both follow the size prefix.
+in every version (KIP-482 left it so), but for ControlledShutdown v0,
+which is older than client ids and has none; response header: correlation_id INT32. Both follow the size prefix.
 """
 
 from enum import IntEnum
@@ -17,12 +18,17 @@ from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import is_unclean, may_hold_secrets
 from dissector.protocol.records.batch import MASK
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 
 REQUEST_HEAD_SIZE: Final = 14
 RESPONSE_HEAD_SIZE: Final = 8
-MAX_CLIENT_ID_SIZE: Final = 256
-"""Bytes after which an id is cut in the list; the decoded message has it whole."""
+NO_CLIENT_ID: Final = -1
+"""The length of a null client id."""
+SHORT_CLIENT_ID: Final = 256
+"""Bytes up to which ids are read in columns; longer ones are read one by one."""
+LONG_CLIENT_IDS: Final = 8 << 20
+"""Bytes of long ids that are kept whole. Later ones keep their first `SHORT_CLIENT_ID` bytes and a mark."""
 
 
 class _Trust(IntEnum):
@@ -60,16 +66,31 @@ class ClientIds:
     def __init__(self) -> None:
         self.texts: list[str | None] = [None]
         self._known: dict[bytes, int] = {}
+        self._long_bytes = 0
+        """Bytes of the long ids that were kept."""
 
     def number(self, raw: bytes, trust: int) -> int:
         """Return the number of a client id, a new one for a new id. Of one that is not to be trusted only the length
-        stays: it may be what a secret became in a damaged request."""
+        stays, of a long one its first bytes: it may be what a secret became in a damaged request."""
         if not _is_believed(raw, trust):
-            raw = MASK * len(raw)
-        if raw not in self._known:
-            self._known[raw] = len(self.texts)
-            self.texts.append(raw.decode("utf-8", "surrogateescape"))
-        return self._known[raw]
+            raw = MASK * min(len(raw), SHORT_CLIENT_ID)
+        number = self._known.get(raw)
+        if number is None:
+            raw = self._bounded(raw)
+            number = self._known.setdefault(raw, len(self.texts))
+            if number == len(self.texts):
+                self.texts.append(raw.decode("utf-8", "surrogateescape"))
+        return number
+
+    def _bounded(self, raw: bytes) -> bytes:
+        """Return a new id whole, or cut and marked so if too many long ones are kept."""
+        if len(raw) <= SHORT_CLIENT_ID:
+            return raw
+        if self._long_bytes + len(raw) > LONG_CLIENT_IDS:
+            start = raw[:SHORT_CLIENT_ID].decode("utf-8", "ignore")
+            return f"{start}… ({len(raw):,} bytes)".encode()
+        self._long_bytes += len(raw)
+        return raw
 
 
 def _first_bytes(store: Store, frames: FrameTable, rows: Int64, width: int) -> UInt8:
@@ -105,15 +126,17 @@ def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: Clie
     heads = _first_bytes(store, frames, rows, REQUEST_HEAD_SIZE)
     declared, room = _signed16(heads, 12), frames.size.values[rows] - REQUEST_HEAD_SIZE
     lengths = np.minimum(declared, room)
-    api_key = _signed16(heads, 4)
+    api_key, version = _signed16(heads, 4), _signed16(heads, 6)
+    is_oldest = (api_key == ApiKey.CONTROLLED_SHUTDOWN) & (version == 0)
+    lengths[is_oldest] = NO_CLIENT_ID
     trust = np.where(np.isin(api_key, _harmless_keys()), _Trust.ANY, _Trust.TEXT)
     trust[declared > room] = _Trust.NONE
     client_id = np.zeros(len(rows), np.int64)
     named = np.flatnonzero(lengths >= 0)
     if len(named):
         client_id[named] = _client_ids(store, frames, rows[named], lengths[named], trust[named], clients)
-    end = REQUEST_HEAD_SIZE + np.maximum(lengths, 0)
-    return RequestHeaders(api_key, _signed16(heads, 6), _signed32(heads, 8), client_id, end)
+    end = np.where(is_oldest, REQUEST_HEAD_SIZE - 2, REQUEST_HEAD_SIZE + np.maximum(lengths, 0))
+    return RequestHeaders(api_key, version, _signed32(heads, 8), client_id, end)
 
 
 @cache
@@ -125,8 +148,22 @@ def _harmless_keys() -> Int64:
 def _client_ids(
     store: Store, frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds
 ) -> Int64:
-    """Numbers of client ids. Each different id of the batch is looked up once."""
-    lengths = np.minimum(lengths, MAX_CLIENT_ID_SIZE)
+    """Numbers of client ids. Each different short id of the batch is looked up once, each long one by itself."""
+    numbers = np.zeros(len(rows), np.int64)
+    is_short = lengths <= SHORT_CLIENT_ID
+    if is_short.any():
+        numbers[is_short] = _short_ids(store, frames, rows[is_short], lengths[is_short], trust[is_short], clients)
+    for at in np.flatnonzero(~is_short).tolist():
+        size = int(lengths[at])
+        data, whole = frames.read(int(rows[at]), REQUEST_HEAD_SIZE + size)
+        is_whole = whole == REQUEST_HEAD_SIZE + size
+        numbers[at] = clients.number(data[REQUEST_HEAD_SIZE:], int(trust[at]) if is_whole else _Trust.NONE)
+    return numbers
+
+
+def _short_ids(
+    store: Store, frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds
+) -> Int64:
     longest = max(1, int(lengths.max()))
     heads = _first_bytes(store, frames, rows, REQUEST_HEAD_SIZE + longest)[:, REQUEST_HEAD_SIZE:]
     keyed = np.zeros((len(rows), longest // 8 * 8 + 16), np.uint8)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dissector.core.text import clean, duration, seconds, size
+from dissector.core.text import clean, duration, seconds, shortened, size
 from dissector.exchange.model import ExchangeRow
 
 _LAYOUT: Final = "{:>6} {:>12} {:>5} {:<24} {:>3} {:>7} {:>7} {:>7} {:>9}  {}"
@@ -16,7 +16,7 @@ def head_line() -> str:
 
 def row_line(row: ExchangeRow, start_ns: int) -> str:
     """Format a row as a line that is safe for a terminal."""
-    client = "" if row.client_id is None else f"{row.client_id}: "
+    client = "" if row.client_id is None else f"{shortened(row.client_id)}: "
     return _LAYOUT.format(
         row.number,
         seconds(row.time_ns - start_ns),
