@@ -4,12 +4,12 @@ An `OverviewSnapshot` does not change: one thread can count while another draws.
 every color has a number beside it.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label
-from dissector.analysis.stats.counts import ApiVersion
-from dissector.analysis.stats.histogram import Histogram
+from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, ExchangeCounts
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
 from dissector.analysis.stats.statistics import Statistics
 from dissector.core.text import bar, clean, counted, duration, size
@@ -87,12 +87,12 @@ def overview_snapshot(statistics: Statistics) -> OverviewSnapshot:
             groups[page] = tuple(map(_entry, section(statistics, MOST))), count
     versions = tuple(_version_entry(each, line) for each, line in _versions(statistics))
     how = "" if statistics.fields.is_complete else f"estimated from {counted(statistics.fields.traced, 'message')}"
-    return OverviewSnapshot(summary, groups, versions, _fields(statistics), how, _powers(total.latency))
+    return OverviewSnapshot(summary, groups, versions, _fields(statistics), how, _powers(total))
 
 
 def _entry(line: StatsGroup) -> GroupStats:
     counts = line.counts
-    p50, p99 = counts.latency.percentile(50), counts.latency.percentile(99)
+    p50, p99 = counts.usual_latency.percentile(50), counts.usual_latency.percentile(99)
     return GroupStats(
         clean(line.label), line.filter, counts.exchanges, counts.bytes_out, counts.bytes_in, counts.errors, p50, p99
     )
@@ -131,10 +131,11 @@ def _fields(statistics: Statistics) -> tuple[tuple[str, int, str], ...]:
     return tuple((words, count, filters.get(api, "")) for words, count, api in ranked)
 
 
-def _powers(latency: Histogram) -> tuple[tuple[int, int], ...]:
-    """Return counts by powers of two, without holes between the least and the greatest."""
-    counts = latency.powers()
-    return tuple((power, counts.get(power, 0)) for power in range(min(counts), max(counts) + 1)) if counts else ()
+def _powers(total: ExchangeCounts) -> tuple[tuple[int, int], ...]:
+    """Return counts by powers of two, waits included, without holes between the least and the greatest."""
+    counts = Counter(total.latency.powers())
+    counts.update(total.waits.powers())
+    return tuple((power, counts[power]) for power in range(min(counts), max(counts) + 1)) if counts else ()
 
 
 class PageTab(NamedTuple):
@@ -168,6 +169,7 @@ def overview_lines(picture: OverviewSnapshot, page: str, width: int) -> list[Sty
 
 def _summary(picture: OverviewSnapshot, width: int) -> Iterator[StyledLine]:
     yield StyledLine(((picture.summary, ""),))
+    yield StyledLine(((LATENCY_NOTE, "dim"),))
     for page in PAGES:
         if page not in ("summary", "partition"):
             lines = list(_page(picture, page, width, FEW if page != "latency" else MOST))

@@ -142,7 +142,10 @@ def stats(
     options: Annotated[CaptureOptions, "response", "port"],
     cluster: Cluster,
 ) -> int:
-    """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field."""
+    """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field.
+
+    Latencies are those without long polls (Fetch, JoinGroup, …), unless a line has no others.
+    """
     from dissector.cli.stats import stats as run
 
     return run(files, by, form, filter, plot=plot, options=options, cluster=cluster)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label, api_name
-from dissector.analysis.stats.counts import ApiVersion, CountsByKey, ExchangeCounts
+from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, CountsByKey, ExchangeCounts
 from dissector.analysis.stats.latency_over_time import LatencyOverTime
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics import Statistics
@@ -161,6 +161,7 @@ def _tables(statistics: Statistics, by: str | None) -> Iterator[Styled]:
         yield from _table(statistics, by, None)
         return
     yield [(_summary(statistics), "")]
+    yield [(LATENCY_NOTE, DIM)]
     for each in _HEADINGS:
         if each != "partition":  # partitions are many, and those of one topic much the same
             yield from _table(statistics, each, FIRST)
@@ -197,7 +198,7 @@ def _table_of(heading: str, lines: Sequence[StatsGroup]) -> Iterator[Styled]:
 
 
 def _numbers(counts: ExchangeCounts) -> str:
-    latencies = [counts.latency.percentile(percent) for percent in PERCENTILES] + [counts.latency.most]
+    latencies = [counts.usual_latency.percentile(percent) for percent in PERCENTILES] + [counts.usual_latency.most]
     cells = [
         f"{counts.exchanges:,}", size(counts.bytes_out), size(counts.bytes_in),
         f"{counts.errors:,}" if counts.errors else "",
@@ -247,7 +248,7 @@ def _object(by: str, line: StatsGroup) -> dict[str, Any]:
 
 
 def _counts(counts: ExchangeCounts) -> dict[str, Any]:
-    latency = counts.latency
+    latency = counts.usual_latency
     percentiles = {f"p{percent}": latency.percentile(percent) for percent in PERCENTILES}
     return {
         "exchanges": counts.exchanges, "bytes_out": counts.bytes_out, "bytes_in": counts.bytes_in,

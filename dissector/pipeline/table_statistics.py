@@ -38,18 +38,20 @@ from dissector.filter import Filter
 from dissector.pipeline.table_reader import Tables
 from dissector.pipeline.table_schemas import ROW_KEY
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
+from dissector.protocol.schema.waiting import WAITING
 
 _API: Final = ("api_key", "api_version")
 _CLIENT: Final = ("client_id", "software_name", "software_version")
 _TOPIC_ROWS: Final = pa.schema([
     ("number", pa.int64()), ("place", pa.int64()), ("topic", pa.string()), ("partition", pa.int64()),
     ("out", pa.int64()), ("back", pa.int64()), ("error", pa.int64()), ("unanswered", pa.int64()),
-    ("latency_ns", pa.int64()),
+    ("latency_ns", pa.int64()), ("may_wait", pa.bool_()),
 ])  # fmt: skip
 """One row for each topic, and for each partition of it, that an exchange names."""
 _BY_VALUE: Final = pa.schema([
     ("number", pa.int64()), ("place", pa.int64()), ("value", pa.string()), ("out", pa.int64()), ("back", pa.int64()),
     ("error", pa.int64()), ("unanswered", pa.int64()), ("latency_ns", pa.int64()),
+    ("may_wait", pa.bool_()),
 ])  # fmt: skip
 """One row for each value of a row field in an exchange."""
 _TRACED: Final = pa.schema([("traced", pa.binary())])
@@ -100,9 +102,9 @@ def counts_by(tables: Tables, row_filter: Filter | None, name: str) -> CountsByK
 
 def _values(name: str, exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
     for exchange in exchanges:
-        out, back, has_error, is_unanswered, latency_ns = RowMeasures.of(exchange)
+        out, back, has_error, is_unanswered, *latency = RowMeasures.of(exchange)
         for place, key in enumerate(group_keys(ROW_FIELDS[name], exchange)):
-            yield exchange.fields.number, place, key, out, back, int(has_error), int(is_unanswered), latency_ns
+            yield exchange.fields.number, place, key, out, back, int(has_error), int(is_unanswered), *latency
 
 
 def over_time(tables: Tables, row_filter: Filter | None) -> LatencyOverTime | None:
@@ -139,7 +141,7 @@ def _measured(tables: Tables, rows: DataFrame) -> DataFrame:
     rows = rows.join(silent, list(ROW_KEY), "left").join(wrong, list(ROW_KEY), "left")
     return rows.select(
         *ROW_KEY, "number", f.lit(0).alias("place"), "connection", "conn", "client", "server", "kind", *_API, *_CLIENT,
-        "latency_ns", "errors",
+        "latency_ns", "errors", f.coalesce(f.col("api_key").isin(*map(int, WAITING)), f.lit(False)).alias("may_wait"),
         f.coalesce("request_size", f.lit(0)).alias("out"), f.coalesce("response_size", f.lit(0)).alias("back"),
         (has_request & ~has_response & f.col("silent").isNull()).cast("bigint").alias("unanswered"),
         (f.col("wrong").isNotNull() & (f.size("errors") > 0)).cast("bigint").alias("error"),
@@ -151,12 +153,12 @@ def _count_into(
     first: tuple[str, ...] = ("number", "place"),
 ) -> None:  # fmt: skip
     """Count rows by the columns `by`. Keys are added in the order of the smallest `first` of their rows."""
-    buckets = rows.withColumn("bucket", _bucket()).groupBy(*by, "bucket").agg(
+    buckets = rows.withColumn("bucket", _bucket()).groupBy(*by, "may_wait", "bucket").agg(
         f.count("*").alias("rows"), f.min(f.struct(*first)).alias("first"), f.sum("out").alias("out"),
         f.sum("back").alias("back"), f.sum("error").alias("error"), f.sum("unanswered").alias("unanswered"),
         f.min("latency_ns").alias("least"), f.max("latency_ns").alias("most"),
     )  # fmt: skip
-    bucket = f.struct("bucket", "rows", "out", "back", "error", "unanswered", "least", "most")
+    bucket = f.struct("may_wait", "bucket", "rows", "out", "back", "error", "unanswered", "least", "most")
     keys = buckets.groupBy(*by).agg(f.min("first").alias("first"), f.collect_list(bucket).alias("buckets"))
     for row in keys.orderBy("first").toLocalIterator():
         group.of(key(row)).merge(_tally(row.buckets))
@@ -167,7 +169,8 @@ def _tally(buckets: Iterable[Row]) -> ExchangeCounts:
     for each in buckets:
         tally.merge(ExchangeCounts(each["rows"], each.out, each.back, each.error, each.unanswered))
         if each.bucket is not None:
-            tally.latency.add_counts({each.bucket: each["rows"]}, each.least, each.most)
+            latencies = tally.waits if each.may_wait else tally.latency
+            latencies.add_counts({each.bucket: each["rows"]}, each.least, each.most)
     return tally
 
 
@@ -227,9 +230,10 @@ def _topic_rows(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
         row = exchange.fields
         if row.kind != "exchange":
             continue
+        latency = row.latency_ns, exchange.api_key in WAITING
         for place, (subject, (out, back, error)) in enumerate(record_bytes_by_topic(exchange).items()):
             topic_partition = (subject, None) if isinstance(subject, str) else subject
-            yield row.number, place, *topic_partition, out, back, int(error), 0, row.latency_ns
+            yield row.number, place, *topic_partition, out, back, int(error), 0, *latency
 
 
 def _traced_messages(exchanges: Iterator[Exchange]) -> Iterator[tuple[bytes]]:

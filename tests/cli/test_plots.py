@@ -56,7 +56,7 @@ def test_the_slowest_time_stands_highest() -> None:
 def test_topics_stand_by_their_bytes() -> None:
     statistics = Statistics()
     for topic, out, back in (("small", 10, 0), ("large", 600, 400), ("named alone", 0, 0)):
-        statistics.topics.of(topic).add(out, back, False, None)
+        statistics.topics.of(topic).add(out, back, False, None, waits=False)
     lines = drawn(None, statistics)
     assert [line.split()[-1] for line in lines[2:]] == ["large", "small"]
     assert lines[2].count("█") == 24

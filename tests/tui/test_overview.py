@@ -94,7 +94,7 @@ async def test_enter_and_a_double_click_apply_the_filter_of_the_line() -> None:
         await screen.press("o", "tab", "tab", "enter")
         assert main.filters[1:] == ['client_id == "producer-java-mill-1"']
         await screen.press("o")
-        await screen.pilot.click(LineList, offset=(20, 4), times=2)
+        await screen.pilot.click(LineList, offset=(20, 5), times=2)
         await screen.settle()
         assert main.filters[2:] == ["api == AddPartitionsToTxn && version == 5"]
 

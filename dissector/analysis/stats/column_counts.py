@@ -4,14 +4,18 @@ Invariant: the counts of all groups add up to the counts of all rows.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
 from dissector.analysis.stats.counts import ExchangeCounts
 from dissector.analysis.stats.histogram import BUCKETS, Histogram, buckets_of
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.index.exchange_table import Flag
 from dissector.index.index_columns import IndexColumns
+from dissector.protocol.schema.waiting import WAITING
+
+WAITING_KEYS: Final = np.array(sorted(WAITING), np.int64)
 
 
 def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, ExchangeCounts]]:
@@ -24,10 +28,12 @@ def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, Exc
         for values in (np.ones(len(group), np.int64), np.where(has_request, rows.request_size, 0),
                        np.where(has_response, rows.response_size, 0), unanswered)
     ]  # fmt: skip
-    histograms = _histograms(group, len(keys), rows)
+    may_wait = np.isin(rows.api_key, WAITING_KEYS)
+    latencies = _histograms(group, len(keys), rows, rows.has_latency & ~may_wait)
+    waits = _histograms(group, len(keys), rows, rows.has_latency & may_wait)
     for at, key in enumerate(keys.tolist()):
         exchanges, bytes_out, bytes_in, missing = (column[at] for column in sums)
-        yield key, ExchangeCounts(exchanges, bytes_out, bytes_in, 0, missing, histograms[at])
+        yield key, ExchangeCounts(exchanges, bytes_out, bytes_in, 0, missing, latencies[at], waits[at])
 
 
 def _sums(group: Int64, count: int, values: Int64) -> list[int]:
@@ -36,10 +42,10 @@ def _sums(group: Int64, count: int, values: Int64) -> list[int]:
     return sums
 
 
-def _histograms(group: Int64, count: int, rows: IndexColumns) -> list[Histogram]:
+def _histograms(group: Int64, count: int, rows: IndexColumns, which: Bool) -> list[Histogram]:
+    """Return the histogram of each group, of the chosen rows."""
     histograms = [Histogram() for _ in range(count)]
-    paired = rows.has_latency
-    latency, group = rows.latency_ns[paired], group[paired]
+    latency, group = rows.latency_ns[which], group[which]
     if not len(latency):
         return histograms
     order = np.lexsort((latency, group))

@@ -11,6 +11,8 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from dissector.analysis.stats.histogram import Histogram
 
 MAX_KEYS: Final = 20_000
+LATENCY_NOTE: Final = "latencies: without long polls (Fetch, …), unless a line has no others"
+"""What the columns p50 to max of `stats` and of the overview are of."""
 GroupKey = TypeVar("GroupKey")
 
 
@@ -73,15 +75,23 @@ class ExchangeCounts:
     unanswered: int = 0
     """Without the response that the request expects."""
     latency: Histogram = field(default_factory=Histogram)
+    """Of responses that do not wait on purpose."""
+    waits: Histogram = field(default_factory=Histogram)
+    """Latencies of APIs whose response may wait on purpose (`schema.waiting`): long polls, and others."""
 
-    def add(self, out: int, back: int, error: bool, latency_ns: int | None) -> None:
-        """Count one more exchange."""
+    @property
+    def usual_latency(self) -> Histogram:
+        """The latencies without waits; the waits if there is nothing else, as for Fetch alone."""
+        return self.latency if self.latency.counts else self.waits
+
+    def add(self, out: int, back: int, error: bool, latency_ns: int | None, *, waits: bool) -> None:
+        """Count one more exchange; `waits`: of an API whose response may wait on purpose."""
         self.exchanges += 1
         self.bytes_out += out
         self.bytes_in += back
         self.errors += error
         if latency_ns is not None:
-            self.latency.add(latency_ns)
+            (self.waits if waits else self.latency).add(latency_ns)
 
     def merge(self, other: "ExchangeCounts") -> None:
         """Add the counts of another one."""
@@ -91,6 +101,7 @@ class ExchangeCounts:
         self.errors += other.errors
         self.unanswered += other.unanswered
         self.latency.merge(other.latency)
+        self.waits.merge(other.waits)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import FieldType, RowField
 from dissector.exchange.row_findings import ACKS_0
+from dissector.protocol.schema.waiting import WAITING
 
 ROWS_PER_STEP: Final = 256
 """Rows decoded in one step."""
@@ -28,13 +29,15 @@ _RANGES: Final = (FieldType.TIME, FieldType.DURATION)
 
 
 class RowMeasures(NamedTuple):
-    """What is counted of a row: bytes, whether the response has an error or is missing, latency in nanoseconds."""
+    """What is counted of a row: bytes, whether the response has an error or is missing, latency in nanoseconds, and
+    whether its API may wait on purpose."""
 
     bytes_out: int
     bytes_in: int
     has_error: bool
     is_unanswered: bool
     latency_ns: int | None
+    may_wait: bool
 
     @classmethod
     def of(cls, exchange: Exchange) -> "RowMeasures":
@@ -44,7 +47,7 @@ class RowMeasures(NamedTuple):
         is_missing = row.kind == "exchange" and row.request_size is not None and row.response_size is None
         return cls(
             row.request_size or 0, row.response_size or 0, ERROR_RESPONSE in codes,
-            is_missing and ACKS_0.code not in codes, row.latency_ns,
+            is_missing and ACKS_0.code not in codes, row.latency_ns, exchange.api_key in WAITING,
         )  # fmt: skip
 
 
@@ -66,8 +69,9 @@ class RowFieldPass:
                 for key in group_keys(self._field, exchange):
                     counts = self.counts.of(key)
                     counts.add(
-                        measures.bytes_out, measures.bytes_in, error=measures.has_error, latency_ns=measures.latency_ns
-                    )
+                        measures.bytes_out, measures.bytes_in, error=measures.has_error, latency_ns=measures.latency_ns,
+                        waits=measures.may_wait,
+                    )  # fmt: skip
                     counts.unanswered += measures.is_unanswered
             yield StatisticsProgress(start + len(some), len(self._rows))
 

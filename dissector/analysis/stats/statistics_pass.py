@@ -33,6 +33,7 @@ from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import RowKind
 from dissector.index.index_columns import ENTRY, IndexColumns
 from dissector.protocol.codec.structs import structs_with
+from dissector.protocol.schema.waiting import WAITING
 
 ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index counted in one step."""
@@ -168,12 +169,13 @@ class StatisticsPass:
                 statistics.connections.of(StatsConnection(row.connection, row.client, row.server)),
             ):  # fmt: skip
                 counts.errors += 1
+        may_wait = exchange.api_key in WAITING
         for code in codes:
             sizes = row.request_size or 0, row.response_size or 0
-            statistics.errors.of(ApiError(api.api_key, code)).add(*sizes, True, row.latency_ns)
+            statistics.errors.of(ApiError(api.api_key, code)).add(*sizes, True, row.latency_ns, waits=may_wait)
         for about, (out, back, error) in record_bytes_by_topic(exchange).items():
             counts = statistics.topics.of(about) if isinstance(about, str) else statistics.partitions.of(about)
-            counts.add(out, back, error, row.latency_ns)
+            counts.add(out, back, error, row.latency_ns, waits=may_wait)
 
     def _trace(self, exchange: Exchange) -> None:
         """Trace a sampled exchange."""

@@ -21,11 +21,16 @@ from dissector.analysis.stats import (
 )
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, api_name
 from dissector.analysis.stats.negotiated_versions import negotiated_versions
+from dissector.analysis.stats.row_field_counts import RowFieldPass
 from dissector.capture_session import Capture
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.protocol.schema.loader import apis
+from dissector.protocol.schema.waiting import WAITING
 from tests.conftest import PCAPS, costly
+from tests.findings.conversations import MS, Talk, heartbeat, written
 from tests.storage.test_files import LEDGER
+from tui.overview_model import overview_snapshot
 
 SOME = ["java", "java-transactions", "librdkafka-acks0", "kafka-python-as-0.9", "plain-socket-sasl-v0", "two-brokers"]
 KEYS = {api.name: api.key for api in apis()}
@@ -75,6 +80,7 @@ def naive(lines: list[dict[str, Any]]) -> dict[Any, ExchangeCounts]:
                 response_value["size"] if response_value else 0,
                 bool(codes),
                 line["latency_ns"],
+                waits=line["api_key"] in WAITING,
             )
             tally.unanswered += response_value is None and not silent
     return tallies
@@ -243,3 +249,27 @@ def test_entries_of_kafka_files_are_counted_as_entries() -> None:
         assert {connection.number for connection in statistics.connections.counts} == {
             capture.connection_of(number) for number in range(len(capture) - 60, len(capture))
         }
+
+
+def test_long_polls_are_in_no_percentile_but_their_own(tmp_path: Path) -> None:
+    """In `stats`, in the overview, by row field: a consumer that waits for records is not slow."""
+    talk = Talk()
+    for at in range(0, 20_000, 1000):
+        heartbeat(talk, at, took=2)
+        talk.ask(at + 10, "Fetch", 4, {"max_wait_ms": 500}, {}, took=500)
+    with Capture([written(tmp_path, talk)]) as capture:
+        for _ in capture.read():
+            pass
+        statistics = counted(capture)
+        by_field = RowFieldPass(capture, ROW_FIELDS["server"])
+        for _ in by_field.steps():
+            pass
+    mixed = [
+        *statistics.clients.counts.values(),
+        *statistics.connections.counts.values(),
+        *by_field.counts.counts.values(),
+    ]
+    assert [each.usual_latency.most for each in (statistics.total, *mixed)] == [2 * MS] * 4
+    polls = {api_name(key.api_key): each.usual_latency.least for key, each in statistics.apis.counts.items()}
+    assert polls == {"Heartbeat": 2 * MS, "Fetch": 500 * MS}
+    assert [entry.p99 for entry in overview_snapshot(statistics).groups["client"][0]] == [2 * MS]
