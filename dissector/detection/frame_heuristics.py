@@ -7,14 +7,14 @@ plausible acks, too.
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
-from dissector.framing import FrameEvidence
+from dissector.framing import FoundFrame, FrameEvidence
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 
@@ -39,6 +39,7 @@ _LONGEST_NAME: Final = 1 << 10
 """The longest client id that a search accepts."""
 _NEAR: Final = 1 << 12
 """The largest distance between correlation ids of one connection."""
+_WORD: Final = 0xFFFFFFFF
 _LEAST_RESPONSE: Final = 6
 """A correlation id and an error code."""
 _ACKS: Final = (b"\xff\xff", b"\0\0", b"\0\x01")
@@ -49,6 +50,15 @@ _NAME: Final = re.compile(rb"[a-zA-Z0-9._-]*")
 
 _NONE, _FAIR, _STRONG = FrameEvidence.NONE, FrameEvidence.FAIR, FrameEvidence.STRONG
 """Bound once: members of an enum are slow to look up."""
+
+
+class PendingIds(NamedTuple):
+    """Correlation ids of a connection's pending requests."""
+
+    packets: dict[int, int]
+    """By id, signed: the packet of the oldest request that has it."""
+    are_unique: bool = True
+    """Whether no two requests have the same."""
 
 
 class RequestHeuristics:
@@ -102,6 +112,9 @@ class RequestHeuristics:
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         return True
 
+    def follow(self, found: Iterable[FoundFrame]) -> bool:
+        return True
+
     def is_request(self, head: bytes) -> bool:
         """Whether a head has a known API in a known version, and a plausible size and client id."""
         versions = self._versions.get(int.from_bytes(head[4:6], "big"))
@@ -131,21 +144,47 @@ class ResponseHeuristics:
     one_is_enough = False
     within_segments = True
 
-    def __init__(self, pending: Mapping[int, int], *, known: bool) -> None:
+    def __init__(self, pending: PendingIds, *, known: bool) -> None:
         self._known = known
-        self._pending = pending
-        self._ids = np.fromiter(pending, np.int64, len(pending)) & 0xFFFFFFFF
-        self._near = range(min(pending) - _NEAR, max(pending) + _NEAR) if pending else range(1 << 31)
+        self._pending = pending.packets
+        self._are_unique = pending.are_unique
+        self._ascending = sorted(pending.packets)
+        self._low, self._high = 0, len(self._ascending) - 1
+        """The least and the greatest id that may be pending."""
+        self._words = np.sort(np.array(self._ascending, np.int64) & _WORD)
 
     def strong(self, words: Int64, lengths: Int64) -> Bool:
-        return np.isin(words, self._ids)
+        """Ids that `follow` has taken are among these: `judge` knows better."""
+        if not len(self._words):
+            return np.zeros(len(words), np.bool_)
+        at = np.minimum(np.searchsorted(self._words, words), len(self._words) - 1)
+        found: Bool = self._words[at] == words
+        return found
+
+    def follow(self, found: Iterable[FoundFrame]) -> bool:
+        """A response takes the request with its id; which one is for the index to say where more have it."""
+        if self._are_unique:
+            for identifier, packet in found:
+                if self._pending.get(identifier, packet) < packet:
+                    del self._pending[identifier]
+        return self._are_unique
+
+    def _is_near(self, identifier: int) -> bool:
+        """Whether an id is near those that are pending, if there are any."""
+        if not self._pending:
+            return identifier >= 0
+        while self._ascending[self._low] not in self._pending:
+            self._low += 1
+        while self._ascending[self._high] not in self._pending:
+            self._high -= 1
+        return self._ascending[self._low] - _NEAR <= identifier < self._ascending[self._high] + _NEAR
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
         identifier = int.from_bytes(head[4:8], "big", signed=True)
         requested = self._pending.get(identifier)
         if requested is not None and requested < packet:
             return _STRONG
-        possible = identifier in self._near and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
+        possible = self._is_near(identifier) and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
         return _FAIR if possible else _NONE
 
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
@@ -170,6 +209,9 @@ class EitherHeuristics:
         if self._may_be_client and self._requests.judge(head, packet) is _STRONG:
             return _STRONG
         return _FAIR if head[4] <= 0x7F else _NONE
+
+    def follow(self, found: Iterable[FoundFrame]) -> bool:
+        return True
 
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         """Whether these are responses with rising ids."""

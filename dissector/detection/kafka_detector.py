@@ -14,7 +14,7 @@ Kafka whatever its content, unless that is TLS. A hex transcript says who is the
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -28,6 +28,7 @@ from dissector.detection import other_protocols
 from dissector.detection.frame_heuristics import (
     PRODUCE,
     EitherHeuristics,
+    PendingIds,
     RequestHeuristics,
     ResponseHeuristics,
     has_produce_body,
@@ -42,8 +43,8 @@ from dissector.framing.sizes import ALERT_SIZE
 
 KAFKA_PORTS: Final = frozenset({9092})
 NO_CLIENT: Final = -1
-Outstanding = Callable[[int], Mapping[int, int]]
-"""Correlation ids of a connection's pending requests, each with the packet of the oldest."""
+Outstanding = Callable[[int], PendingIds]
+"""The pending requests of a connection."""
 
 
 class Connections(Protocol):
@@ -188,7 +189,7 @@ class KafkaDetector:
         """Classify a server on Kafka's port of which all was captured, but nothing of its client.
 
         It is Kafka, unless its first bytes are no response."""
-        if ResponseHeuristics({}, known=True).judge(head, 0) is FrameEvidence.NONE:
+        if ResponseHeuristics(PendingIds({}), known=True).judge(head, 0) is FrameEvidence.NONE:
             return Classification.POSSIBLE
         self.client_side.values[connection] = 1 - side
         return Classification.FRAMES

@@ -1,5 +1,6 @@
 """Collects the rows of a `FrameBatch`, from columns or one by one."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ from dissector.core.batches import FrameBatch, FrameKind
 from dissector.framing.pending_stream import Piece
 
 _COLUMNS = 6
+_FRAME = int(FrameKind.FRAME)
 _OF_ROWS = ("direction", "kind", "start", "size", "time_ns", "packet")
 
 
@@ -37,6 +39,19 @@ class FrameRows:
         self._rows.append((row.direction, row.kind, row.start, row.size, *row.seen))
         self._pieces += row.pieces
         self._counts.append(len(row.pieces))
+
+    @property
+    def count(self) -> int:
+        """How many rows were added one by one."""
+        return len(self._rows)
+
+    def frames_from(self, mark: int) -> Iterator[tuple[int, list[Piece]]]:
+        """Yield packet and pieces of each frame added one by one, from row `mark` on."""
+        at = len(self._pieces) - sum(self._counts[mark:])
+        for (_, kind, *_, packet), count in zip(self._rows[mark:], self._counts[mark:], strict=True):
+            if kind == _FRAME:
+                yield packet, self._pieces[at : at + count]
+            at += count
 
     def add_batch(self, frames: FrameBatch) -> None:
         """Add rows that are columns already."""

@@ -9,8 +9,9 @@ Better to skip a frame than to invent one. The candidate whose chain is certain 
 no difference in which batches the bytes came.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -41,6 +42,15 @@ _NONE, _STRONG = FrameEvidence.NONE, FrameEvidence.STRONG
 """Bound once: members of an enum are slow to look up."""
 
 
+class FoundFrame(NamedTuple):
+    """A frame that a search found."""
+
+    word: int
+    """The four bytes behind the size prefix, signed: the correlation id of a response."""
+    packet: int
+    """Of its first byte."""
+
+
 class FrameHeuristics(Protocol):
     """How frames of one direction begin."""
 
@@ -59,6 +69,10 @@ class FrameHeuristics(Protocol):
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         """Whether the heads of frames in sequence are consistent. That suffices, even for heads that are not strong,
         where the frames begin and end with segments; `ends` of them end with one."""
+
+    def follow(self, found: Iterable[FoundFrame]) -> bool:
+        """Take note of frames that were found; return whether what is known of the connection is up to date then. If
+        not, the index must have them first."""
 
 
 class FrameSearch:

@@ -97,9 +97,12 @@ class Framer:
     def _search(self) -> FrameBatch:
         """Search directions that changed, those of clients first, until there are frames."""
         for is_client in (True, False):
-            for direction in sorted(d for d in self._state.needs_search if self._detector.is_client(d) == is_client):
-                self._state.needs_search.discard(direction)
-                self._resynchronizer.resynchronize(direction)
+            while directions := sorted(d for d in self._state.needs_search if self._detector.is_client(d) == is_client):
+                for direction in directions:
+                    self._state.needs_search.discard(direction)
+                    self._resynchronizer.resynchronize(direction)
+                if not is_client:
+                    break  # responses are recognized by requests, and these ones have theirs now
             found = self._state.rows.batch()
             if len(found):
                 return found

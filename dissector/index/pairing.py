@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.detection.frame_heuristics import PendingIds
 
 Losses = Mapping[int, Sequence[int]]
 _NONE: Int64 = np.zeros(0, np.int64)
@@ -87,15 +88,15 @@ class Pairing:
         """Frames of pending responses."""
         return self._responses.row
 
-    def outstanding(self, connection: int) -> dict[int, int]:
-        """Return the correlation ids of a connection's pending requests, as signed integers, each with the packet of
-        the oldest request that has it."""
+    def outstanding(self, connection: int) -> PendingIds:
+        """Return the correlation ids of a connection's pending requests."""
         if self._order is None:
             self._order = np.argsort(self._requests.key, kind="stable")
         bounds = [connection << 32, (connection + 1) << 32]
         rows = self._order[slice(*np.searchsorted(self._requests.key, bounds, sorter=self._order))][::-1]
         ids = (self._requests.key[rows] & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
-        return dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
+        packets = dict(zip(ids.tolist(), self._requests.packet[rows].tolist(), strict=True))
+        return PendingIds(packets, len(packets) == len(ids))
 
     def pair(self, requests: PendingFrames, responses: PendingFrames) -> tuple[Int64, Int64]:
         """Return rows of requests and frames of their responses, `(n,)` each."""

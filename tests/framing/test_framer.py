@@ -12,7 +12,7 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
-from dissector.framing import Classification, FrameEvidence, FrameHeuristics, Framer
+from dissector.framing import Classification, FoundFrame, FrameEvidence, FrameHeuristics, Framer
 from tests.traffic import request, response, seeds
 
 Row = tuple[int, int, int, bytes]
@@ -32,6 +32,9 @@ class Metadata:
         return FrameEvidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else FrameEvidence.NONE
 
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
+        return True
+
+    def follow(self, found: Iterable[FoundFrame]) -> bool:
         return True
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from tests.calls import count_calls
-from tests.traffic import Packet, capture_of, conversation, exchanges, lossy
+from tests.traffic import ACK, Packet, capture_of, conversation, exchanges, lossy, request, response
 
 Network = Callable[[int], list[Packet]]
 """The packets of one connection with so many exchanges."""
@@ -41,6 +41,31 @@ def bytewise(count: int) -> list[Packet]:
 
 def bytewise_holed(count: int) -> list[Packet]:
     return lossy(bytewise(count), random.Random(1))
+
+
+def holes_behind(*, client: bool) -> Network:
+    """A hole behind each message of one side."""
+
+    def network(count: int) -> list[Packet]:
+        at = {True: 1_000, False: 5_000}
+        packets = conversation([], isn=(999, 4_999))
+        for number in range(count):
+            for side, data in ((True, request(number)), (False, response(number))):
+                at[side] += 100 * (side is client)
+                packets.append(Packet(side, at[side], data, ACK, at[not side]))
+                at[side] += len(data)
+        return packets
+
+    return network
+
+
+@pytest.mark.parametrize("client", [True, False])
+def test_holes_are_searched_without_a_round_through_the_index_each(tmp_path: Path, *, client: bool) -> None:
+    with Capture([capture_of(tmp_path, holes_behind(client=client)(500))]) as capture:
+        deque(capture.read(), maxlen=0)
+        assert capture.pipeline.indexer.generation < 50
+        [kinds] = capture.columns(["kind"], range(len(capture)))
+        assert kinds.count("exchange") >= 495
 
 
 @pytest.mark.slow
