@@ -225,7 +225,7 @@ def _matching(batch: pa.RecordBatch, text: str | None, start_ns: int) -> Iterato
 
 
 _parsed = lru_cache(maxsize=4)(parse)
-_TYPES: Final = {pa.int64(): "BIGINT", pa.binary(): "BINARY", pa.string(): "STRING"}
+_TYPES: Final = {pa.bool_(): "boolean", pa.int64(): "BIGINT", pa.binary(): "BINARY", pa.string(): "STRING"}
 
 
 def _ddl(schema: pa.Schema) -> str:
