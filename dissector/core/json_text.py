@@ -3,6 +3,7 @@
 Text that is not UTF-8 has its bytes as ``\\xNN``; integers beyond 64 bits stay integers.
 """
 
+import math
 import re
 from typing import Any
 
@@ -44,3 +45,12 @@ def encodable(value: Any) -> Any:
     if isinstance(value, dict):
         return {encodable(name): encodable(inner) for name, inner in value.items()}
     return [encodable(inner) for inner in value] if isinstance(value, list) else value
+
+
+def finite(value: Any) -> Any:
+    """Return the value with numbers that are not finite as strings: JSON has none, and the encoder writes null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {name: finite(inner) for name, inner in value.items()}
+    return [finite(inner) for inner in value] if isinstance(value, list) else value

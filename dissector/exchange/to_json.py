@@ -3,12 +3,11 @@
 Numbers that are not finite are strings.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from dissector.core.json_text import dumps
+from dissector.core.json_text import dumps, finite
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_fields import json_fields
 from dissector.protocol.codec.plan import holds, plan
@@ -91,7 +90,7 @@ def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | No
         "time_ns": message.time_ns,
         "size": message.size,
         "header": message.header,
-        "body": _finite(values) if _has_floats(message.layout.body, message.layout.body_version) else values,
+        "body": finite(values) if _has_floats(message.layout.body, message.layout.body_version) else values,
     }
     value = value | {"rest": rest.hex()} if rest else value
     return value | {"masked": message.masked_size} if message.masked_size else value
@@ -101,12 +100,3 @@ def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | No
 def _has_floats(body: str | None, version: int) -> bool:
     """Whether a message can hold a number that JSON lacks; two in a hundred can."""
     return body is not None and holds(plan(body, version), "float64")
-
-
-def _finite(value: Any) -> Any:
-    """The value with numbers that are not finite as strings."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    return [_finite(inner) for inner in value] if isinstance(value, list) else value

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from dissector.protocol.codec.plan import StructPlan, plan, plan_of
+from dissector.core.json_text import finite
+from dissector.protocol.codec.plan import StructPlan, holds, plan, plan_of
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, compile_reader
 from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.primitives import Primitive
@@ -50,7 +51,7 @@ class EmbeddedMessages:
     """Whether the last fields may be missing: some clients write an older layout than their version has."""
 
     def read(self, raw: bytes) -> Values | None:
-        """Return the values, those of the prefix first; None if the bytes are something else."""
+        """Return the values, those of the prefix first, as JSON has them; None if the bytes are something else."""
         values: Values = {}
         at = 0
         try:
@@ -58,6 +59,7 @@ class EmbeddedMessages:
                 values[name], at = kind.read(raw, at)
             for each in self.messages:
                 read, at = embedded_reader(each.message, each.version, each.count)(raw, at, len(raw))
+                read = finite(read) if _has_floats(each.message, each.version) else read
                 values |= read if each.name == DECODED else {each.name: read}
                 if each.count is not None:
                     values[MISSING] = list(each.missing)
@@ -87,6 +89,11 @@ def embedded_plan(message: str, version: int, count: int | None = None) -> Struc
     """Return the layout of an embedded message, or of its first fields alone."""
     whole = plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
     return whole if count is None else replace(whole, fields=whole.fields[:count], flexible=False)
+
+
+@lru_cache(maxsize=256)
+def _has_floats(message: str, version: int) -> bool:
+    return holds(embedded_plan(message, version), "float64")
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,8 @@ The items tile the bytes. An item's span includes its delimiter (a comma, a NUL,
 from dataclasses import dataclass
 from typing import Any
 
+from dissector.core.json_text import finite
+
 
 @dataclass(frozen=True, slots=True)
 class SubtreeItem:
@@ -34,7 +36,8 @@ class Subtree:
     """Kafka's number of the codec, 0 for none."""
 
     def read(self, raw: bytes) -> dict[str, Any]:
-        """Return plain values; a repeated name has a list. `raw` is not read again: the items were made of it."""
+        """Return plain values, as JSON has them; a repeated name has a list. `raw` is not read: the items
+        were made of it."""
         return _values(self.items)
 
     def count(self) -> int:
@@ -49,7 +52,7 @@ def _count(items: tuple[SubtreeItem, ...]) -> int:
 def _values(items: tuple[SubtreeItem, ...]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for item in items:
-        value = _values(item.items) if item.items else item.value
+        value = _values(item.items) if item.items else finite(item.value)
         if item.name not in out:
             out[item.name] = value
         elif isinstance(out[item.name], list):

@@ -1,5 +1,7 @@
 """Client metrics: made by OpenTelemetry's own library, found again with every field's bytes."""
 
+import json
+import math
 import random
 
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+from dissector.core.json_text import dumps
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import MessageLayout, trace
 from dissector.protocol.records.compression import CODECS
@@ -57,3 +60,11 @@ def test_damaged_metrics_are_survived_and_tile(seed: int, flips: int) -> None:
         raw[chance.randrange(len(raw))] = chance.randrange(256)
     body = write("PushTelemetryRequest", 0, {"metrics": bytes(raw[: chance.randrange(len(raw) + 1)])})
     assert_tiled(trace(bytes(4) + bytes(4) + body, MessageLayout("ResponseHeader", 0, "PushTelemetryRequest", 0)))
+
+
+def test_a_metric_that_is_no_number_is_text_in_json() -> None:
+    data = made()
+    data.resource_metrics[0].scope_metrics[0].metrics[0].sum.data_points[0].as_double = math.nan
+    decoded, _ = looked_at("PushTelemetryRequest", 0, {"metrics": data.SerializeToString()})
+    metric = json.loads(dumps(decoded))["metrics_decoded"]["resource_metrics"]["scope_metrics"][0]["metrics"][0]
+    assert metric["sum"]["data_points"]["as_double"] == "nan"

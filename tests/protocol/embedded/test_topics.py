@@ -1,10 +1,12 @@
 """Records of Kafka's internal topics and control records, in a Fetch: made by the writer, found again."""
 
+import json
 import struct
 from typing import Any
 
 import pytest
 
+from dissector.core.json_text import dumps
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
@@ -111,3 +113,12 @@ def test_junk_in_an_internal_topic_stays_bytes() -> None:
         assert record["key"] == junk
         fetched(CLUSTER_METADATA, [{"key": None, "value": junk}])
         fetched("orders", [{"key": junk, "value": junk}], CONTROL)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_numbers_that_json_lacks_are_text(number: str) -> None:
+    entry = next(each for each in METADATA if each.name == "ClientQuotaRecord")
+    quota = write(entry.name, 0, {"entity": [], "key": "producer_byte_rate", "value": float(number)})
+    value = b"\x01" + uvarint_bytes(entry.api_key or 0) + b"\0" + quota
+    record, _ = fetched(CLUSTER_METADATA, [{"key": None, "value": value}])
+    assert json.loads(dumps(record))["value_decoded"]["value"] == number
