@@ -105,7 +105,7 @@ SHOWN = [
     ("stats", "--by", "topic"), ("stats", "--by", "client"), ("stats", "-f", "json"),
     ("show", "--fields", "client_id,request.body.topics.name,response.body.topics.name"),
     ("export", "-f", "transcript", "--show-secrets", "-w", "-"), ("export", "-f", "json", "-w", "-"),
-    ("export", "-f", "pytest", "-w", "-"),
+    ("export", "-f", "pytest", "--show-secrets", "-w", "-"),
     ("export", "-f", "mermaid", "-w", "-"), ("export", "-f", "svg", "-w", "-"), ("export", "-f", "command", "-w", "-"),
 ]  # fmt: skip
 

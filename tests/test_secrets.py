@@ -99,11 +99,16 @@ LOGINS_CHANGED = 250
 
 
 def test_no_part_of_a_secret_is_shown_of_changed_logins(tmp_path: Path) -> None:
-    """Conversations with secrets, cut, damaged, lost in part, split, of other versions, in envelopes: six bytes of a
-    secret are in no face. `make fuzz FUZZ="--kind secrets"` draws as many as there is time for.
+    """Conversations with secrets, cut, damaged (in their messages, TCP's sequence numbers, the headers of packets),
+    lost in part, split, of other versions and APIs, in envelopes: six bytes of a secret are in no face. `make fuzz
+    FUZZ="--kind secrets"` draws as many as there is time for.
 
-    What this does not promise: an API key that damage made another API's, on a connection without a login; damage below
-    TCP that puts bytes of one message into another."""
+    What this does not promise, as nobody could tell it from plain traffic:
+      * bytes of a secret that damage has copied to a place where none belong, as into a topic's name;
+      * a request whose API key damage has made that of an API without secrets, if it can be read to its end as such a
+        request; on a connection without other secrets what is behind it is shown as well;
+      * the fields before the cut of a response that was paired with the request of another one, because its own was
+        lost and the client uses correlation ids again."""
     path = tmp_path / "login.pcap"
     for number in range(LOGINS_CHANGED):
         data, secrets = login_file(random.Random(f"login {number}"), recorded=0.02)

@@ -28,7 +28,7 @@ from dissector.index.shared_state import SharedState, VersionRanges
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.embedded.secrets import is_metadata_log, names_metadata_log
-from dissector.protocol.message import SASL_TOKEN, UNFRAMED, Values, read
+from dissector.protocol.message import SASL_TOKEN, UNFRAMED, UNKNOWN_MESSAGE, read
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
@@ -61,10 +61,10 @@ class ExchangeDecoder:
         self._advertised_versions = AdvertisedVersions(
             indexer.conversation_state, self._endpoints.server, connections.first_packet
         )
-        by_connection = RowsByConnection(indexer.table)
-        self._fetch_sessions = FetchSessions(indexer.frames, indexer.table, by_connection)
+        self._by_connection = RowsByConnection(indexer.table)
+        self._fetch_sessions = FetchSessions(indexer.frames, indexer.table, self._by_connection)
         self._inference = ResponseInference(
-            indexer.frames, indexer.table, by_connection, indexer.conversation_state, self._advertised_versions,
+            indexer.frames, indexer.table, self._by_connection, indexer.conversation_state, self._advertised_versions,
             self._is_opened,
         )  # fmt: skip
 
@@ -183,11 +183,14 @@ class ExchangeDecoder:
         request = self._messages.request(index_row, self._messages.request_layout(index_row), context)
         if key == ApiKey.ENVELOPE:
             context = replace(context, enveloped=enveloped(request.body))
-        elif key == ApiKey.FETCH and (request.masked or names_metadata_log(request.data)):
+        elif key == ApiKey.FETCH and _fetches_metadata(request):
             context = replace(context, fetches_metadata=True)
         response = None
         if index_row.response != NO_FRAME:
+            context = self._of_response(index_row, context)
             layout = self._messages.response_layout(key, version, index_row.response)
+            if context.may_have_secrets and self._may_be_of_another(index_row):
+                layout = replace(layout, unread=UNKNOWN_MESSAGE)
             response = self._messages.response(index_row, layout, context)
         fields = ExchangeRow(
             row.number, row.kind, row.time_ns, row.connection, row.client, row.server,
@@ -201,6 +204,21 @@ class ExchangeDecoder:
         if key == ApiKey.FETCH:
             exchange.fetched = self._fetched(number, request, context)
         return exchange
+
+    def _of_response(self, index_row: IndexRow, context: DecodingContext) -> DecodingContext:
+        """What is known for the response to a request: to the first one of a connection what is known before it."""
+        if context.may_have_secrets:
+            return context
+        before = self._indexer.conversation_state.context(index_row.connection, index_row.packet - 1)
+        return replace(before, fetches_metadata=context.fetches_metadata) if before.may_have_secrets else context
+
+    def _may_be_of_another(self, index_row: IndexRow) -> bool:
+        """Whether a response may be that to another request: it was cut, so that it does not show whether it fits, and
+        the client used its correlation id more than once."""
+        if self._indexer.frames.captured(index_row.response) == index_row.response_size:
+            return False
+        repeated = self._by_connection.repeated_ids(index_row.connection, self._indexer.generation)
+        return index_row.correlation_id in repeated
 
     def _exchange_findings(
         self, index_row: IndexRow, request: ExchangeMessage, response: ExchangeMessage | None
@@ -237,7 +255,7 @@ class ExchangeDecoder:
         verdict = self._inference.verdict(index_row.response, index_row.connection, self._indexer.generation)
         data, whole = self._indexer.frames.read(index_row.response)
         layout = layout_of_verdict(verdict, OrphanFrame(data, index_row.response_size, whole, context))
-        if layout.body == "FetchResponse" and _has_metadata_log(read(data, layout, whole).body):
+        if layout.body == "FetchResponse" and _has_metadata_log(read(data, layout, whole).body.get("responses")):
             context = replace(context, fetches_metadata=True)
         response = self._messages.response(index_row, layout, context)
         exchange = Exchange(row, None, None, response, [orphan])
@@ -273,7 +291,8 @@ class ExchangeDecoder:
         if index_row.request != NO_FRAME:
             request = self._messages.request(index_row, SASL_TOKEN, context)
         if index_row.response != NO_FRAME:
-            response = self._messages.response(index_row, SASL_TOKEN, context)
+            of_server = replace(context, mechanism=None) if context.mechanism == "PLAIN" else context
+            response = self._messages.response(index_row, SASL_TOKEN, of_server)
         side = "client" if request is not None else "server"
         row = row._replace(
             api="SASL token",
@@ -329,7 +348,13 @@ class ExchangeDecoder:
         return self._connections.syn_side(connection) >= 0
 
 
-def _has_metadata_log(response: Values) -> bool:
-    """Whether a Fetch response has the metadata log, or what damage made of it."""
-    topics = response.get("responses")
-    return isinstance(topics, list) and any(is_metadata_log(None, each.get("topic_id")) for each in topics)
+def _fetches_metadata(request: ExchangeMessage) -> bool:
+    """Whether a Fetch request names the metadata log, or may have before it was damaged."""
+    if request.masked or names_metadata_log(request.data):
+        return True
+    return request.context.may_have_secrets and _has_metadata_log(request.body.get("topics"))
+
+
+def _has_metadata_log(topics: object) -> bool:
+    """Whether topics of a Fetch have the metadata log, or what damage made of it."""
+    return isinstance(topics, list) and any(is_metadata_log(each.get("topic"), each.get("topic_id")) for each in topics)

@@ -2,6 +2,7 @@
 
 A row whose frames have templates (`exchange.frame_templates`) is not decoded. A template's key holds every field that a
 rule for message findings reads (`exchange.message_findings`), and every error code. So a rule may depend on any number.
+Messages that may be masked, by their values or by the connection that they are on, have no template.
 
 Invariants:
   * the column has what decoding the row gives: a property test;
@@ -19,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding
 from dissector.core.store import Store
@@ -32,7 +33,12 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.findings.summary import NO_FINDINGS, FindingSummary
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 from dissector.index.indexer import Indexer
+from dissector.index.message_headers import SHORT_CLIENT_ID
+from dissector.protocol.embedded.secrets import is_unclean, may_hold_secrets, names_metadata_log
+from dissector.protocol.masking import UNREAD, is_sound
 from dissector.protocol.message import trace
+from dissector.protocol.records.batch import MASK
+from dissector.protocol.schema.api_keys import ApiKey
 
 TOGETHER: Final = 4_096
 """Rows whose bytes are compared together."""
@@ -45,6 +51,8 @@ UNKNOWN: Final = FindingSummary(frozenset(("",)))
 """What 0 stands for: no row has that."""
 NOT_EXPECTED, MISSING, RESPONSES = 1, 2, 2
 """In place of a response: none is sent, none was captured. Above these, numbers stand for responses."""
+LONGEST_WHOLE_ID: Final = SHORT_CLIENT_ID // 4
+"""Characters of a client id that was surely not cut, and is the one of the request."""
 _INDEX: Final = re.compile(r"\[\d+\]")
 Number = TypeVar("Number", int, Int64)
 ERROR_FIELDS: Final = field_reads(message_rules.ERROR_FIELDS)
@@ -78,6 +86,8 @@ class MessageFindingColumn:
         self._summaries: ValueNumbers[FindingSummary] = ValueNumbers()
         self._summaries.of(UNKNOWN)
         self._summaries.of(NO_FINDINGS)
+        self._is_plain_client = Column(np.bool_)
+        """Of each client id whether it is text, and all of it is known: a request with another may be masked."""
         self._process = os.getpid()
         self._writing = threading.Lock()
 
@@ -128,7 +138,8 @@ class MessageFindingColumn:
         """The numbers of rows whose frames have templates; 0 for the rest."""
         table = self._index.table
         request, response = table.request.values[rows], table.response.values[rows]
-        which = np.flatnonzero((table.kind.values[rows] == RowKind.EXCHANGE) & (request != NO_FRAME))
+        is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (request != NO_FRAME)
+        which = np.flatnonzero(is_exchange & self._are_plain_clients(table.client_id.values[rows]))
         asked = self._contents_of(self._requests, rows[which], request[which])
         which, asked = which[asked > 0], asked[asked > 0]
         answered = np.where(table.flags.values[rows[which]] & Flag.NO_RESPONSE_EXPECTED, NOT_EXPECTED, MISSING)
@@ -141,12 +152,22 @@ class MessageFindingColumn:
             numbers[which] = np.array([self._pairs.get(pair, 0) for pair in pairs.tolist()])[inverse]
         return numbers
 
+    def _are_plain_clients(self, client_ids: Int64) -> Bool:
+        """Which client ids are plain, by their numbers."""
+        known, texts = self._is_plain_client, self._index.client_ids.texts
+        known.extend(np.array([_is_plain_client(text) for text in texts[len(known) :]], np.bool_))
+        plain: Bool = known.values[client_ids] != 0
+        return plain
+
     def _contents_of(self, templates: FrameTemplates[Contents], rows: Int64, frames: Int64) -> Int64:
         """The contents of frames, by number from 1; 0 where no template has them."""
         table, columns = self._index.table, self._index.frames
         key, version = table.api_key.values[rows].astype(np.int64), table.version.values[rows].astype(np.int64)
         address, size = columns.contiguous(frames), columns.size.values[frames].astype(np.int64)
-        return templates.find_all(self._store, key, version, address, size)
+        found = templates.find_all(self._store, key, version, address, size)
+        fetches = np.flatnonzero((found > 0) & (key == ApiKey.FETCH))
+        found[fetches[_name_metadata_log(self._store, address[fetches], size[fetches])]] = 0
+        return found
 
     def _decode(self, rows: Int64, *, final: bool) -> None:
         for row, exchange in zip(rows.tolist(), self._decoder.exchanges(rows), strict=True):
@@ -175,7 +196,7 @@ class MessageFindingColumn:
         self, templates: FrameTemplates[Contents], side: str, api_key: int, version: int, message: ExchangeMessage
     ) -> int:
         """The number of a message's contents; 0 where no template has them."""
-        if not _is_whole(message) or message.masked or not has_fixed_layout(api_key, version, message.layout):
+        if not _is_public(message) or not has_fixed_layout(api_key, version, message.layout):
             return 0
         reads = reads_of(api_key, side)
         contents = Contents(
@@ -215,3 +236,26 @@ def _pair(request: Number, response: Number) -> Number:
 
 def _is_whole(message: ExchangeMessage) -> bool:
     return message.size == message.whole == len(message.data)
+
+
+def _is_plain_client(text: str | None) -> bool:
+    return text is None or not (is_unclean(text) or MASK.decode() in text or len(text) >= LONGEST_WHOLE_ID)
+
+
+def _is_public(message: ExchangeMessage) -> bool:
+    """Whether a message would be shown as it is on any connection."""
+    if not _is_whole(message) or message.masked or not is_sound(message.header):
+        return False
+    is_read = UNREAD.isdisjoint(finding.code for finding in message.findings)
+    return is_read and not may_hold_secrets(message.layout.body, message.data, message.context)
+
+
+def _name_metadata_log(store: Store, address: Int64, size: Int64) -> Bool:
+    """Which of these frames, each in one piece, may name the metadata log."""
+    named = np.zeros(len(address), np.bool_)
+    for each in np.unique(size).tolist():
+        some = np.flatnonzero(size == each)
+        frames = store.gather(address[some], each)
+        if names_metadata_log(frames.tobytes()):
+            named[some] = [names_metadata_log(frame.tobytes()) for frame in frames]
+    return named

@@ -72,8 +72,9 @@ class ConversationState:
         self._common = DecodingContext(
             self._topics.values, self._groups.values, self._nodes.values, self._members.values, self._producers.values
         )
-        self._secret_contexts: dict[tuple[str, bool], DecodingContext] = {}
-        """By mechanism, empty where that is not known; and by whether there was a request with secrets."""
+        self._secret_contexts: dict[tuple[str, bool, bool], DecodingContext] = {}
+        """By mechanism, empty where that is not known; by whether there was a request with secrets; and by whether one
+        may be in a message that was cut."""
         self._mechanisms: dict[int, list[tuple[int, str]]] = {}
         """By connection: packet of the handshake, mechanism; empty of one that can't be read."""
         self._versions: dict[int, VersionRanges] = {}
@@ -88,16 +89,17 @@ class ConversationState:
         if not self._secrecy.may_have_secrets(connection, packet):
             return self._common
         mechanisms = [name for first, name in self._mechanisms.get(connection, ()) if first <= packet]
-        has_secrets = self._secrecy.has_secrets(connection, packet)
-        return self._of_secrecy(mechanisms[-1] if mechanisms else "", has_secrets=has_secrets)
-
-    def _of_secrecy(self, mechanism: str, *, has_secrets: bool) -> DecodingContext:
-        """What is known for a message of a connection that may have secrets."""
-        found = self._secret_contexts.get((mechanism, has_secrets))
+        mechanism = mechanisms[-1] if mechanisms else ""
+        has_secrets = self._secrecy.has_secrets(connection)
+        may_cut = has_secrets or self._secrecy.may_cut_secrets(connection, packet)
+        found = self._secret_contexts.get((mechanism, has_secrets, may_cut))
         if found is None:
-            found = replace(self._common, mechanism=mechanism or None, may_have_secrets=True, has_secrets=has_secrets)
+            found = replace(
+                self._common, mechanism=mechanism or None, may_have_secrets=True, has_secrets=has_secrets,
+                may_cut_secrets=may_cut,
+            )  # fmt: skip
             if len(self._secret_contexts) < CACHE_SIZE:
-                self._secret_contexts[mechanism, has_secrets] = found
+                self._secret_contexts[mechanism, has_secrets, may_cut] = found
         return found
 
     def advertised_versions(self, connection: int) -> VersionRanges:

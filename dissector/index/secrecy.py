@@ -2,10 +2,16 @@
 
 A connection is known to have none from its first request on, if the capture has its beginning, and its first request
 besides ApiVersions was read to its end and is not one that logs in or has other secrets: a broker takes no other
-request before a login. Until then, and from the first request on that has secrets, it may have some.
+request before a login. Until then it may have some, and so may the response to that request, which shows whether it
+was this one. So may all of a connection that sends a request with secrets anywhere, as damage puts bytes of one message
+into frames that began before it.
 
-Invariant: a row's answer depends only on frames that the client sent before it or with it. So it is the same in files
-that are read whole and in ones that grow.
+Of messages that are there in part, the fields before the cut are shown behind such a first request of any connection
+without secrets, even if the capture lacks its beginning or has the request in part. Elsewhere they may be bytes of a
+login: a size prefix that is wrong makes one message of several, and then nothing shows where the next one begins.
+
+Invariant: an answer depends on the frames of the connection's client alone, and not on how the capture was cut into
+batches.
 """
 
 from functools import cache
@@ -17,12 +23,15 @@ from dissector.core.arrays import Int64
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import may_hold_secrets, names_metadata_log
+from dissector.protocol.embedded.secrets import may_hold_secrets, may_name_metadata_log, names_metadata_log
+from dissector.protocol.masking import is_sound
 from dissector.protocol.message import read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 
 ROWS_PER_STEP: Final = 1 << 16
+OF_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.UPDATE_RAFT_VOTER)
+"""What brokers and controllers send on connections on which they fetch the metadata log (KIP-595, KIP-853)."""
 NEVER: Final = 1 << 62
 
 
@@ -31,6 +40,9 @@ class Opened(Protocol):
 
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
+
+    def first_packet(self, connection: int) -> int:
+        """The number of its first packet."""
 
 
 class Secrecy:
@@ -42,19 +54,27 @@ class Secrecy:
         self._connections = connections
         self._harmless_from: dict[int, int] = {}
         """Of connections whose first request was seen; `NEVER` where it was not captured, or can't be read."""
-        self._secret_from: dict[int, int] = {}
-        """The packet of the first request with secrets, of connections that have one."""
+        self._with_secrets: set[int] = set()
+        """Connections that have sent a request with secrets."""
+        self._plain_behind: dict[int, int] = {}
+        """The same if the capture may lack the beginning of the connection, or a part of the request."""
         self._read_to: dict[int, int] = {}
         """Of connections that have sent nothing but ApiVersions: the end of these in the client's stream."""
+        self._cut: set[int] = set()
+        """Those of them of which an ApiVersions request is there in part."""
         self._rows = 0
 
     def may_have_secrets(self, connection: int, packet: int) -> bool:
         """Whether what can't be read in that packet may be a secret."""
-        return packet < self._harmless_from.get(connection, NEVER) or self.has_secrets(connection, packet)
+        return packet < self._harmless_from.get(connection, NEVER) or self.has_secrets(connection)
 
-    def has_secrets(self, connection: int, packet: int) -> bool:
-        """Whether a request with secrets was sent up to that packet."""
-        return packet >= self._secret_from.get(connection, NEVER)
+    def may_cut_secrets(self, connection: int, packet: int) -> bool:
+        """Whether a message in that packet that is there in part may have another one's secret in it."""
+        return packet <= self._plain_behind.get(connection, NEVER) or self.has_secrets(connection)
+
+    def has_secrets(self, connection: int) -> bool:
+        """Whether a request with secrets was sent."""
+        return connection in self._with_secrets
 
     def update(self) -> None:
         """Look at the rows that have come since the last update."""
@@ -67,11 +87,13 @@ class Secrecy:
             self._look_at_first(start + np.flatnonzero(np.isin(connection, new) & is_sent))
             is_token = table.kind.values[step] == RowKind.SASL
             has_secrets = is_sent & np.isin(table.api_key.values[step], sorted(secret_keys()))
-            self._look_at_secret(start + np.flatnonzero(has_secrets | is_token))
+            self._with_secrets.update(np.unique(connection[has_secrets | is_token]).tolist())
 
     def retain(self, connections: set[int]) -> None:
         """Get ready for a checkpoint: forget other connections."""
-        for known in (self._harmless_from, self._secret_from, self._read_to):
+        self._with_secrets &= connections
+        self._cut &= connections
+        for known in (self._harmless_from, self._plain_behind, self._read_to):
             for connection in known.keys() - connections:
                 del known[connection]
 
@@ -79,12 +101,7 @@ class Secrecy:
         """Search all rows again at the next update, as they have changed their numbers."""
         self._rows = 0
         self._read_to.clear()
-
-    def _look_at_secret(self, rows: Int64) -> None:
-        table = self._table
-        connections, packets = table.connection.values[rows].tolist(), table.packet.values[rows].tolist()
-        for connection, packet in zip(connections, packets, strict=True):
-            self._secret_from[connection] = min(packet, self._secret_from.get(connection, NEVER))
+        self._cut.clear()
 
     def _look_at_first(self, rows: Int64) -> None:
         """Go through the client's frames, and what is between them, of connections whose first request is not known."""
@@ -98,32 +115,51 @@ class Secrecy:
     def _look_at(self, row: int, connection: int) -> None:
         table, frames = self._table, self._frames
         frame = int(table.request.values[row])
-        expected = self._read_to.get(connection, 0)
-        is_next = int(frames.start.values[frame]) == expected and self._connections.syn_side(connection) >= 0
+        expected, is_opened = self._read_to.get(connection, 0), self._is_opened(row, connection)
+        if not is_opened and table.kind.values[row] in (RowKind.GAP, RowKind.UNPARSED):
+            return  # the rest of a message that was sent in part before the capture began
+        is_next = not is_opened or int(frames.start.values[frame]) == expected
         if not is_next or not self._is_harmless(row, frame):
-            self._harmless_from[connection] = NEVER
-        elif table.api_key.values[row] == ApiKey.API_VERSIONS:
-            self._read_to[connection] = expected + int(frames.size.values[frame])
-        else:
-            self._harmless_from[connection] = int(table.packet.values[row])
+            self._harmless_from[connection] = self._plain_behind[connection] = NEVER
+            return
+        size = int(frames.size.values[frame])
+        if frames.captured(frame) < size:
+            self._cut.add(connection)
+        if table.api_key.values[row] == ApiKey.API_VERSIONS:
+            self._read_to[connection] = expected + size
+            return
+        is_whole = is_opened and connection not in self._cut
+        self._plain_behind[connection] = int(table.packet.values[row])
+        self._harmless_from[connection] = int(table.packet.values[row]) if is_whole else NEVER
+
+    def _is_opened(self, row: int, connection: int) -> bool:
+        """Whether the capture has the beginning of a connection. A SYN with data is more likely a damaged packet of one
+        that is open."""
+        has_syn = self._connections.syn_side(connection) >= 0
+        return has_syn and int(self._table.packet.values[row]) != self._connections.first_packet(connection)
 
     def _is_harmless(self, row: int, frame: int) -> bool:
-        """Whether a row is a request without secrets that is there from its first byte to its last, and no more."""
+        """Whether a row is a request without secrets, and no more; of one that is there in part, whether its header is
+        one."""
         table = self._table
         key, version = int(table.api_key.values[row]), int(table.version.values[row])
         if table.kind.values[row] != RowKind.EXCHANGE or key in secret_keys():
             return False
         data, whole = self._frames.read(frame)
-        if not whole == len(data) == int(self._frames.size.values[frame]) or names_metadata_log(data):
-            return False
         layout = request_layout(key, version, data)
-        found = read(data, layout)
-        return layout.body is not None and layout.unread is None and not found.rest and not found.findings
+        found = read(data, layout, whole)
+        if layout.body is None or layout.unread is not None or names_metadata_log(data):
+            return False
+        if not whole == len(data) == int(self._frames.size.values[frame]):
+            return is_sound(found.header)
+        names_log = key == ApiKey.FETCH and may_name_metadata_log(found.body.get("topics"))
+        return not (found.rest or found.findings or names_log)
 
 
 @cache
 def secret_keys() -> frozenset[int]:
-    """The keys of APIs that have secrets, in a request or in a response; of records only the metadata log has some."""
+    """The keys of APIs that have secrets, in a request or in a response, or are sent where the metadata log is fetched;
+    of records only that log has some."""
     names = {each.key: (each.request, each.response) for each in apis()}
     keys = (key for key, both in names.items() if any(may_hold_secrets(name, b"", EMPTY_CONTEXT) for name in both))
-    return frozenset((*keys, ApiKey.SASL_HANDSHAKE))
+    return frozenset((*keys, *OF_QUORUM, ApiKey.SASL_HANDSHAKE))

@@ -4,7 +4,8 @@ Invariants:
   * in a message that may hold a secret, what is not understood is masked: a message that was cut, is damaged, has bytes
     behind its last field or fields that no schema has, or whose layout is a guess, keeps at most its header;
   * on a connection that may have secrets, no byte is shown that is not of a message that was read to its end: a
-    wrong size prefix makes the login a part of its neighbor;
+    wrong size prefix makes the login a part of its neighbor. Where a login is not to be expected (`index.secrecy`), the
+    fields before a cut are shown;
   * masked bytes are not read as fields: `MessageLayout.masked_from` is where they begin.
 """
 
@@ -23,7 +24,9 @@ from dissector.protocol.schema.loader import api
 from dissector.protocol.tree import UNPARSED
 
 MALFORMED: Final = "malformed"
-_UNREAD: Final = frozenset((MALFORMED, "trailing-bytes"))
+OVER_LIMIT: Final = "over-limit"
+UNREAD: Final = frozenset((MALFORMED, "trailing-bytes", OVER_LIMIT))
+"""Codes of findings of a message that was not read to its end."""
 _NEWER: Final = 100
 """How far a version may be above the known ones; a header with more is none."""
 
@@ -55,13 +58,13 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
         return _masked_whole(data, layout, end)
     if not layout.token and not may_hold_secrets(layout.body, data, context):
         if context.may_have_secrets:
-            return _of_other_api(data, layout, end, is_whole=is_whole)
+            return _of_other_api(data, layout, end, context, is_whole=is_whole)
         return MaskedFrame(data, layout)
     if not is_whole:
         return _masked_whole(data, layout, end)
     traced = trace(data, layout, end, context)
     codes = {finding.code for finding in traced.findings}
-    if layout.body is not None and (codes & _UNREAD or not is_clean(traced.tree)):
+    if codes & UNREAD or (layout.body is not None and not is_clean(traced.tree)):
         return _masked_whole(data, layout, end, codes)
     return MaskedFrame(masked(data, traced.tree), layout)
 
@@ -70,13 +73,15 @@ def _may_be_secret(message: str, data: bytes, context: DecodingContext) -> bool:
     return message == UNKNOWN_MESSAGE or may_hold_secrets(message, data, context)
 
 
-def _of_other_api(data: bytes, layout: MessageLayout, end: int, *, is_whole: bool) -> MaskedFrame:
+def _of_other_api(
+    data: bytes, layout: MessageLayout, end: int, context: DecodingContext, *, is_whole: bool
+) -> MaskedFrame:
     """Mask what is not understood of a message whose API has no secrets, on a connection that may have some."""
-    if layout.header is None:
+    if layout.header is None or (context.may_cut_secrets and not is_whole):
         return _masked_whole(data, layout, end)
     decoded = read(data, layout, end)
     codes = {finding.code for finding in decoded.findings}
-    if not _is_sound(decoded.header) or (is_whole and (codes & _UNREAD or decoded.rest)):
+    if not is_sound(decoded.header) or (is_whole and (codes & UNREAD or decoded.rest)):
         return _masked_whole(data, layout, end, codes)
     if is_whole or (not decoded.rest and end == len(data)):
         return MaskedFrame(data, layout, decoded)
@@ -96,6 +101,8 @@ def _masked_whole(data: bytes, layout: MessageLayout, end: int, codes: Set[str] 
     findings = _plain_findings(layout)
     if MALFORMED in codes:
         findings += (Finding(MALFORMED, Severity.ERROR, "the body can't be read to its end"),)
+    elif OVER_LIMIT in codes:
+        findings += (Finding(OVER_LIMIT, Severity.WARNING, "the body has more fields than a message may have"),)
     plain = replace(layout, body=None, token=False, header=None if header_end is None else layout.header)
     return MaskedFrame(_with_mask(data, start), _marked(plain, data, start, findings))
 
@@ -129,10 +136,10 @@ def _header_end(data: bytes, layout: MessageLayout, end: int) -> int | None:
         values, at = reader(layout.header, layout.header_version)(data[:end], PREFIX, end)
     except DECODE_ERRORS:
         return None
-    return at if _is_sound(values) else None
+    return at if is_sound(values) else None
 
 
-def _is_sound(header: Values) -> bool:
+def is_sound(header: Values) -> bool:
     """Whether a header has only what a header may have."""
     is_text = not any(isinstance(value, str) and is_unclean(value) for value in header.values())
     return bool(header) and is_text and UNKNOWN_TAGS not in header

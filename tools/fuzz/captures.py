@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tests.traffic import block, pcap, pcapng
-from tools.fuzz.mutation import INTERESTING, mutated
+from tools.fuzz.mutation import IN_PLACE, INTERESTING, Change, mutated
 
 ETHERNET: Final = 14
 IPV4: Final = 0x45
@@ -33,11 +33,16 @@ def capture_file(packets: Packets, chance: random.Random) -> bytes:
     return mutated(file, chance) if chance.random() < 0.4 else file
 
 
-def content_changed(packets: Packets, chance: random.Random) -> Packets:
-    """The packets, some lost, cut, in other places, or with other content, but none with that of another one."""
+def login_changed(packets: Packets, chance: random.Random) -> Packets:
+    """The packets with any change but such as copy bytes to another place: a secret's would be no secret there."""
     run = packets[chance.choice((0, chance.randrange(len(packets)))) :][: chance.randint(2, LONGEST_LOGIN)]
-    for _ in range(chance.randint(0, 4)):
-        run = chance.choice((_loses, _repeats, _reorders, _cuts, _damages_payload))(run, chance) or run
+    return packets_changed(run, chance, chance.randint(0, 4))
+
+
+def packets_changed(run: Packets, chance: random.Random, times: int) -> Packets:
+    """The same for packets of any connection."""
+    for _ in range(times):
+        run = chance.choice(NETWORKS_OF_LOGINS)(run, chance) or run
     return run
 
 
@@ -75,14 +80,20 @@ def _cuts(run: Packets, chance: random.Random) -> Packets:
 
 def _damages_payload(run: Packets, chance: random.Random) -> Packets:
     """The content changes and keeps its length: frames and records are damaged, TCP is not."""
-    return [_in_payload(each, chance) if chance.random() < 0.2 else each for each in run]
+    return [_in_payload(each, chance, ()) if chance.random() < 0.2 else each for each in run]
 
 
-def _in_payload(packet: bytes, chance: random.Random) -> bytes:
+def _damages_in_place(run: Packets, chance: random.Random) -> Packets:
+    """The same, but no bytes are copied."""
+    return [_in_payload(each, chance, IN_PLACE) if chance.random() < 0.2 else each for each in run]
+
+
+def _in_payload(packet: bytes, chance: random.Random, changes: Sequence[Change]) -> bytes:
     at = _payload(packet)
     if at >= len(packet):
         return packet
-    return packet[:at] + mutated(packet[at:], chance)[: len(packet) - at].ljust(len(packet) - at, b"\0")
+    changed = mutated(packet[at:], chance, (), changes)
+    return packet[:at] + changed[: len(packet) - at].ljust(len(packet) - at, b"\0")
 
 
 def _damages_headers(run: Packets, chance: random.Random) -> Packets:
@@ -153,4 +164,7 @@ def _payload(packet: bytes) -> int:
 NETWORKS: Final[Sequence[Callable[[Packets, random.Random], Packets]]] = (
     _loses, _repeats, _reorders, _cuts, _damages_payload, _damages_payload, _damages_headers, _shifts, _wraps, _flags,
     _fragments,
+)  # fmt: skip
+NETWORKS_OF_LOGINS: Final[Sequence[Callable[[Packets, random.Random], Packets]]] = (
+    *(each for each in NETWORKS if each is not _damages_payload), _damages_in_place, _damages_in_place,
 )  # fmt: skip

@@ -1,7 +1,10 @@
 """Conversations with secrets, which a hostile network, a broken disk or a newer Kafka has changed.
 
-Each secret is random letters, so a part of it that is found anywhere is no chance. A connection's API keys are left as
-they are: one that turns into another API's, where no login is, is not told from that API's messages.
+Each secret is random letters, so a part of it that is found anywhere is no chance.
+
+What nobody can tell from plain traffic is left out: an API key that damage made that of an API without secrets, as
+whose request the bytes can be read to their end; correlation ids that are used again where the request is missing to
+which a response belongs; a secret's bytes in a place to which damage has copied them.
 """
 
 import random
@@ -17,13 +20,17 @@ from dissector.capture import open_capture
 from dissector.capture_session import Capture
 from dissector.core.store import Store
 from dissector.protocol.codec.writer import write
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.secrets import may_hold_secrets
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
+from dissector.protocol.masking import MALFORMED
+from dissector.protocol.message import read, request_layout
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 from dissector.protocol.wire.writing import EncodeError
 from tests.traffic import Packet, Turn, conversation, ethernet, lossy, pcap, reordered, resegmented
-from tools.fuzz.captures import content_changed
+from tools.fuzz.captures import login_changed, packets_changed
 from tools.fuzz.leaks import LEAST
 from tools.fuzz.seeds import PCAPS, framed
 
@@ -228,7 +235,39 @@ def _cut(each: Said, chance: random.Random) -> Said:
     return replace(each, data=_resized(data) if chance.random() < 0.5 else data)
 
 
-CHANGES: Final = (_other_version, _flipped, _flipped, _wrong_size, _cut)
+def _other_api(each: Said, chance: random.Random) -> Said:
+    """A request with another API key, unless it could be one of that API."""
+    if each.key < 0 or not each.from_client:
+        return each
+    key = chance.choice((each.key ^ 1 << chance.randrange(16), chance.randrange(100)))
+    changed = replace(each, data=each.data[:4] + key.to_bytes(2, "big") + each.data[6:])
+    return each if _reads_to_its_end(key, each.version, changed.data) else changed
+
+
+def _reads_to_its_end(key: int, version: int, data: bytes) -> bool:
+    """Whether a frame is a whole request of that API, or a whole one stands at its beginning."""
+    layout = request_layout(key, version, data)
+    if layout.body is None or may_hold_secrets(layout.body, data, EMPTY_CONTEXT):
+        return False
+    found = read(data, layout)
+    return bool(found.body) and MALFORMED not in {finding.code for finding in found.findings}
+
+
+def _numbered(said: Sequence[Said]) -> list[Said]:
+    """The same with a correlation id of its own for each request."""
+    out: list[Said] = []
+    number = 7
+    for each in said:
+        at = 8 if each.from_client else 4
+        number += each.from_client and each.key >= 0
+        is_frame = each.key >= 0
+        out.append(
+            replace(each, data=each.data[:at] + number.to_bytes(4, "big") + each.data[at + 4 :]) if is_frame else each
+        )
+    return out
+
+
+CHANGES: Final = (_other_version, _other_api, _flipped, _flipped, _wrong_size, _cut)
 
 
 def login_file(chance: random.Random, recorded: float = RECORDED) -> tuple[bytes, tuple[bytes, ...]]:
@@ -239,12 +278,15 @@ def login_file(chance: random.Random, recorded: float = RECORDED) -> tuple[bytes
 def _made_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
     login = chance.choice(LOGINS)(chance)
     said = [*(VERSIONS if chance.random() < 0.7 else ()), *login.said, *(METADATA if chance.random() < 0.7 else ())]
+    is_numbered = chance.random() < 0.8
+    said = _numbered(said) if is_numbered else said
     for _ in range(chance.choice((0, 1, 1, 2, 3))):
         at = chance.randrange(len(said))
         said[at] = chance.choice(CHANGES)(said[at], chance)
-    if chance.random() < 0.3:
+    for _ in range(chance.choice((0, 0, 0, 1, 2))):
         at = chance.randrange(len(said))
-        said = [each for number, each in enumerate(said) if number != at or each.from_client]
+        said = [each for number, each in enumerate(said) if number != at or (each.from_client and not is_numbered)]
+        said = said or list(login.said)
     turns = [Turn(each.from_client, each.data) for each in said if each.data]
     packets = conversation(turns, handshake=chance.random() < 0.7)
     for change, share in ((resegmented, 0.3), (lossy, 0.2), (reordered, 0.1)):
@@ -284,11 +326,11 @@ def _secrets_of(path: Path) -> set[bytes]:
 
 def _recorded_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
     packets, secrets = chance.choice(_recordings())
-    return pcap(content_changed(packets, chance), snaplen=chance.choice((262144, 262144, 96))), secrets
+    return pcap(login_changed(packets, chance), snaplen=chance.choice((262144, 262144, 96))), secrets
 
 
 def _file(packets: list[Packet], chance: random.Random) -> bytes:
-    wire = [ethernet(packet) for packet in packets]
+    wire = packets_changed([ethernet(packet) for packet in packets], chance, chance.choice((0, 0, 0, 1, 2)))
     if wire and chance.random() < 0.2:
         wire = wire[chance.randrange(len(wire)) :]
     return pcap(wire, snaplen=chance.choice((262144, 262144, 262144, 96, 120)))

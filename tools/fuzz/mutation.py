@@ -15,14 +15,14 @@ LONGEST: Final = 64 << 10
 Change = Callable[[bytearray, random.Random], None]
 
 
-def mutated(data: bytes, chance: random.Random, others: Sequence[bytes] = ()) -> bytes:
-    """`data` after a few changes; `others` are what pieces may be grafted from."""
+def mutated(data: bytes, chance: random.Random, others: Sequence[bytes] = (), changes: Sequence[Change] = ()) -> bytes:
+    """`data` after a few `changes`, by default any; `others` are what pieces may be grafted from."""
     out = bytearray(data or b"\0")
     for _ in range(min(chance.randint(1, MOST_CHANGES), chance.randint(1, MOST_CHANGES))):
         if others and chance.random() < 0.1:
             _graft(out, chance, chance.choice(others))
         else:
-            chance.choice(CHANGES)(out, chance)
+            chance.choice(changes or CHANGES)(out, chance)
         if not out:
             break
     return bytes(out)
@@ -92,3 +92,5 @@ def _graft(out: bytearray, chance: random.Random, other: bytes) -> None:
 CHANGES: Final[Sequence[Change]] = (
     _byte, _byte, _bit, _bit, _nudge, _number, _number, _varint, _varint, _lose, _cut, _double, _swap, _noise,
 )  # fmt: skip
+IN_PLACE: Final[Sequence[Change]] = (_byte, _byte, _bit, _bit, _nudge, _number, _number, _varint, _lose, _cut, _noise)
+"""Those that copy no bytes to another place."""

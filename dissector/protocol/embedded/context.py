@@ -25,7 +25,9 @@ class DecodingContext:
     may_have_secrets: bool = False
     """Whether the connection logs in or has other secrets, or may: what can't be read of it may then be one."""
     has_secrets: bool = False
-    """Whether it has sent a request that logs in, or has other secrets."""
+    """Whether it sends a request that logs in, or has other secrets."""
+    may_cut_secrets: bool = False
+    """Whether a message that is there in part may have bytes of another one, with a secret."""
     fetches_metadata: bool = False
     """Whether the message answers a Fetch that names the metadata log."""
 

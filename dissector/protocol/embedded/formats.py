@@ -131,6 +131,12 @@ def _sasl(raw: bytes, _scope: Scope, context: DecodingContext) -> Candidates:
         yield found
 
 
+def _sasl_of_server(raw: bytes, _scope: Scope, context: DecodingContext) -> Candidates:
+    """A broker has no words in PLAIN."""
+    if context.mechanism != "PLAIN":
+        yield from _sasl(raw, _scope, context)
+
+
 FORMATS: Final[dict[str, dict[str, Format]]] = {
     "JoinGroupRequest": {"protocols.metadata": _member_metadata},
     "JoinGroupResponse": {"members.metadata": _member_metadata},
@@ -146,7 +152,7 @@ FORMATS: Final[dict[str, dict[str, Format]]] = {
     "ConnectProtocolMetadata": {"allocation": _connect_assignment},
     "PushTelemetryRequest": {"metrics": _telemetry},
     "SaslAuthenticateRequest": {"auth_bytes": _sasl},
-    "SaslAuthenticateResponse": {"auth_bytes": _sasl},
+    "SaslAuthenticateResponse": {"auth_bytes": _sasl_of_server},
     "EnvelopeRequest": {"request_data": _request, "request_principal": _principal},
     "EnvelopeResponse": {"response_data": _response},
 }

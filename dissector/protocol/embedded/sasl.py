@@ -68,13 +68,14 @@ def _text(raw: bytes) -> str:
 
 
 def _plain(raw: bytes) -> Iterator[SubtreeItem]:
-    """Yield the three parts. Brokers take no authzid but the user's name: beside another one the name is no name that
-    could be relied on, and is masked."""
+    """Yield the three parts. Brokers take no authzid but the user's name: with another one neither is a name that could
+    be relied on, and both are masked."""
     first = raw.index(b"\x00")
     second = raw.index(b"\x00", first + 1)
     authzid, name = raw[:first], raw[first + 1 : second]
-    of_name = (first + 1, second) if authzid and authzid != name else None
-    yield SubtreeItem("authzid", "STRING", 0, first + 1, _text(authzid))
+    is_odd = bool(authzid) and authzid != name
+    of_authzid, of_name = ((0, first), (first + 1, second)) if is_odd else (None, None)
+    yield SubtreeItem("authzid", "STRING", 0, first + 1, _text(authzid), secret=of_authzid)
     yield SubtreeItem("username", "STRING", first + 1, second + 1, _text(name), secret=of_name)
     yield SubtreeItem(
         "password", "STRING", second + 1, len(raw), _text(raw[second + 1 :]), secret=(second + 1, len(raw))

@@ -14,6 +14,7 @@ import google_crc32c
 
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.public_configs import is_harmless_error, is_public_config
+from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.records.batch import CRC_FROM, MASK, Batch
 from dissector.protocol.tree import UNPARSED, Node
 
@@ -59,9 +60,11 @@ _LATEST: Final = 1 << 43
 _FOREVER: Final = (1 << 63) - 1
 _ZEROS_OF_ID: Final = 12
 """Zeros among the 16 bytes of a topic id that no random id has."""
+_OF_NAME: Final = 12
+"""Characters of the log's name in their places, that no other name has."""
 _UNCLEAN: Final = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LOG_LEVELS: Final = frozenset(("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL", "OFF"))
-_UNREAD_RECORDS: Final = frozenset(("bad-crc", "bad-record", "bad-compression"))
+_UNREAD_RECORDS: Final = frozenset(("bad-crc", "bad-record", "bad-compression", "over-limit"))
 """Codes of findings of a batch that can't be relied on."""
 BROKER_LOGGER: Final = 8
 """The resource type whose configs are loggers."""
@@ -178,12 +181,31 @@ def names_metadata_log(data: bytes) -> bool:
 def is_metadata_log(name: str | None, topic_id: object) -> bool:
     """Whether a topic is the metadata log, or what damage made of it."""
     if name is not None:
-        return any(part.decode() in name for part in _METADATA_LOG[:-1])
-    try:
-        raw = urlsafe_b64decode(f"{topic_id}==")
-    except ValueError:
-        return False
+        is_in_place = sum(one == other for one, other in zip(name, CLUSTER_METADATA, strict=False)) >= _OF_NAME
+        return is_in_place or any(part.decode() in name for part in _METADATA_LOG[:-1])
+    raw = _topic_id(topic_id)
     return raw != bytes(16) and raw.count(0) >= _ZEROS_OF_ID
+
+
+def _topic_id(text: object) -> bytes:
+    """A topic id as bytes; as many zeros for what is none."""
+    try:
+        return urlsafe_b64decode(f"{text}==")
+    except ValueError:
+        return bytes(16)
+
+
+def may_name_metadata_log(topics: object) -> bool:
+    """Whether topics of a Fetch request may be the metadata log: by name; by an id that no other topic has, as theirs
+    are random (RFC 9562, 4.4)."""
+    return isinstance(topics, list) and any(
+        is_metadata_log(each["topic"], None) if "topic" in each else not _is_random(_topic_id(each.get("topic_id")))
+        for each in topics
+    )
+
+
+def _is_random(topic_id: bytes) -> bool:
+    return len(topic_id) == 16 and topic_id[6] >> 4 == 4 and topic_id[8] >> 6 == 2
 
 
 def masked(data: bytes, tree: Node) -> bytes:

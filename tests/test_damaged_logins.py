@@ -1,0 +1,220 @@
+"""What damage makes of logins and other secrets: bytes of one message in another, cut messages, wrong pairs.
+
+All is masked that may be a secret, and columns have the findings that decoding gives."""
+
+import random
+import struct
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.core import limits
+from dissector.exchange.message_subjects import ERROR
+from dissector.exchange.model import Exchange
+from dissector.findings.summary import SEVERITIES, FindingSummary
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID
+from dissector.protocol.masking import mask_secrets
+from dissector.protocol.message import SASL_TOKEN
+from tests.traffic import SYN, Turn, capture_of, conversation, request, response
+from tools.fuzz.logins import Said, exchange, login_file
+
+HIDDEN = b"aB3dE6gH9jK2mN5p"
+OUT_OF_FRAME = b"\xff\xff\xff\xff" + HIDDEN
+METADATA = exchange(3, 12, {"topics": None}, {})
+
+
+def shown(folder: Path, turns: list[Turn], *, opened: bool = True, segment: int = 1400, **flavour: int) -> list[bytes]:
+    """The bytes of all messages, as anyone sees them."""
+    path = capture_of(folder, conversation(turns, handshake=opened, segment=segment), **flavour)
+    with Capture([path]) as capture:
+        deque(capture.read(), maxlen=0)
+        messages = [each for row in capture.exchanges() for each in (row.request, row.response)]
+        return [each.data for each in messages if each is not None]
+
+
+def holds(frames: list[bytes]) -> bool:
+    return any(HIDDEN[:6] in frame for frame in frames)
+
+
+def turns_of(*said: Said) -> list[Turn]:
+    return [Turn(each.from_client, each.data) for each in said]
+
+
+@pytest.mark.parametrize(("topic_id", "is_shown"), [
+    ("vHSSmt5wQbKvSpXGSSIm4Q", True),
+    (CLUSTER_METADATA_ID, False),
+    ("AAAAAAAAAAAAAAEAAAAAAQ", False),  # one of its zeros was damaged
+])  # fmt: skip
+def test_a_connection_that_may_fetch_the_metadata_log_may_have_secrets(
+    tmp_path: Path, topic_id: str, is_shown: bool
+) -> None:
+    fetch = exchange(1, 13, {"topics": [{"topic_id": topic_id, "partitions": [{"partition": 0}]}]}, {})
+    turns = [*turns_of(*fetch), Turn(False, OUT_OF_FRAME)]
+    assert holds(shown(tmp_path, turns)) == is_shown
+
+
+def test_a_connection_of_the_quorum_may_have_secrets(tmp_path: Path) -> None:
+    vote = exchange(52, 0, {"topics": []}, {})
+    assert not holds(shown(tmp_path, [*turns_of(*vote), Turn(False, OUT_OF_FRAME)]))
+
+
+def test_bytes_before_the_first_secret_of_a_connection_are_masked_too(tmp_path: Path) -> None:
+    """Damage may put bytes of a response into what began before its request was sent."""
+    login = exchange(36, 0, {"auth_bytes": b"\0alice\0" + HIDDEN}, {})
+    turns = [*turns_of(*METADATA), Turn(False, OUT_OF_FRAME), *turns_of(*login)]
+    assert not holds(shown(tmp_path, turns))
+    assert holds(shown(tmp_path, turns[:-2]))
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_packet_with_a_damaged_flag_begins_no_connection_without_secrets(tmp_path: Path, is_damaged: bool) -> None:
+    first, *later = conversation([Turn(True, request(5)), Turn(False, OUT_OF_FRAME)], handshake=False)
+    if is_damaged:
+        packets = [replace(first, seq=first.seq - 1, flags=SYN), *later]
+    else:
+        packets = [replace(first, seq=first.seq - 1, flags=SYN, payload=b""), first, *later]
+    with Capture([capture_of(tmp_path, packets)]) as capture:
+        deque(capture.read(), maxlen=0)
+        rows = list(capture.exchanges())
+    assert [row.row.api for row in rows] == ["Metadata", "unparsed"]
+    assert holds([row.response.data for row in rows if row.response is not None]) != is_damaged
+
+
+def test_a_response_that_does_not_fit_the_first_request_is_masked(tmp_path: Path) -> None:
+    """The request may be another one, whose API key was damaged."""
+    asked, answered = METADATA
+    odd = Turn(False, response(7, b"\0\0\0\0\0\x7f" + HIDDEN))
+    assert not holds(shown(tmp_path, [*turns_of(asked), odd]))
+    assert holds(shown(tmp_path, [*turns_of(asked, answered, asked), odd]))
+
+
+def versions(count: int) -> bytes:
+    """A body of ApiVersions v0 that announces so many APIs, and has a secret in place of the last ones."""
+    return struct.pack(">hi", 0, count) + struct.pack(">hhh", 3, 0, 12) * 3 + HIDDEN * 2
+
+
+@pytest.mark.parametrize(("first", "opened", "is_shown"), [(3, True, True), (3, False, True), (36, True, False)])
+def test_the_fields_of_a_cut_response_are_shown_where_no_login_is(
+    tmp_path: Path, first: int, opened: bool, is_shown: bool
+) -> None:
+    """A size prefix that is wrong makes one response of several."""
+    asked = [
+        Turn(True, request(1, api_key=first)),
+        Turn(False, response(1)),
+        Turn(True, request(2, api_key=18, body=b"")),
+    ]
+    answer = Turn(False, struct.pack(">ii", 5_000, 2) + versions(8))
+    assert holds(shown(tmp_path, [*asked, answer], opened=opened)) == is_shown
+
+
+def test_a_cut_response_is_masked_if_its_correlation_id_was_used_twice(tmp_path: Path) -> None:
+    """It may be the response to either request; nothing shows that this connection logs in."""
+    cut = struct.pack(">ii", 5_000, 9) + versions(8)
+    for ids, is_shown in (((8, 9), True), ((9, 9), False)):
+        asked = [Turn(True, request(each, api_key=key, body=b"")) for each, key in zip(ids, (18, 18), strict=True)]
+        first = [Turn(True, request(1)), Turn(False, response(1))]
+        assert holds(shown(tmp_path, [*first, *asked, Turn(False, cut)], opened=False)) == is_shown
+
+
+PROOF = b"c=biws,r=abc\0alice,p=\0" + HIDDEN
+
+
+@pytest.mark.parametrize(("from_client", "token"), [(True, PROOF), (False, b"\0v=" + HIDDEN + b"\0=")])
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_damaged_token_of_scram_is_no_name_of_plain(
+    tmp_path: Path, from_client: bool, token: bytes, raw: bool
+) -> None:
+    handshake = exchange(17, 0 if raw else 1, {"mechanism": "PLAIN"}, {"mechanisms": ["PLAIN"]})
+    tokens = (token, b"") if from_client else (b"\0alice\0word", token)
+    if raw:
+        login = [Turn(n == 0, struct.pack(">i", len(each)) + each) for n, each in enumerate(tokens)]
+    else:
+        login = turns_of(*exchange(36, 1, {"auth_bytes": tokens[0]}, {"auth_bytes": tokens[1]}))
+    assert not holds(shown(tmp_path, [*turns_of(*handshake), *login]))
+
+
+def test_a_token_with_more_parts_than_a_frame_may_have_is_masked() -> None:
+    parts = b"x=y\x01" * (limits.DEFAULT.tree_nodes + 1)
+    token = b"n,,\x01auth=Bearer " + HIDDEN + b"\x01" + parts + b"\x01"
+    frame = struct.pack(">i", len(token)) + token
+    context = DecodingContext(mechanism="OAUTHBEARER", may_have_secrets=True)
+    masked = mask_secrets(frame, len(frame), SASL_TOKEN, len(frame), context)
+    assert HIDDEN not in masked.data
+    assert len(masked.data) == len(frame)
+    assert {finding.code for finding in masked.layout.findings} == {"over-limit", "masked"}
+
+
+CHANGED = 150
+
+
+@pytest.fixture
+def in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are looked at a few at a time, so that later ones may use what was learned from earlier ones."""
+    monkeypatch.setattr("dissector.findings.message_column.TOGETHER", 4)
+
+
+def decoded(row: Exchange) -> FindingSummary:
+    severity = row.row.severity
+    return FindingSummary(
+        frozenset(finding.code for finding in row.findings),
+        -1 if severity is None else SEVERITIES.index(severity),
+        frozenset(ERROR.of(row)),
+    )
+
+
+def summaries(capture: Capture) -> list[FindingSummary]:
+    """What columns say of each row."""
+    rows = np.arange(len(capture))
+    deque(capture.examine_messages(rows), maxlen=0)
+    numbers, known = capture.findings.message_summaries(rows)
+    return [known[number] for number in numbers.tolist()]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("in_steps")
+def test_findings_of_damaged_logins_are_the_same_in_columns_and_decoded(tmp_path: Path) -> None:
+    """Several connections in one capture, so that what one of them has taught is used for others."""
+    for number in range(CHANGED):
+        paths = [tmp_path / f"{n}.pcap" for n in range(4)]
+        for n, path in enumerate(paths):
+            path.write_bytes(login_file(random.Random(f"column {number} {n % 2}"), recorded=0.05 * (n < 1))[0])
+        with Capture([str(path) for path in paths]) as capture:
+            deque(capture.read(), maxlen=0)
+            assert summaries(capture) == [decoded(row) for row in capture.exchanges()], number
+
+
+ODD = HIDDEN.decode() + "\x01"
+"""No client id: on a connection with a login the request is masked from it on."""
+
+
+def heartbeat(client_id: str, number: int) -> bytes:
+    return request(number, api_key=12, client_id=client_id.encode(), body=struct.pack(">h1sih1s", 1, b"g", 1, 1, b"m"))
+
+
+@pytest.mark.usefixtures("in_steps")
+@pytest.mark.parametrize(("client_id", "answer"), [(ODD, b"\0\0"), ("tests-of-heartbea", b"\0\0" + HIDDEN)])
+def test_a_message_that_is_shown_on_one_connection_is_masked_on_another(
+    tmp_path: Path, client_id: str, answer: bytes
+) -> None:
+    handshake = exchange(17, 1, {"mechanism": "PLAIN"}, {"mechanisms": ["PLAIN"]})
+    plain = [(heartbeat("tests-of-heartbea", n), response(n, b"\0\0" + HIDDEN[: len(answer) - 2])) for n in range(9)]
+    harmless = [(request(100), response(100)), *plain]
+    odd = [(heartbeat(client_id, n), response(n, answer)) for n in range(9, 18)]
+    login = [(handshake[0].data, handshake[1].data), *odd]
+    packets = [
+        packet
+        for port, said in enumerate((harmless, [*harmless, *odd], login), 40001)
+        for packet in conversation(
+            [Turn(n == 0, each) for pair in said for n, each in enumerate(pair)], client=("10.0.0.1", port)
+        )
+    ]
+    with Capture([capture_of(tmp_path, packets)]) as capture:
+        deque(capture.read(), maxlen=0)
+        rows = list(capture.exchanges())
+        assert "masked" in {finding.code for finding in rows[-1].findings}
+        assert summaries(capture) == [decoded(row) for row in rows]
