@@ -11,10 +11,12 @@ from typing import Final
 
 import numpy as np
 
+from dissector.capture.errors import MAX_FINDINGS
 from dissector.capture.integers import ByteOrder, read_unsigned
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import Limits
+from dissector.core.text import clean, counted
 
 END: Final = 0
 COMMENT: Final = 1
@@ -113,11 +115,11 @@ class PcapngOptions:
                 text = self.text(data[start : start + int(size[n])].tobytes())
                 if text is not None:
                     comments[row] = f"{comments[row]}\n{text}" if row in comments else text
-            counted = rows[(code == EPB_DROPCOUNT) & (size == 8)]
-            if len(counted):
+            counters = rows[(code == EPB_DROPCOUNT) & (size == 8)]
+            if len(counters):
                 high, low = (4, 8) if order == ">" else (8, 4)
-                counts = read_unsigned(data, at[counted] + low, 4, order) + (
-                    read_unsigned(data, at[counted] + high, 4, order) << 32
+                counts = read_unsigned(data, at[counters] + low, 4, order) + (
+                    read_unsigned(data, at[counters] + high, 4, order) << 32
                 )
                 self._dropped_between += int(np.clip(counts, 0, 1 << 40).sum())
             at = at.copy()
@@ -131,7 +133,11 @@ class PcapngOptions:
         by_name: defaultdict[str, int] = defaultdict(int)
         for name, count in self._dropped.values():
             by_name[name] += count
-        found = [self._dropping(count, f" (interface {name})") for name, count in by_name.items()]
+        found = [self._dropping(count, f" (interface {clean(name)})") for name, count in by_name.items()]
+        if len(found) > MAX_FINDINGS:
+            others = sum(list(by_name.values())[MAX_FINDINGS:])
+            more = f" ({counted(len(found) - MAX_FINDINGS, 'more interface')})"
+            found[MAX_FINDINGS:] = [self._dropping(others, more)]
         if not found and self._dropped_between:
             found = [self._dropping(self._dropped_between, "")]
         if self._secrets:

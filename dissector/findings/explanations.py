@@ -282,8 +282,8 @@ OF_FILES: Final = (
     ),
     Explanation(
         "file-truncated", "Truncated file", WARNING,
-        "The file ends inside a packet or block.",
-        "The program that wrote it was killed, still writes, or a disk was full.",
+        "The file ends inside a packet, block or batch, or became shorter while it was read.",
+        "The program that wrote it was killed, still writes, or writes it again; or a disk was full.",
         "All before the cut is shown.",
     ),
     Explanation(

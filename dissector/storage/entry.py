@@ -6,9 +6,11 @@ from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
 from dissector.capture.errors import DamagedRange as Damaged
-from dissector.core.finding import Finding
+from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import UNFRAMED, Decoded, Traced, Values
+from dissector.protocol.records.span_cursor import SpanCursor
+from dissector.protocol.tree import ByteSource, Node
 
 MILLISECOND: Final = 1_000_000
 LATEST: Final = (1 << 63) - 1
@@ -59,7 +61,8 @@ class KafkaFile(Protocol):
         """Yield the positions of its entries, in order."""
 
     def entry(self, data: bytes, start: int) -> LogEntry:
-        """Decode the entry with the bytes `data` at offset `start`."""
+        """Decode the entry with the bytes `data` at offset `start`. They may be fewer than it had, or any others, if
+        the file became shorter or was written again: `changed_entry`."""
 
 
 def stored_message(
@@ -68,3 +71,16 @@ def stored_message(
     """Return a message with a timestamp in milliseconds; None, or a time before 1970, counts as the epoch."""
     time_ns = min(max(timestamp or 0, 0) * MILLISECOND, LATEST)
     return StoredMessage(time_ns, len(data), data, len(data), UNFRAMED, values=values, grow=grow)
+
+
+def changed_entry(kind: str, data: bytes, start: int) -> LogEntry:
+    """Return what is left of an entry whose file became shorter or was written again since the entry was found."""
+
+    def grow() -> Traced:
+        root = Node(kind, "", "STRUCT", 0, len(data))
+        SpanCursor(data, 0, len(data), 0).rest(root)
+        return Traced(root, [ByteSource(0, kind, data)], [])
+
+    words = f"the file became shorter or was written again: these {len(data):,} bytes are no {kind} any more"
+    message = stored_message(data, None, lambda: {"position": start, "rest": data}, grow)
+    return LogEntry(message, None, words, [Finding("file-truncated", Severity.WARNING, words)])

@@ -11,6 +11,7 @@ from dissector.capture.errors import DamagedRange as Damaged
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
+from dissector.core.mapped_files import intact_size
 from dissector.exchange.model import Exchange, ExchangeRow, worst
 from dissector.storage.entry import EntryPosition, KafkaFile
 from dissector.storage.indexes import may_be_index, read_index
@@ -107,13 +108,20 @@ class KafkaFiles:
         opened = self._opened[which - 1]
         at = number - opened.first
         start, end = int(opened.starts.values[at]), int(opened.ends.values[at])
-        entry = opened.file.entry(opened.data[start:end], start)
+        entry = opened.file.entry(_intact(opened.data, start, end), start)
         kind, message = opened.file.kind, entry.message
         row = ExchangeRow(
             number + 1, kind, message.time_ns, which, "", opened.name, kind, entry.version, None, None, message.size,
             None, None, entry.info, worst(entry.findings),
         )  # fmt: skip
         return Exchange(row, None, message, None, entry.findings)
+
+
+def _intact(data: mmap, start: int, end: int) -> bytes:
+    """Return the bytes from `start` to before `end` that the file still has."""
+    found = data[start:end]  # before the size, which may change
+    size = intact_size(data)
+    return found if size is None else found[: max(0, size - start)]
 
 
 def _keep(opened: _OpenedFile, found: list[EntryPosition]) -> None:

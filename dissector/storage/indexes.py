@@ -15,7 +15,7 @@ from dissector.core.arrays import Int64, UInt8
 from dissector.protocol.message import Traced
 from dissector.protocol.records.span_cursor import SpanCursor, timestamp_note
 from dissector.protocol.tree import ByteSource, Node
-from dissector.storage.entry import EntryPosition, LogEntry, stored_message
+from dissector.storage.entry import EntryPosition, LogEntry, changed_entry, stored_message
 
 EARLIEST: Final = 946_684_800_000
 LATEST: Final = 4_102_444_800_000
@@ -80,6 +80,8 @@ class IndexFile:
 
     def entry(self, data: bytes, start: int) -> LogEntry:
         """Decode an entry: two numbers."""
+        if len(data) < self._layout.dtype.itemsize:
+            return changed_entry(self.kind, data, start)
         values = dict(
             zip((name for name, _ in self._layout.fields), self._layout.columns(data)[:, 0].tolist(), strict=True)
         )

@@ -20,7 +20,7 @@ from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.message import Traced
-from dissector.protocol.records.batch import HEADER, Batch
+from dissector.protocol.records.batch import HEADER, MASK, Batch
 from dissector.protocol.records.compression import DecompressionError, codec_name
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import LegacyRecord
@@ -28,11 +28,12 @@ from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import WireError
-from dissector.storage.entry import EntryPosition, LogEntry, stored_message
+from dissector.storage.entry import EntryPosition, LogEntry, changed_entry, stored_message
 
 KNOWN_ATTRIBUTES: Final = 0x7F
 RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
 LARGEST_CONTROL: Final = 1 << 16
+_ENTRIES: Final = (RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE)
 _CHUNK: Final = 1 << 20
 _DIGITS: Final = 10
 """A partition's number has fewer."""
@@ -53,7 +54,7 @@ class LogSegment:
         """Yield the positions of batches and messages, up to anything else."""
         parts = split_entries(cast(bytes, self._data))  # a mapped file is read like bytes, and far larger
         for number, part in enumerate(parts, 1):
-            if part.kind in (RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE):
+            if part.kind in _ENTRIES:
                 yield EntryPosition(part.start, part.end)
             elif not _is_blank(self._data, part.start):
                 words = (
@@ -64,14 +65,18 @@ class LogSegment:
     def entry(self, data: bytes, start: int) -> LogEntry:
         """Decode a batch or a message and verify its checksum. Of the internal logs only the metadata log has
         secrets."""
-        given = data
-        if self._topic == CLUSTER_METADATA and not self._show_secrets:
+        given, may_be_secret = data, self._topic == CLUSTER_METADATA and not self._show_secrets
+        if may_be_secret and not _is_one(data):
+            data = MASK * len(data)
+        elif may_be_secret:
             data = masked(data, _tree(data, self._topic).tree)
         return entry_of(data, start, self._topic, noted=data is not given)
 
 
 def entry_of(data: bytes, start: int, topic: str, *, noted: bool = False) -> LogEntry:
     """Decode the batch or message at offset `start` of a topic's log; masked secrets are `noted` in its tree."""
+    if not _is_one(data):
+        return changed_entry(LogSegment.kind, data, start)
     valid, version, info, timestamp = _summarize(data)
     message = stored_message(
         data,
@@ -104,6 +109,12 @@ def partition_of(name: str) -> tuple[str, int | None]:
     """Return topic and partition from the name of a file's folder; an empty name and None if it has another one."""
     topic, _, number = Path(name).absolute().parent.name.rpartition("-")
     return (topic, int(number)) if topic and number.isdecimal() and len(number) < _DIGITS else ("", None)
+
+
+def _is_one(data: bytes) -> bool:
+    """Whether these bytes are exactly one batch or message."""
+    part = next(split_entries(data), None)
+    return part is not None and part.end == len(data) and part.kind in _ENTRIES
 
 
 def _is_raft(data: mmap) -> bool:

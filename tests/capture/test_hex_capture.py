@@ -137,3 +137,12 @@ def test_damaged_hex_is_one_line_with_its_number(tmp_path: Path) -> None:
     done = kdissect("show", str(path))
     assert done.returncode == 2
     assert done.stderr.decode() == f"kdissect: {path}: line 2: 33 hex digits: an odd number\n"
+
+
+def test_wrong_sizes_are_some_lines_however_many_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "cut"
+    path.write_text(f"> {request(1)[:-3].hex()}\n" * 1_000)
+    with Capture([str(path)]) as capture:
+        list(capture.read())
+        assert len(capture.problems) == 22
+        assert capture.problems[-1].message.endswith("980 more lines with wrong sizes")

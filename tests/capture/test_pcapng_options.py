@@ -119,3 +119,13 @@ def test_packets_between_blocks_that_describe_come_in_few_batches(shape: str, tm
     batches = [len(batch) for batch in open_capture(str(path), Store()).batches()]
     assert sum(batches) > 700
     assert len(batches) == 1
+
+
+def test_names_of_interfaces_that_dropped_packets_are_shown_in_one_line_each_and_some_of_many(tmp_path: Path) -> None:
+    data = section() + named("<", b"a\nb\x1b[2J") + statistics("<", 0, osdrop=3)
+    with read(written(tmp_path, data)) as capture:
+        assert words(capture) == ["3 packets were dropped by the kernel while capturing (interface a␊b␛[2J)"]
+    data += b"".join(statistics("<", number, ifdrop=2) for number in range(1, 500))
+    with read(written(tmp_path, data)) as capture:
+        assert len(words(capture)) == 21
+        assert words(capture)[-1] == "960 packets were dropped by the kernel while capturing (480 more interfaces)"

@@ -272,3 +272,44 @@ def test_every_format_prints_them() -> None:
     tree = kdissect("show", LEDGER, "-f", "tree", "--limit", "1").stdout.decode()
     assert "batch, 131 bytes" in tree
     assert " (valid)  [17+4 UINT32]" in tree
+
+
+@pytest.mark.parametrize("path", [CODECS, str(INDEXES[0]), str(INDEXES[-1])], ids=lambda path: Path(path).suffix)
+@pytest.mark.parametrize("again", [b"", b"\xff" * 4_096], ids=["shorter", "written again"])
+def test_entries_that_their_file_has_lost_are_shown_as_lost(path: str, again: bytes, tmp_path: Path) -> None:
+    copy = Path(of(tmp_path, Path(path).read_bytes()))
+    left = copy.stat().st_size - 100 if path == CODECS else 5
+    with Capture([str(copy)]) as capture:
+        before = [body(exchange) for exchange in capture.exchanges()]
+        with copy.open("r+b") as file:
+            file.truncate(left)
+            file.seek(left)
+            file.write(again)
+        after = list(capture.exchanges())
+        assert again or "became shorter" in capture.problems[0].message
+    assert len(after) == len(before)
+    assert path != CODECS or body(after[0]) == before[0]
+    for exchange in after:
+        assert exchange.request is not None
+        assert_tiled(exchange.request.traced)
+    codes = {finding.code for finding in after[-1].findings}
+    if not again:
+        assert codes == {"file-truncated"}
+        assert "any more" in after[-1].row.info
+    elif path == CODECS:
+        assert codes == {"bad-crc"}
+
+
+def test_what_a_metadata_log_was_overwritten_with_is_masked(tmp_path: Path) -> None:
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    path = Path(of(folder, batch([Record(100, 5_000, None, b"hidden", [])])))
+    with Capture([str(path)]) as capture:
+        assert len(list(capture.exchanges())) == 1
+        with path.open("r+b") as file:
+            file.seek(8)
+            file.write(b"a secret")
+        [exchange] = capture.exchanges()
+        assert exchange.request is not None
+        assert set(exchange.request.data) == {ord("*")}
+        assert b"secret" not in repr(body(exchange)).encode()

@@ -1,4 +1,4 @@
-"""`python -m tools.fuzz [--count N] [--seed S] [--minutes M] [--kind K]`: damaged input on every core, until it breaks.
+"""`python -m tools.fuzz [--count N] [--seed S] [--minutes M] [--kind K] [--workers W]`: damaged input on every core.
 
 Case `n` of seed `s` is the same on every machine. A failure is written below `build/fuzz`, and, made small, into the
 corpus that `make test` replays. The exit code is 1 if there was one.
@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Final, NamedTuple
 
@@ -37,42 +38,42 @@ class Totals:
         self.microseconds: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()
         self.slowest: dict[str, tuple[float, int]] = {}
-        self.peak = 0
-        self.last: dict[int, int] = {}
+        self.largest: dict[str, int] = {}
 
-    def add(self, worker: int, report: Report) -> None:
+    def add(self, report: Report) -> None:
         self.cases += report.cases
         self.microseconds += report.microseconds
         self.failures += report.failures
         for kind, found in report.slowest.items():
             self.slowest[kind] = max(self.slowest.get(kind, found), found)
-        self.peak = max(self.peak, report.peak)
-        self.last[worker] = report.last
+        for kind, megabytes in report.largest.items():
+            self.largest[kind] = max(self.largest.get(kind, 0), megabytes)
 
     def line(self) -> str:
         count, passed = self.cases.total(), time.monotonic() - self.started
         (seconds, number), kind = max(((found, kind) for kind, found in self.slowest.items()), default=((0.0, 0), ""))
         return (
             f"{count:,} cases, {count / passed:,.0f}/s, slowest {1000 * seconds:.0f} ms ({kind} {number}), "
-            f"peak {self.peak} MB, failures {self.failures.total()}"
+            f"peak {max(self.largest.values(), default=0)} MB, failures {self.failures.total()}"
         )
 
     def table(self) -> str:
-        lines = [f"{'kind':10}{'cases':>11}{'ms each':>9}{'slowest':>9}"]
+        lines = [f"{'kind':12}{'cases':>11}{'ms each':>9}{'slowest':>9}{'MB':>6}"]
         for kind, (seconds, _) in self.slowest.items():
             each = self.microseconds[kind] / self.cases[kind] / 1000
-            lines.append(f"{kind:10}{self.cases[kind]:11,}{each:9.2f}{1000 * seconds:9.0f}")
+            lines.append(
+                f"{kind:12}{self.cases[kind]:11,}{each:9.2f}{1000 * seconds:9.0f}{self.largest.get(kind, 0):6}"
+            )
         return "\n".join([*lines, *(f"{count:,} times: {what}" for what, count in self.failures.most_common())])
 
 
-def run(count: int, seed: int, minutes: float | None, only: str | None) -> Totals:
-    """Distribute the cases to one process a core, and gather their results."""
+def run(count: int, seed: int, minutes: float | None, only: str | None, workers: int) -> Totals:
+    """Distribute the cases to so many processes, and gather their results."""
     loaded = seeds.load()
     totals = Totals()
     until = time.monotonic() + (FOREVER if minutes is None else 60 * minutes)
-    cores = len(os.sched_getaffinity(0))
-    workers = [_started(loaded, Share(seed, first, cores, count, until, only)) for first in range(cores)]
-    open_ones = {worker.connection: n for n, worker in enumerate(workers)}
+    started = [_started(loaded, Share(seed, first, workers, count, until, only)) for first in range(workers)]
+    open_ones: dict[Connection, Worker] = {worker.connection: worker for worker in started}
     reported_at = time.monotonic()
     while open_ones:
         for ready in wait(list(open_ones), timeout=PROGRESS):
@@ -80,17 +81,15 @@ def run(count: int, seed: int, minutes: float | None, only: str | None) -> Total
             try:
                 report = ready.recv()
             except EOFError:
-                report = None
-                _died(loaded, workers[open_ones[ready]], totals, open_ones[ready])
-            if report is None:
-                del open_ones[ready]
-            else:
-                totals.add(open_ones[ready], report)
+                report, next_one = None, _after_death(loaded, open_ones[ready], totals)
+                open_ones[next_one.connection] = next_one
+            if report is not None:
+                totals.add(report)
+                continue
+            open_ones.pop(ready).process.join()
         if time.monotonic() - reported_at > PROGRESS:
             reported_at = time.monotonic()
             print(totals.line(), flush=True)
-    for worker in workers:
-        worker.process.join()
     return totals
 
 
@@ -102,16 +101,15 @@ def _started(loaded: seeds.Seeds, share: Share) -> Worker:
     return Worker(process, ours, share)
 
 
-def _died(loaded: seeds.Seeds, worker: Worker, totals: Totals, number: int) -> None:
-    """A process ended in the midst, killed or crashed: its case is one of the few after its last report."""
-    last = totals.last.get(number, worker.share.first)
-    what = f"a worker died after case {last}, exit code {worker.process.exitcode}"
+def _after_death(loaded: seeds.Seeds, worker: Worker, totals: Totals) -> Worker:
+    """A process ended in the midst, killed or crashed: keep its case, and start one that goes on behind it."""
+    worker.process.join()
+    share = worker.share
+    case = case_of(loaded, share.seed, share.at, share.only)
+    what = f"{case.kind}: a worker ended with {worker.process.exitcode}"
     totals.failures[what] += 1
-    keep(
-        case_of(loaded, worker.share.seed, last, worker.share.only),
-        Failure(f"more: {what}", ""),
-        f"seed {worker.share.seed}",
-    )
+    keep(case, Failure(f"more: {what}", ""), f"seed {share.seed}, case {share.at}")
+    return _started(loaded, replace(share, first=share.at + share.step))
 
 
 def main() -> None:
@@ -120,9 +118,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the same seed makes the same cases")
     parser.add_argument("--minutes", type=float, help="end after so long, whatever the count")
     parser.add_argument("--kind", choices=sorted(KINDS), help="cases of this kind alone")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--workers", type=int, default=cores, help="processes; one a core, if not given")
     given = parser.parse_args()
     print(f"seed {given.seed}, {given.count:,} cases", flush=True)
-    totals = run(given.count, given.seed, given.minutes, given.kind)
+    totals = run(given.count, given.seed, given.minutes, given.kind, given.workers)
     print(totals.line())
     print(totals.table())
     if totals.failures:

@@ -10,7 +10,7 @@ import orjson
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.message import SASL_TOKEN, MessageLayout, request_layout, response_layout
 
-Side = Literal["request", "response", "token", "capture", "captures", "jar"]
+Side = Literal["request", "response", "token", "capture", "captures", "shrinking", "jar"]
 CORPUS: Final = Path(__file__).parent / "corpus"
 
 
@@ -29,6 +29,14 @@ class Case:
     enveloped: tuple[int, int] | None = None
     secrets: tuple[str, ...] | None = None
     """What no face of a capture may show, as hex."""
+    packets: int | None = None
+    """How many a capture has, if it is whole."""
+    frames: int | None = None
+    """How many its rows have, if it is whole."""
+    when: str | None = None
+    """When a file becomes shorter, ..."""
+    left: int | None = None
+    """... and how much of it is left."""
 
     @property
     def shape(self) -> MessageLayout:
@@ -56,8 +64,9 @@ class Case:
         return DecodingContext(mechanism=self.mechanism, enveloped=self.enveloped)
 
     def with_data(self, data: bytes) -> "Case":
-        """The same with other bytes."""
-        return replace(self, data=data, end=None if self.end is None else min(self.end, len(data)))
+        """The same with other bytes, of which nothing is known."""
+        end = None if self.end is None else min(self.end, len(data))
+        return replace(self, data=data, end=end, packets=None, frames=None)
 
     def as_json(self, **more: str) -> bytes:
         """As a file holds it; `more` is for people."""

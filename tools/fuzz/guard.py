@@ -13,15 +13,22 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from dissector.core import limits
+from tools.fuzz.capture_checks import SECONDS_A_MEGABYTE, CostError
 from tools.fuzz.case import Case
 from tools.fuzz.checks import check
+from tools.fuzz.children import ChildError, place
 
 SECONDS: Final = 1.0
 """What a case may take."""
-BOMB_SECONDS: Final = 4.0
+CAPPED_SECONDS: Final = 4.0
 """What one may take that fills the caps on purpose: plain sections are made three times, for tree, JSON and check."""
+CAPPED: Final = frozenset(("bomb", "headers"))
+SECONDS_A_CAPTURES_MEGABYTE: Final = 8.0
+"""What a capture may take beyond that, in all its forms."""
 PATIENCE: Final = 8.0
 """When it is cut short: it is a failure then in any case."""
+HANGS: Final = 300.0
+"""Seconds, whatever it does in them, after which a case hangs."""
 MEGABYTE: Final = 1 << 20
 GROWTH: Final = 3 * limits.DEFAULT.decompressed_frame_size // MEGABYTE
 """Megabytes that a case may need at its peak: plain sections, leaves that hold what can't be read of them, the rest."""
@@ -66,34 +73,40 @@ def run(case: Case) -> Outcome:
     before = _peak()
     start = time.thread_time()
     failure = None
-    signal.signal(signal.SIGPROF, _interrupt)
+    for each in (signal.SIGPROF, signal.SIGALRM):
+        signal.signal(each, _interrupt)
     signal.setitimer(signal.ITIMER_PROF, PATIENCE)
+    signal.setitimer(signal.ITIMER_REAL, HANGS)
     try:
         check(case)
     except BaseException as error:  # a panic of a Rust library is none of Exception's
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
-        failure = _failure(error)
+        failure = _failure(error, case.kind)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
     seconds, megabytes = time.thread_time() - start, _peak() - before
-    most = BOMB_SECONDS if case.kind == "bomb" else SECONDS
+    most = CAPPED_SECONDS if case.kind in CAPPED else SECONDS
+    if case.side in ("capture", "captures"):
+        most += SECONDS_A_CAPTURES_MEGABYTE * len(case.data) / MEGABYTE
     if failure is None and seconds > most:
-        failure = Failure(f"slower than {most} s, {case.kind}", f"{seconds:.2f} s")
+        failure = Failure(f"slower than allowed, {case.kind}", f"{seconds:.2f} s, {most:.2f} s are allowed")
     if failure is None and megabytes > GROWTH + TIMES_ITSELF * len(case.data) // MEGABYTE:
         failure = Failure(f"more than {GROWTH} MB, {case.kind}", f"{megabytes} MB")
     return Outcome(seconds, megabytes, failure)
 
 
-def _failure(error: BaseException) -> Failure:
+def _failure(error: BaseException, kind: str) -> Failure:
+    story = error.story if isinstance(error, ChildError) else "".join(traceback.format_exception(error)[-6:])
     if isinstance(error, TooSlow):
-        return Failure(f"slower than {PATIENCE} s", "".join(traceback.format_exception(error)[-4:]))
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    place = (
-        "anywhere" if isinstance(error, RecursionError | MemoryError) else f"{Path(last.filename).name}:{last.lineno}"
-    )
-    return Failure(f"{type(error).__name__} at {place}", "".join(traceback.format_exception(error)[-6:]))
+        return Failure(f"slower than {PATIENCE} s", story)
+    if isinstance(error, CostError):
+        return Failure(f"slower than {SECONDS_A_MEGABYTE} s a MB, {kind}", story)
+    return Failure(place(error), story)
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    if number == signal.SIGALRM:
+        raise TooSlow(f"it hangs: {HANGS} s")
     raise TooSlow

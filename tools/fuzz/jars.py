@@ -9,7 +9,6 @@ import json
 import os
 import random
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ from dissector.protocol.schema import loader
 from dissector.protocol.schema.importer.import_release import import_user_release
 from dissector.protocol.schema.model import SchemaError
 from tests.protocol.schema.releases import Schema, haunt, jar, newer_heartbeat, schema
+from tools.fuzz.children import in_child
 
 STRANGE: Final[tuple[Any, ...]] = (
     None, True, -1, 0, 1, 32_767, 32_768, 2**31, 2_000_000_000, 2**70, 1e300, "", "0", "0+", "1+", "0-1", "0-999",
@@ -67,23 +67,12 @@ def _other(made: list[Schema], key: str, chance: random.Random) -> object:
 
 def check_jar(data: bytes) -> None:
     """Import the schemas; raise what the import or using it raised, but for a refusal in one line."""
-    out, into = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(out)
-        code = 0
-        try:
-            with tempfile.TemporaryDirectory() as folder:
-                _use(json.loads(data), Path(folder))
-        except BaseException:
-            code = 1
-            os.write(into, traceback.format_exc()[-4000:].encode("utf-8", "replace"))
-        os._exit(code)
-    os.close(into)
-    with os.fdopen(out, "rb") as file:
-        words = file.read().decode()
-    _, status = os.waitpid(child, 0)
-    assert status == 0, f"{words.strip().splitlines()[-1:] or status}: {words}"
+
+    def work() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            _use(json.loads(data), Path(folder))
+
+    in_child(work)
 
 
 def _use(schemas: list[Schema], folder: Path) -> None:

@@ -23,7 +23,12 @@ from tools.fuzz.case import Case, Side
 from tools.fuzz.jars import schemas_of
 from tools.fuzz.logins import login_file
 from tools.fuzz.mutation import INTERESTING, mutated
+from tools.fuzz.record_headers import section
+from tools.fuzz.sections import sections_file
 from tools.fuzz.seeds import Seeds, framed
+from tools.fuzz.shrinking import shrinking_file
+from tools.fuzz.sides import both_sides_file, orphans_file
+from tools.fuzz.transcripts import transcript_text
 
 MECHANISMS: Final = (None, "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER", "GSSAPI", "?")
 GROUP_WORDS: Final = {"protocol_type": ("consumer", "connect", "x"), "name": ("sticky", "cooperative-sticky", "stream")}
@@ -134,6 +139,18 @@ def bomb(_seeds: Seeds, chance: random.Random) -> Case:
     )
 
 
+def headers(_seeds: Seeds, chance: random.Random) -> Case:
+    """Records with many headers, huge or odd ones, in any compression."""
+    field = b""
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        plain, count = section(chance)
+        if chance.random() < 0.2 and len(plain) < _ROOM:
+            plain = mutated(plain, chance)
+        header = [0, 0, 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count]
+        field += _batch(header, plain, chance.choice(list(CODECS) if len(plain) < _ROOM else (1, 2, 3, 4)), chance)
+    return _with_records("headers", field, chance)
+
+
 class Place(NamedTuple):
     """A bytes field that may hold a format."""
 
@@ -240,6 +257,34 @@ def jar(_seeds: Seeds, chance: random.Random) -> Case:
     return Case("jar", "jar", json.dumps(schemas_of(chance)).encode())
 
 
+def sections(seeds: Seeds, chance: random.Random) -> Case:
+    """A pcapng file of many sections, interfaces and options."""
+    data, packets = sections_file(chance.choice(seeds.captures), chance)
+    return Case("sections", "capture", data, packets=packets)
+
+
+def both(seeds: Seeds, chance: random.Random) -> Case:
+    """Connections whose ends both look like clients, or like brokers."""
+    return Case("both", "capture", both_sides_file(seeds, chance))
+
+
+def orphans(seeds: Seeds, chance: random.Random) -> Case:
+    """Responses without requests."""
+    return Case("orphans", "capture", orphans_file(seeds, chance))
+
+
+def shrinking(seeds: Seeds, chance: random.Random) -> Case:
+    """A file that becomes shorter while it is read or shown."""
+    data, when, left = shrinking_file(seeds, chance)
+    return Case("shrinking", "shrinking", data, when=when, left=left)
+
+
+def transcripts(seeds: Seeds, chance: random.Random) -> Case:
+    """A hex text."""
+    data, frames = transcript_text(seeds, chance)
+    return Case("transcripts", "capture", data, frames=frames)
+
+
 class Kind(NamedTuple):
     """`share`: of ten thousand cases, how many are of this kind."""
 
@@ -248,7 +293,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 5_399),
+    "frame": Kind(frame, 4_699),
     "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),
@@ -257,6 +302,12 @@ KINDS: Final = {
     "files": Kind(files, 100),
     "jar": Kind(jar, 100),
     "secrets": Kind(secrets, 100),
+    "headers": Kind(headers, 300),
+    "sections": Kind(sections, 100),
+    "both": Kind(both, 60),
+    "orphans": Kind(orphans, 60),
+    "shrinking": Kind(shrinking, 80),
+    "transcripts": Kind(transcripts, 100),
     "bomb": Kind(bomb, 1),
 }
 

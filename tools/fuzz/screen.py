@@ -1,7 +1,7 @@
 """`python -m tools.fuzz.screen [--minutes M] [--seed S] [--first N]`: random keys, clicks, drags, wheels and sizes,
 until a screen comes down.
 
-Session `n` of seed `s` opens the same captures and sends the same input on every machine; when its threads answer
+Session `n` of seed `s` opens the same screen and sends the same input on every machine; when its threads answer
 differs. Input comes as a terminal sends it: no event waits for the one before. The exit code is 1 if a session failed.
 """
 
@@ -26,15 +26,9 @@ from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dissector.analysis.diff import DiffSide
-from dissector.capture_session import Capture, Progress
+from tools.fuzz.screens import random_screen
 from tui.app import KDissectApp
-from tui.screens.diff_screen import DiffScreen
-from tui.screens.main_screen import MainScreen
 
-PCAPS: Final = Path(__file__).parents[2] / "pcaps"
-LARGEST: Final = 3 << 20
-"""Bytes of a capture that a session opens: more would be time spent reading."""
 EVENTS: Final = 150
 SIZES: Final = ((20, 6), (40, 12), (60, 20), (80, 24), (120, 40), (200, 60))
 HANGS: Final = 600
@@ -55,15 +49,6 @@ def bound_keys(kind: type[DOMNode] = DOMNode) -> Iterator[str]:
         yield from bound_keys(subclass)
 
 
-class Slow(Capture):
-    """A capture whose reading pauses: rows appear while keys are pressed."""
-
-    def read(self, *, sort: bool = True) -> Iterator[Progress]:
-        for progress in super().read(sort=sort):
-            yield progress
-            time.sleep(0.05)
-
-
 class Session:
     """One application, and the input that it gets."""
 
@@ -76,15 +61,9 @@ class Session:
     async def run(self) -> None:
         """Raises what brought the application down."""
         chance = self.chance
-        files = sorted(str(path) for path in PCAPS.glob("*.pcapng") if path.stat().st_size < LARGEST)
         with ExitStack() as opened:
-            kind = chance.choice((Capture, Slow))
-            captures = [opened.enter_context(kind([path])) for path in chance.sample(files, 2)]
-            self.sent.append(", ".join(capture.names[0] for capture in captures))
-            if chance.random() < 0.3:
-                screen = DiffScreen(*(DiffSide(capture, name) for capture, name in zip(captures, "ab", strict=True)))
-            else:
-                screen = MainScreen(captures[0])
+            screen, what = random_screen(chance, opened)
+            self.sent.append(what)
             app = KDissectApp(screen)
             self.size = chance.choice(SIZES)
             async with app.run_test(size=self.size, notifications=True, tooltips=True) as pilot:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,14 @@ class Seeds:
     """What bytes fields hold that may hold formats."""
     tokens: list[bytes] = field(default_factory=list)
     """Of logins."""
+
+    @cached_property
+    def requests(self) -> list[bytes]:
+        return [each.data for each in self.frames if each.side == "request"]
+
+    @cached_property
+    def responses(self) -> list[bytes]:
+        return [each.data for each in self.frames if each.side == "response"]
 
 
 def framed(side: Side, key: int, version: int, body: bytes) -> bytes:

@@ -1,6 +1,7 @@
 """One process of the fuzzer: every so many cases of a run, until there are enough or time is up. Tells its parent."""
 
 import hashlib
+import mmap
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,21 +19,21 @@ from tools.fuzz.seeds import Seeds
 FOUND: Final = Path(__file__).parents[2] / "build" / "fuzz"
 EVERY: Final = 2.0
 """Seconds between two reports."""
+NUMBER: Final = 8
+"""Bytes of a case's number."""
 
 
 @dataclass(slots=True)
 class Report:
-    """What a worker did since its last report; `slowest` and `peak` are those of all its life."""
+    """What a worker did since its last report; `slowest` and `largest` are those of all its life."""
 
     cases: Counter[str] = field(default_factory=Counter)
     microseconds: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     slowest: dict[str, tuple[float, int]] = field(default_factory=dict)
     """By kind: seconds, and the case's number."""
-    peak: int = 0
-    """Megabytes that the hungriest case needed."""
-    last: int = 0
-    """Number of the last case."""
+    largest: dict[str, int] = field(default_factory=dict)
+    """By kind: megabytes that the hungriest case needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,19 @@ class Share:
     """`time.monotonic` when it has to end."""
     only: str | None = None
     """The kind, if it is to be one alone."""
+    current: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, NUMBER))
+    """Shared with the parent: the number of the case at work, for when that ends the process."""
+
+    @property
+    def at(self) -> int:
+        return int.from_bytes(self.current[:NUMBER], "big")
 
     @property
     def numbers(self) -> Iterator[int]:
         for number in range(self.first, self.count, self.step):
             if time.monotonic() > self.until:
                 return
+            self.current[:NUMBER] = number.to_bytes(NUMBER, "big")
             yield number
 
 
@@ -69,7 +77,7 @@ def work(seeds: Seeds, share: Share, parent: Connection) -> None:
         report.cases[case.kind] += 1
         report.microseconds[case.kind] += int(1e6 * outcome.seconds)
         report.slowest[case.kind] = max(report.slowest.get(case.kind, (0.0, 0)), (outcome.seconds, number))
-        report.peak, report.last = max(report.peak, outcome.megabytes), number
+        report.largest[case.kind] = max(report.largest.get(case.kind, 0), outcome.megabytes)
         if outcome.failure is not None:
             report.failures[outcome.failure.what] += 1
             if outcome.failure.what not in known:
@@ -77,7 +85,7 @@ def work(seeds: Seeds, share: Share, parent: Connection) -> None:
                 keep(case, outcome.failure, f"seed {share.seed}, case {number}")
         if time.monotonic() > next_time:
             parent.send(report)
-            report, next_time = Report(slowest=report.slowest, peak=report.peak), time.monotonic() + EVERY
+            report, next_time = Report(slowest=report.slowest, largest=report.largest), time.monotonic() + EVERY
     parent.send(report)
     parent.send(None)
 

@@ -126,8 +126,9 @@ class Batch(NamedTuple):
         return plain
 
     def most_records(self, plain: bytes) -> int:
-        """Return how many records a decompressed section may have: the header's count, limited by its size."""
-        return min(self.records_count, len(plain) // LEAST_RECORD)
+        """Return how many records a decompressed section may have: the header's count, limited by its size. A negative
+        count is none: it would give other batches a larger budget."""
+        return max(0, min(self.records_count, len(plain) // LEAST_RECORD))
 
     def records(self, budget: DecompressionBudget) -> list[Record]:
         """Return all records. Raises `DecompressionError` or `WireError`."""

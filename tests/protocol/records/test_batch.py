@@ -14,8 +14,10 @@ from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
+from dissector.protocol.wire import LimitError
 from tests.protocol.random_messages import uvarint
 from tests.protocol.trees import assert_tiled
 
@@ -209,3 +211,13 @@ def test_the_budget_is_for_all_sections_of_a_frame_together() -> None:
         Batch.read(big).decompressed(budget)
     with pytest.raises(DecompressionError, match="larger than"):
         Batch.read(big).decompressed(budget)
+
+
+def test_a_negative_count_of_records_leaves_other_batches_no_larger_budget() -> None:
+    least = bytearray(batch([Record(100, 5_000, None, b"x", [])]))
+    least[57:61] = struct.pack(">i", -(2**31))
+    wide = batch([Record(100, 5_000, None, None, [RecordHeader("", b"")] * 100_000)], 4)
+    budget = frame_budget()
+    Batch.read(bytes(least)).decompressed(budget)
+    with pytest.raises(LimitError, match="headers"):
+        Batch.read(wide).records(budget)

@@ -1,0 +1,92 @@
+"""What holds of every capture: it is read in time, every byte of it is accounted for, and every row can be shown; or it
+is refused in one line."""
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from dissector.capture import CaptureError
+from dissector.capture_session import Capture
+from dissector.cli.render.rows import row_line
+from dissector.cli.render.trees import tree_lines
+from dissector.core.text import HOSTILE
+from tools.fuzz.accounting import Streams
+from tools.fuzz.case import Case
+from tools.fuzz.leaks import leak
+from tools.fuzz.message_checks import check_line, check_message
+
+SECONDS_A_MEGABYTE: Final = 2.0
+"""What `show` of any input may cost."""
+ANY_SIZE: Final = 0.4
+"""Seconds that a small one may take: caps are filled, readers compiled."""
+MOST_ROWS: Final = 200
+"""Rows of a capture that are looked at closely."""
+MOST_PROBLEMS: Final = 30
+"""Lines about one file: more are counted in the last."""
+
+
+class CostError(AssertionError):
+    """Reading and listing a capture took too long for its size."""
+
+
+def check_captures(case: Case) -> None:
+    """The capture or captures of a case are read as one."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / f"{number}.pcap" for number in range(len(case.files))]
+        for path, data in zip(paths, case.files, strict=True):
+            path.write_bytes(data)
+        words = folder
+        try:
+            with Capture([str(path) for path in paths]) as capture:
+                _check(capture, case)
+        except CaptureError as error:
+            words = str(error)
+        assert folder in words
+        check_words(words)
+
+
+def _check(capture: Capture, case: Case) -> None:
+    streams = Streams(capture)
+    start = time.thread_time()
+    packets = 0
+    for progress in capture.read():
+        packets = progress.packets
+    frames = 0
+    for exchange in capture.exchanges():
+        assert not HOSTILE.search(row_line(exchange.row, capture.start_ns))
+        frames += (exchange.request is not None) + (exchange.response is not None)
+    seconds, allowed = time.thread_time() - start, ANY_SIZE + SECONDS_A_MEGABYTE * len(case.data) / (1 << 20)
+    if seconds > allowed:
+        raise CostError(f"{seconds:.2f} s for {len(case.data):,} bytes, of which {allowed:.2f} s are allowed")
+    streams.check()
+    assert packets == capture.packets
+    assert case.packets in (None, packets), f"{packets:,} of {case.packets:,} packets"
+    assert case.frames in (None, frames), f"{frames:,} of {case.frames:,} frames"
+    check_problems(capture, len(case.files))
+    check_rows(capture)
+    shown = leak(capture, [bytes.fromhex(each) for each in case.secrets or ()])
+    assert not shown, f"a secret: {shown.split()[0]}"
+
+
+def check_words(words: str) -> None:
+    """A refusal is one line."""
+    assert "\n" not in words
+
+
+def check_problems(capture: Capture, files: int) -> None:
+    """What is said about the files is some lines, whatever is wrong with them."""
+    assert all("\n" not in problem.message for problem in capture.problems)
+    assert len(capture.problems) <= MOST_PROBLEMS * files, f"{len(capture.problems):,} problems"
+
+
+def check_rows(capture: Capture) -> None:
+    """Rows can be shown in every form: all, or so many of them from first to last."""
+    for number in range(0, len(capture), 1 + len(capture) // MOST_ROWS):
+        exchange = capture.exchange(number)
+        assert exchange.row.number == number + 1
+        assert not HOSTILE.search(row_line(exchange.row, capture.start_ns))
+        assert not any(HOSTILE.search(line) for line in tree_lines(exchange, capture.start_ns))
+        check_line(exchange)
+        for message in filter(None, (exchange.request, exchange.response)):
+            check_message(message)
