@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from hashlib import blake2b
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,16 +30,28 @@ from dissector.protocol.schema.api_keys import ApiKey
 
 MAX_SAMPLES: Final = 8
 """Orphan responses of a connection that may become evidence."""
-EVIDENCE_CACHE_SIZE: Final = 256
-"""Connections whose evidence is kept."""
+EVIDENCE_CACHE_SIZE: Final = 16_384
+"""Connections whose evidence is kept, some hundred bytes each: on a busy port this many take turns."""
+DISTINCT_EVIDENCE: Final = 256
+"""Different evidence that is kept, some ten kilobytes each: most connections have the same as others."""
 FIRST_ORPHANS: Final = 64
 """Orphan responses of a connection that are inferred among all layouts; the later ones among the layouts of these,
 unless none fits and these could be inferred."""
 CORRELATION_ID_END: Final = 8
 """Offset in a frame."""
-SMALL_RESPONSE: Final = 512
-"""Bytes of a frame up to which its verdict is kept."""
-VERDICT_CACHE_SIZE: Final = 4096
+DIGEST_SIZE: Final = 20
+VERDICT_CACHE_SIZE: Final = 16_384
+
+
+class _Response(NamedTuple):
+    """What a verdict depends on of a response: its bytes without the correlation id, by their hash."""
+
+    digest: bytes
+    captured: int
+    whole: int
+    size: int
+    evidence: InferenceEvidence
+    narrowed: "_UsualLayouts | None"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +86,8 @@ class ResponseInference:
         self._first_orphans = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather_first_orphans)
         self._usual_layouts = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather_usual_layouts)
         self._same_evidence: dict[object, InferenceEvidence] = {}
-        self._verdict_of_small = lru_cache(maxsize=VERDICT_CACHE_SIZE)(self._infer_small)
+        self._same_usual_layouts: dict[object, _UsualLayouts] = {}
+        self._verdicts: dict[_Response, InferenceVerdict] = {}
         self._requests_everywhere = lru_cache(maxsize=1)(self._count_everywhere)
         self._requests_elsewhere: Counter[Pair] = Counter()
         """In other partitions."""
@@ -86,10 +100,10 @@ class ResponseInference:
         """What an orphan response of a connection is. The conversation state is updated to `generation`."""
         if generation != self._generation:
             self._generation = generation
-            self._same_evidence.clear()
+            for known in (self._same_evidence, self._same_usual_layouts, self._verdicts):
+                known.clear()
             for cache in (
-                self._evidence, self._first_orphans, self._usual_layouts, self._verdict_of_small,
-                self._requests_everywhere, self._names,
+                self._evidence, self._first_orphans, self._usual_layouts, self._requests_everywhere, self._names,
             ):  # fmt: skip
                 cache.cache_clear()
         is_first = bool(self._frames.start.values[frame] == 0) and self._is_opened(connection)
@@ -103,16 +117,25 @@ class ResponseInference:
 
     def _infer(self, frame: int, connection: int, is_first: bool, narrowed: "_UsualLayouts | None") -> InferenceVerdict:
         """Infer a response, among all layouts or a connection's usual ones."""
+        return self._verdict(frame, self._evidence(connection, is_first), narrowed)
+
+    def _verdict(self, frame: int, evidence: InferenceEvidence, narrowed: "_UsualLayouts | None") -> InferenceVerdict:
+        """Infer a response. Many have the same bytes, also on different connections."""
         data, whole = self._frames.read(frame)
         size = int(self._frames.size.values[frame])
-        evidence = self._evidence(connection, is_first)
-        if whole == size <= SMALL_RESPONSE:
-            return self._verdict_of_small(data[CORRELATION_ID_END:], evidence, narrowed)
-        return infer_response(data, whole, size, evidence, narrowed.odds if narrowed is not None else None)
+        digest = blake2b(data[CORRELATION_ID_END:], digest_size=DIGEST_SIZE).digest()
+        key = _Response(digest, len(data), whole, size, evidence, narrowed)
+        found = self._verdicts.get(key)
+        if found is None:
+            found = infer_response(data, whole, size, evidence, narrowed.odds if narrowed is not None else None)
+            if len(self._verdicts) >= VERDICT_CACHE_SIZE:
+                self._verdicts.clear()
+            self._verdicts[key] = found
+        return found
 
-    def _gather_first_orphans(self, connection: int) -> frozenset[int]:
+    def _gather_first_orphans(self, connection: int) -> tuple[int, ...]:
         """Return the first orphan responses of a connection: those that are inferred among all layouts."""
-        return frozenset(self._orphans(connection)[:FIRST_ORPHANS].tolist())
+        return tuple(self._orphans(connection)[:FIRST_ORPHANS].tolist())
 
     def _orphans(self, connection: int) -> Int64:
         """Return the frames of a connection's orphan responses, in order."""
@@ -132,7 +155,11 @@ class ResponseInference:
             for bits, layout in self._evidence(connection, False).odds
             if (layout.api.key, layout.versions) in keys or layout.api.key in seen
         )
-        return _UsualLayouts(odds, 2 * decided > len(verdicts))
+        usual = _UsualLayouts(odds, 2 * decided > len(verdicts))
+        if len(self._same_usual_layouts) > DISTINCT_EVIDENCE:
+            self._same_usual_layouts.clear()
+        same = tuple((bits, id(layout)) for bits, layout in odds), usual.is_decided  # layouts live as long as we do
+        return self._same_usual_layouts.setdefault(same, usual)
 
     def requests(self) -> Counter[Pair]:
         """How many requests of this partition have each API key and version."""
@@ -157,13 +184,6 @@ class ResponseInference:
                 counts[connection] = counts.get(connection, Counter()) + self._counts(some)
         self._dropped_by_connection = counts
 
-    def _infer_small(
-        self, body: bytes, evidence: InferenceEvidence, narrowed: "_UsualLayouts | None"
-    ) -> InferenceVerdict:
-        """A small response without its correlation id: many have the same bytes."""
-        data = bytes(CORRELATION_ID_END) + body
-        return infer_response(data, len(data), len(data), evidence, narrowed.odds if narrowed is not None else None)
-
     def _gather(self, connection: int, is_first: bool) -> InferenceEvidence:
         if is_first:
             return self._shared(replace(self._evidence(connection, False), first=True))
@@ -176,7 +196,7 @@ class ResponseInference:
 
     def _shared(self, evidence: InferenceEvidence) -> InferenceEvidence:
         """Return one object for equal evidence of connections, which have the same verdicts then."""
-        if len(self._same_evidence) > EVIDENCE_CACHE_SIZE:
+        if len(self._same_evidence) > DISTINCT_EVIDENCE:
             self._same_evidence.clear()
         key = (frozenset(evidence.seen.items()), frozenset(evidence.offered.items()), evidence.first)
         return self._same_evidence.setdefault(key, evidence)
@@ -185,17 +205,13 @@ class ResponseInference:
         """The evidence, and what orphan responses of the connection add that are certain without each other."""
         seen, versions = Counter(evidence.seen), evidence.offered
         for frame in self._orphans(connection)[:MAX_SAMPLES].tolist():
-            data, whole = self._frames.read(frame)
-            size = int(self._frames.size.values[frame])
-            if whole == size <= SMALL_RESPONSE:
-                verdict = self._verdict_of_small(data[CORRELATION_ID_END:], evidence, None)
-            else:
-                verdict = infer_response(data, whole, size, evidence)
+            verdict = self._verdict(frame, evidence, None)
             if verdict.confidence is not Confidence.SURE:
                 continue
             best = verdict.candidates[0]
             seen[best.layout.api.key, best.version] += 1
             if best.layout.api.key == ApiKey.API_VERSIONS and not versions:
+                data, whole = self._frames.read(frame)
                 versions = dict(version_ranges(read(data, layout_of_candidate(best), whole).body))
         return replace(evidence, seen=seen, offered=versions)
 

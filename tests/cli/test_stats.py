@@ -123,3 +123,10 @@ def test_a_filter_counts_what_fits_it() -> None:
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"0 of 64 rows match" in done.stderr
     assert kdissect("stats", TRANSACTIONS, "-Y", "latency >").returncode == 2
+
+
+def test_responses_alone_are_counted(tmp_path: Path) -> None:
+    turns = [Turn(False, response(number, b"\0\0\0\0\0\0")) for number in range(5)]
+    done = kdissect("stats", capture_of(tmp_path, conversation(turns)))
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"5 exchanges")

@@ -1,7 +1,9 @@
 """Responses without requests cost little, however many a connection has, and lose nothing by it."""
 
 import random
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from dissector.capture_session import Capture
 from dissector.exchange import response_inference
 from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.inference.scoring import Scorer
+from dissector.protocol.inference.verdict import InferenceVerdict, infer_response
 from tests.conftest import PCAPS
 from tests.index.inferred_rows import rewritten
 from tests.traffic import Turn, capture_of, conversation, response
@@ -49,3 +52,29 @@ def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeyp
             found.append([(each.row.api, each.row.version) for each in capture.exchanges()])
     assert found[0] == found[1]
     assert len(found[0]) > 100
+
+
+@pytest.mark.parametrize("size", [30, 2_000])
+def test_the_same_responses_of_many_connections_are_inferred_once(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inferred = Counter[int]()
+    infer = infer_response
+    bodies = [random.Random(n).randbytes(size) for n in range(10)]
+    for connections in (3, 600):
+        talks = [
+            conversation([Turn(False, response(1_000 * port + n, body)) for n, body in enumerate(bodies)],
+                         client=("10.0.0.1", port + 1_024))
+            for port in range(connections)
+        ]  # fmt: skip
+        path = capture_of(tmp_path, [packet for turn in zip(*talks, strict=True) for packet in turn])
+
+        def counted(*args: Any, connections: int = connections) -> InferenceVerdict:
+            inferred[connections] += 1
+            return infer(*args)
+
+        monkeypatch.setattr(response_inference, "infer_response", counted)
+        with Capture([path]) as capture:
+            list(capture.read())
+            assert len(list(capture.exchanges())) == 10 * connections
+    assert inferred[600] == inferred[3]

@@ -30,7 +30,12 @@ class ExchangeSampler:
         return sorted(number for _, rows in self._kept.values() for number in rows.tolist())
 
     def add(self, rows: Int64, groups: Int64, found: IndexColumns, fields: FieldBytes) -> None:
-        """Add rows; `groups` numbers the API and version of each. Messages and bytes of all are counted in `fields`."""
+        """Add rows; `groups` numbers the API and version of each. Messages and bytes of all are counted in `fields`.
+        Responses without a request have no API, and are left out."""
+        has_api = found.api_key >= 0
+        rows, groups, found = rows[has_api], groups[has_api], found.where(has_api)
+        if not len(rows):
+            return
         numbers = self._random.integers(0, 1 << 62, len(rows))
         order = np.lexsort((numbers, groups))
         starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
