@@ -108,8 +108,8 @@ def test_an_alert_is_found_however_the_capture_is_cut(
     assert "unknown_ca" in found.message
 
 
-def test_connections_of_other_protocols_are_counted(tmp_path: Path) -> None:
-    """One definition for all faces: lines on stderr, the notice of the screen, the problems of tables."""
+def with_other_protocols(folder: Path) -> str:
+    """Two connections of Kafka, and four that are not."""
     hello = bytes.fromhex("1603010010") + bytes(16)
     talks = [(9092, [Turn(True, request(1)), Turn(False, response(1))])] * 2
     talks += [(9093, [Turn(True, hello), Turn(False, hello)])] * 3
@@ -118,8 +118,15 @@ def test_connections_of_other_protocols_are_counted(tmp_path: Path) -> None:
         conversation(turns, client=("10.0.0.1", 5000 + n), server=("10.0.0.2", port))
         for n, (port, turns) in enumerate(talks)
     ]
-    path = capture_of(tmp_path, [packet for packets in made for packet in packets])
-    line = "4 connections not shown, as they are not Kafka: HTTP 1, TLS 3"
+    return capture_of(folder, [packet for packets in made for packet in packets])
+
+
+NOT_SHOWN = "4 connections not shown, as they are not Kafka: HTTP 1, TLS 3"
+
+
+def test_connections_of_other_protocols_are_counted(tmp_path: Path) -> None:
+    """One definition for all faces: lines on stderr, the notice of the screen, the problems of tables."""
+    path, line = with_other_protocols(tmp_path), NOT_SHOWN
     for command in ("show", "stats"):
         assert f"kdissect: {line}\n" in kdissect(command, path).stderr.decode()
     assert [each.message for each in findings(Path(path)) if each.code == "non-kafka-connections"] == [line]

@@ -52,8 +52,8 @@ class Driven:
         await self.settle()
 
     def notifications(self) -> list[str]:
-        """Return the texts of all notifications, oldest first."""
-        return [each.message for each in self.pilot.app._notifications]
+        """Return the texts of all notifications, oldest first, expired ones too."""
+        return [each.message for each in getattr(self.pilot.app._notifications, textual_for_tests.POSTED, ())]
 
     def lines(self) -> str:
         """Return everything that is drawn, as text."""

@@ -1,6 +1,7 @@
 """The main screen of a live capture on the loopback interface."""
 
 import asyncio
+import math
 import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -48,7 +49,8 @@ async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Record
                 screen.main._recording.stop()
 
 
-async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one() -> None:
+async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.live_screen.PATIENCE", math.inf)  # else a slow start is told from no traffic
     with broker() as port:
         async with watched(port) as (screen, _):
             await screen.until(lambda: f"listening on lo, port {port}" in screen.lines())

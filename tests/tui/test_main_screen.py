@@ -8,7 +8,9 @@ import pytest
 
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
+from tests.test_mistakes import NOT_SHOWN, with_other_protocols
 from tests.traffic import Turn, capture_of, conversation, pcap, request, response
+from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, opened, to
 from tui.screens.live_screen import LiveScreen
 from tui.screens.main_screen import MainScreen
@@ -179,3 +181,13 @@ async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> 
 async def test_each_step_of_escape_does_nothing_without_a_reason() -> None:
     async with opened(JAVA) as screen:
         assert [step(screen.main) for step in MainScreen.ESCAPE_ORDER] == [False] * len(MainScreen.ESCAPE_ORDER)
+
+
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[2]])
+async def test_connections_that_are_not_kafka_are_counted_above_the_list(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with opened(with_other_protocols(tmp_path), size=size) as screen:
+        assert len(screen.main.model.capture) == 2
+        drawn = " ".join(line.strip() for line in screen.lines().splitlines())
+        assert f"! {NOT_SHOWN}" in " ".join(drawn.split())
+    async with opened(JAVA, size=size) as screen:
+        assert "not Kafka" not in screen.lines()

@@ -3,6 +3,7 @@
 * Its pilot waits until the process is idle by the clock, and sends a message to each widget at each wait. Here it
   waits until the event loop has nothing to run and the screen nothing to draw: however fast the machine is.
 * It parses its style sheets for each application. Here all share what is parsed.
+* Notifications expire by the clock. Here all that were ever posted are kept, for `Driven.notifications`.
 * A test process has a million objects, which every full garbage collection visits: see `collect_less`.
 """
 
@@ -16,10 +17,13 @@ from textual._context import active_app
 from textual.app import App, ScreenStackError
 from textual.cache import LRUCache
 from textual.css.stylesheet import Stylesheet
+from textual.notifications import Notification, Notifications
 from textual.pilot import Pilot
 
 from tui.typeahead import TypeAhead
 
+POSTED = "posted"
+"""The attribute of an application's notifications with all of them, expired or not."""
 _parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
 """Parsed style sheets by the variables that they were parsed with."""
 
@@ -85,6 +89,12 @@ def _init(sheet: Stylesheet, *, variables: dict[str, str] | None = None) -> None
     _share_parsed(sheet, sheet._variables)
 
 
+def _add(notifications: Notifications, notification: Notification) -> Notifications:
+    notifications.__dict__.setdefault(POSTED, []).append(notification)
+    return _original_add(notifications, notification)
+
+
+_original_add = Notifications.add
 _original_init = Stylesheet.__init__
 _original_set_variables = Stylesheet.set_variables
 
@@ -95,6 +105,7 @@ def install() -> None:
     Pilot._wait_for_screen = _wait_for_screen
     Stylesheet.__init__ = _init
     Stylesheet.set_variables = _set_variables
+    Notifications.add = _add
 
 
 def collect_less() -> None:
