@@ -1,7 +1,8 @@
 """A line of `show --format json` back to the frames that it describes.
 
 Header fields are those of the line, overridden by those in ``header``. A body that JSON cannot have (of an API without
-a schema, of a response whose request is missing, of a damaged frame) is in ``rest``. Of bytes that were not captured
+a schema, of a response whose request is missing) is in ``rest``; one that could not be read to its end is written from
+``body_bytes`` and ``rest``, as counts of its arrays are in no field. Of bytes that were not captured
 only the size is known: they stay missing. A line that can't be written raises `EncodeError` with the path in the line.
 """
 
@@ -10,6 +11,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissector.core import limits
+from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.protocol.frame import FieldValues, frame_bytes, header_bytes, request_header, response_layout_to_write
 from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout
 from dissector.protocol.records.input_values import raw
@@ -135,7 +137,7 @@ def _header(message: FieldValues, side: str) -> dict[str, object]:
 def _frame(side: str, message: FieldValues, layout: MessageLayout, header: FieldValues) -> EncodedFrame:
     try:
         body = message.get("body", {})
-        if message.get("rest") is not None:
+        if message.get("rest") is not None or PARTIAL_BYTES in message:
             return _with_rest(message, layout, header, body)
         if "masked" not in message and (body != {} or "size" not in message):
             return EncodedFrame(frame_bytes(layout, header, body), 0)
@@ -151,7 +153,10 @@ def _frame(side: str, message: FieldValues, layout: MessageLayout, header: Field
 
 def _with_rest(message: FieldValues, layout: MessageLayout, header: FieldValues, body: object) -> EncodedFrame:
     """Return a frame with bytes that belong to no field: after the body, or in place of one that could not be read."""
-    data = frame_bytes(layout, header, body)[PREFIX:] if body else header_bytes(layout, header)
+    if PARTIAL_BYTES in message:
+        data = header_bytes(layout, header) + (raw(message, PARTIAL_BYTES) or b"")
+    else:
+        data = frame_bytes(layout, header, body)[PREFIX:] if body else header_bytes(layout, header)
     data = bytes(PREFIX) + data + (raw(message, "rest") or b"")
     size = max(
         len(data), integer(message, "size", PREFIX, PREFIX + limits.DEFAULT.frame_size) if "size" in message else 0

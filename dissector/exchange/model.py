@@ -103,9 +103,19 @@ class ExchangeMessage:
 
     @property
     def body(self) -> Values:
-        """The body's fields; empty where it could not be read."""
+        """The body's fields; empty where it could not be read to its end."""
         decoded = self._decoded  # Not through `decoded`: this is read several times for each message.
         return self.decoded.body if decoded is None else decoded.body
+
+    @property
+    def known_body(self) -> Values:
+        """The body's fields; of a body that could not be read to its end those that are whole."""
+        return self.body or self.decoded.partial
+
+    @property
+    def partial_bytes(self) -> bytes:
+        """The bytes of the fields that are whole, of a body that could not be read to its end."""
+        return self.decoded.partial_bytes
 
     @property
     def rest(self) -> bytes:
@@ -126,9 +136,10 @@ class ExchangeMessage:
         """The same, `records` fields as they are `opened`."""
         if self.layout.token:
             return with_decoded("SaslAuthenticateRequest", self.body, self.context)
-        if self.layout.body is None or not self.body:
-            return self.body
-        return with_annotations(self.layout.body, self.layout.body_version, self.body, self.context, opened)
+        body = self.known_body
+        if self.layout.body is None or not body:
+            return body
+        return with_annotations(self.layout.body, self.layout.body_version, body, self.context, opened)
 
     @property
     def tree(self) -> Node:

@@ -5,13 +5,16 @@ Numbers that are not finite are strings.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from dissector.core.json_text import dumps, finite
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_fields import json_fields
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.message import Values
+
+PARTIAL_BYTES: Final = "body_bytes"
+"""Key of the bytes of a body that could not be read to its end, as far as `body` has their fields. `rest` follows."""
 
 
 def json_line(exchange: Exchange) -> bytes:
@@ -92,6 +95,8 @@ def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | No
         "header": message.header,
         "body": finite(values) if _has_floats(message.layout.body, message.layout.body_version) else values,
     }
+    if message.partial_bytes:
+        value[PARTIAL_BYTES] = message.partial_bytes.hex()
     value = value | {"rest": rest.hex()} if rest else value
     return value | {"masked": message.masked_size} if message.masked_size else value
 

@@ -220,7 +220,7 @@ class MessageCondition:
             return False
         decoded = message.decoded_body if any(test.opened for test in tests) else {}
         for test in tests:
-            values: object = decoded if test.opened else message.body
+            values: object = decoded if test.opened else message.known_body
             if test.path[0] == HEADER and key[0] == key[1]:
                 values = {HEADER: message.header}
             if test.predicate is None:

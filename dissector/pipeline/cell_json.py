@@ -6,6 +6,7 @@ Invariant: content that does not fit gives a finding; it is never dropped silent
 from typing import Any, Final, NamedTuple
 
 from dissector.core.json_text import dumps
+from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.pipeline.packing import BYTES
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
@@ -49,7 +50,8 @@ def entry_cell(entry: Body, *, records: bool) -> CellJson:
 def _without_records(message: Body, name: str | None) -> Body:
     if name not in RECORDS_FIELDS or not message["body"]:
         return message
-    return message | {"body": _without_records_at(message["body"], RECORDS_FIELDS[name].split("."))}
+    without = {"body": _without_records_at(message["body"], RECORDS_FIELDS[name].split("."))}
+    return message | without | ({PARTIAL_BYTES: "", "rest": ""} if PARTIAL_BYTES in message else {})
 
 
 def _without_records_at(value: Any, path: list[str]) -> Any:

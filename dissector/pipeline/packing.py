@@ -136,7 +136,8 @@ def _with_fields(body: Object, name: str, convert: Callable[[Object], object]) -
         return partition | ({field: convert(partition[field])} if partition.get(field) else {})
 
     def of_topic(topic: dict[str, Any]) -> dict[str, Any]:
-        return topic | {partitions: [of_partition(each) for each in topic[partitions]]}
+        found = topic.get(partitions)
+        return topic | {partitions: [of_partition(each) for each in found]} if found else topic
 
     return body | {topics: [of_topic(topic) for topic in body[topics]]} if body.get(topics) else body
 

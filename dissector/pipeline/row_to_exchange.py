@@ -17,6 +17,7 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.json_text import dumps
 from dissector.exchange.from_json import frames_of_exchange, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow
+from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.pipeline.packing import as_sent, unpacked
 from dissector.pipeline.row_to_entry import entry_of_row
 from dissector.protocol.embedded.context import DecodingContext
@@ -30,7 +31,6 @@ from dissector.protocol.message import (
     Decoded,
     MessageLayout,
     Values,
-    read,
     request_layout,
     response_layout,
 )
@@ -80,8 +80,13 @@ class RowMessage(ExchangeMessage):
         return cls(message.time_ns, message.size, b"", 0, message.layout, message.context, content=content)
 
     def _decode(self) -> Decoded:
-        rest = bytes.fromhex(self.content.get("rest", ""))
-        return Decoded(header=self.content.get("header") or {}, body=self.decoded_body, rest=rest)
+        decoded = Decoded(header=self.content.get("header") or {}, rest=bytes.fromhex(self.content.get("rest", "")))
+        if PARTIAL_BYTES in self.content:
+            decoded.partial = self.decoded_body
+            decoded.partial_bytes = bytes.fromhex(self.content[PARTIAL_BYTES])
+        else:
+            decoded.body = self.decoded_body
+        return decoded
 
     @property
     def decoded_body(self) -> Values:
@@ -135,6 +140,8 @@ def _message(
         content["time_ns"], content["size"], data or b"", len(data or b""), layout,
         DecodingContext(topic_names=dict(_topic_names(content.get("body"))), enveloped=inner),
     )  # fmt: skip
+    if content.get(PARTIAL_BYTES) == "":  # its bytes were not kept
+        return RowMessage.of(message, content)
     if data is not None and (_is_certain(message) or len(data) < content["size"]):
         return message
     if (name := _carrier(identity, side, content)) is not None:
@@ -146,13 +153,17 @@ def _message(
 def _masked(content: dict[str, Any], layout: MessageLayout, data: bytes | None, kept: bytes | None) -> ExchangeMessage:
     """Return a message of which a part is masked, and so is no fields."""
     whole = kept or b""
-    plain = replace(layout, body=None, masked_from=max(0, len(whole) - content["masked"]), findings=())
+    body = layout.body if PARTIAL_BYTES in content else None
+    plain = replace(layout, body=body, masked_from=max(0, len(whole) - content["masked"]), findings=())
     plain = plain if content.get("header") else replace(plain, header=None)
     message = ExchangeMessage(content["time_ns"], content["size"], whole, len(whole), plain, masked=True)
     if kept is not None:
         return message
-    header = read(data, replace(plain, masked_from=None)).header if data is not None else content.get("header")
-    return RowMessage.of(message, content | {"header": header})
+    if data is None:
+        return RowMessage.of(message, content)
+    context = DecodingContext(topic_names=dict(_topic_names(content.get("body"))))
+    shown = replace(message, data=data, whole=len(data), layout=replace(plain, masked_from=None), context=context)
+    return RowMessage.of(message, content | {"header": shown.header, "body": shown.decoded_body})
 
 
 def _carrier(identity: dict[str, Any], side: str, content: dict[str, Any]) -> str | None:

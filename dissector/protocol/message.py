@@ -14,6 +14,7 @@ from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.codec.tree_values import struct_values
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.id_names import annotate_ids
 from dissector.protocol.embedded.secrets import MASKED
@@ -78,8 +79,12 @@ class Decoded:
     header: Values = field(default_factory=dict)
     body: Values = field(default_factory=dict)
     rest: bytes = b""
-    """Bytes that are in neither: trailing bytes, or a body that could not be read."""
+    """Bytes that are in neither: trailing bytes, or what could not be read of a body."""
     findings: list[Finding] = field(default_factory=list)
+    partial: Values = field(default_factory=dict)
+    """The fields that are whole, of a body that could not be read to its end. `body` is empty then."""
+    partial_bytes: bytes = b""
+    """The bytes of `partial`, between the header and `rest`."""
 
 
 @dataclass(slots=True)
@@ -211,8 +216,10 @@ def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
             read_body = reader(layout.body, layout.body_version, other)
         decoded.body, at = read_body(whole, at, stop)
     except DECODE_ERRORS:
-        decoded.rest = whole[at:]
-        decoded.findings = trace(data, layout, end).findings
+        traced = trace(data, layout, end)
+        decoded.rest, decoded.findings = whole[at:], traced.findings
+        if decoded.header:
+            _keep_whole_fields(decoded, traced.tree, data)
         return decoded
     if other:
         decoded.findings.append(_other_layout_finding(layout.body, layout.body_version, other))
@@ -220,6 +227,15 @@ def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
         decoded.rest = whole[at:]
         decoded.findings.append(_trailing_bytes_finding(stop - at))
     return decoded
+
+
+def _keep_whole_fields(decoded: Decoded, tree: Node, data: bytes) -> None:
+    """Keep what is whole of a body that can't be read to its end; `rest` begins behind it."""
+    for node in tree.children:
+        if node.name == "body" and node.children:
+            decoded.partial = struct_values(node, data)
+            size = node.end - node.start
+            decoded.partial_bytes, decoded.rest = decoded.rest[:size], decoded.rest[size:]
 
 
 def _stop(data: bytes, layout: MessageLayout, end: int | None) -> int:

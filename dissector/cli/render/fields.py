@@ -101,7 +101,7 @@ def _message_object(exchange: Exchange, name: str) -> object:
     message = exchange.request if _side(name) == "request" else exchange.response
     if message is None or (exchange.fields.kind != "exchange" and not exchange.is_stored):
         return None
-    return {"header": message.header, "body": message.body, "rest": message.rest or None}
+    return {"header": message.header, "body": message.known_body, "rest": message.rest or None}
 
 
 def _joined(value: object, path: Sequence[str]) -> str | None:

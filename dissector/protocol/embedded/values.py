@@ -209,7 +209,9 @@ def with_records(
     to_object = decode_records or records_decoder(context)
 
     def of_topic(topic: Values) -> Values:
-        structs = cast(list[dict[str, Any]], topic[partitions])
+        structs = cast(list[dict[str, Any]], topic.get(partitions))
+        if not structs:
+            return topic
         return topic | {
             partitions: [
                 each | {field: to_object(each[field], topic, each)} if each.get(field) is not None else each
