@@ -218,3 +218,17 @@ def test_a_message_that_is_shown_on_one_connection_is_masked_on_another(
         rows = list(capture.exchanges())
         assert "masked" in {finding.code for finding in rows[-1].findings}
         assert summaries(capture) == [decoded(row) for row in rows]
+
+
+def test_the_list_says_what_is_masked_and_what_shows_it(tmp_path: Path) -> None:
+    path = tmp_path / "pasted.txt"
+    path.write_text("> 0000001600030000000003e80000ffff00010000000000000000\n> ffffffff6162636465666768\n")
+    with Capture([str(path)]) as capture:
+        deque(capture.read(), maxlen=0)
+        words = [row.row.info for row in capture.exchanges()]
+    assert len(words) == 2
+    assert words[0].endswith("12 bytes masked: --show-secrets shows them")
+    assert words[1].endswith("12 bytes masked: --show-secrets shows them")
+    with Capture([str(path)], show_secrets=True) as capture:
+        deque(capture.read(), maxlen=0)
+        assert not any("masked" in row.row.info for row in capture.exchanges())

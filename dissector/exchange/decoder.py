@@ -15,7 +15,7 @@ from dissector.exchange import message_rules, row_findings
 from dissector.exchange.endpoint_names import EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows
 from dissector.exchange.inference_words import OrphanFrame, certainty, claimed, layout_of_verdict
-from dissector.exchange.info_column import exchange_info, info
+from dissector.exchange.info_column import exchange_info, info, masked_words
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.response_inference import ResponseInference
@@ -153,13 +153,13 @@ class ExchangeDecoder:
         row = self._row(number, index_row)
         if kind is RowKind.EXCHANGE:
             if index_row.request == NO_FRAME:
-                return self._orphan(index_row, row._replace(correlation_id=index_row.correlation_id))
+                return _with_masked(self._orphan(index_row, row._replace(correlation_id=index_row.correlation_id)))
             return self._exchange(number, index_row, row)
         if not index_row.has_frames:
             return self._non_kafka(row, kind)
         if kind is RowKind.SASL:
-            return self._sasl_token(index_row, row)
-        return self._between_frames(index_row, row, kind)
+            return _with_masked(self._sasl_token(index_row, row))
+        return _with_masked(self._between_frames(index_row, row, kind))
 
     def _row(self, number: int, index_row: IndexRow) -> ExchangeRow:
         """The fields that rows of any kind have."""
@@ -346,6 +346,14 @@ class ExchangeDecoder:
     def _is_opened(self, connection: int) -> bool:
         """Whether the capture has the beginning of a connection."""
         return self._connections.syn_side(connection) >= 0
+
+
+def _with_masked(exchange: Exchange) -> Exchange:
+    """The exchange with a word in its info column about what is masked."""
+    words = masked_words(exchange.request, exchange.response)
+    if words:
+        exchange.row = exchange.row._replace(info=" · ".join(filter(None, (exchange.row.info, words))))
+    return exchange
 
 
 def _fetches_metadata(request: ExchangeMessage) -> bool:

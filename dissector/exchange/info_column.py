@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dissector.core.finding import Finding
+from dissector.core.text import counted
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
@@ -171,4 +172,11 @@ def exchange_info(exchange: Exchange) -> str:
     session = "" if request.body.get("topics") else fetch_session_words(exchange.fetched)
     words = info(request, exchange.response, exchange.row_findings, request.context.topic_names)
     words = " · ".join(filter(None, (session, words)))
-    return words or next((finding.message for finding in exchange.row_findings), "")
+    words = words or next((finding.message for finding in exchange.row_findings), "")
+    return " · ".join(filter(None, (words, masked_words(request, exchange.response))))
+
+
+def masked_words(*messages: ExchangeMessage | None) -> str:
+    """How many bytes of messages are masked as a whole, and what shows them; empty if none are."""
+    size = sum(each.masked_size for each in messages if each is not None)
+    return f"{counted(size, 'byte')} masked: --show-secrets shows them" if size else ""

@@ -78,6 +78,14 @@ class ExchangeMessage:
         message._decoded = shown.decoded
         return message
 
+    def with_mask(self) -> "ExchangeMessage":
+        """The message with its secrets masked, also where the capture shows them."""
+        if self.masked:
+            return self
+        return self.of_frame(
+            self.time_ns, self.size, self.data, self.whole, self.layout, self.context, show_secrets=False
+        )
+
     def _decode(self) -> Decoded:
         return read(self.data, self.layout, self.whole)
 

@@ -1,48 +1,119 @@
 """Whether a secret, or six bytes of it, is in any face of a capture: raw, as hex, as base64."""
 
+import asyncio
+import html
+import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
+from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.render.rows import row_line
 from dissector.cli.render.trees import tree_lines
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
+from dissector.export.exporter import ExportRequest, export_rows
+from dissector.export.formats import ExportFormat
 from dissector.export.transcript import transcript
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
+from dissector.pipeline.table_rows import RowGroup
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
 
 LEAST: Final = 6
 """Bytes of a secret that are no chance."""
 OF_BASE64: Final = 9
+SCREEN: Final = (200, 60)
+ROWS_ON_SCREEN: Final = 12
+"""Rows whose fields and bytes the screen shows in turn."""
+EXPORTS: Final = (ExportFormat.PYTEST, ExportFormat.MERMAID, ExportFormat.SVG, ExportFormat.COMMAND)
+REDACTED: Final = (ExportFormat.PCAPNG, ExportFormat.JSON, ExportFormat.TRANSCRIPT)
+Face = tuple[str, bytes]
+_TAG: Final = re.compile(r"<[^>]+>")
+_BREAK: Final = re.compile(rb"\"?\s+\"?")
 
 
-def faces(capture: Capture) -> Iterator[tuple[str, bytes]]:
+def faces(capture: Capture) -> Iterator[Face]:
     """What the faces of a capture that was read show, by name."""
     for number in range(len(capture)):
         exchange = capture.exchange(number)
-        yield f"row {number + 1}", row_line(exchange.row, capture.start_ns).encode("utf-8", "surrogateescape")
+        yield f"row {number + 1}", _encoded(row_line(exchange.row, capture.start_ns))
         yield f"fields {number + 1}", repr(exchange.row).encode("utf-8", "backslashreplace")
         yield f"JSON {number + 1}", json_line(exchange)
-        yield f"tree {number + 1}", "\n".join(tree_lines(exchange, capture.start_ns)).encode("utf-8", "surrogateescape")
+        yield f"tree {number + 1}", _encoded("\n".join(tree_lines(exchange, capture.start_ns)))
         for message in filter(None, (exchange.request, exchange.response)):
             yield f"bytes {number + 1}", message.data
             for source in message.sources:
                 yield f"source {number + 1}", source.data
-    yield "transcript", "\n".join(transcript(capture, range(len(capture)))).encode("utf-8", "surrogateescape")
+    words = _encoded("\n".join(transcript(capture, range(len(capture)))))
+    yield "transcript", words
+    yield "transcript", _without_breaks(words)
 
 
-def leak(capture: Capture, secrets: Sequence[bytes]) -> str:
-    """The first face that shows a secret, with what it shows; empty if none does."""
+def rare_faces(capture: Capture) -> Iterator[Face]:
+    """The same of faces that cost more: columns as for CSV, tables, exports, redacted ones too."""
+    names = [name for name, field in ROW_FIELDS.items() if field.from_index]
+    rows = range(len(capture))
+    yield "columns", _encoded(repr(list(zip(names, capture.columns(names, rows), strict=True))))
+    options = WriteOptions(frames=True)
+    for table, content in RowBuilder(capture, [Origin(0, "0" * 64, 0)], options).rows():
+        for cells in content.rows if isinstance(content, RowGroup) else (content,):
+            for name, value in cells.items():
+                yield f"table {table}.{name}", value if isinstance(value, bytes) else _encoded(repr(value))
+    requests = [ExportRequest(each) for each in EXPORTS] + [ExportRequest(each, redact=True) for each in REDACTED]
+    for request in requests:
+        with suppress(CaptureError):  # no packet of it is left, or it can't be redacted
+            content = b"".join(export_rows(capture, rows, request, lambda _: None))
+            name = f"export {request.format.value}{' --redact' if request.redact else ''}"
+            yield name, content
+            yield name, _without_breaks(content)
+
+
+def screen_faces(capture: Capture) -> Iterator[Face]:
+    """What the screen shows of the first rows, without its spaces."""
+    yield from asyncio.run(_screens(capture))
+
+
+async def _screens(capture: Capture) -> list[Face]:
+    found: list[Face] = []
+    app = KDissectApp(MainScreen(capture))
+    async with app.run_test(size=SCREEN) as pilot:
+        for number in range(min(len(capture), ROWS_ON_SCREEN)):
+            await pilot.pause()
+            text = html.unescape(_TAG.sub("", app.export_screenshot(simplify=False)))
+            found.append((f"screen {number + 1}", _without_breaks(_encoded(text.replace("\xa0", " ")))))
+            await pilot.press("down")
+    return found
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _without_breaks(content: bytes) -> bytes:
+    """The same without spaces, and with literals of several lines in one: hex may be in groups."""
+    return _BREAK.sub(b"", content)
+
+
+def leak(capture: Capture, secrets: Sequence[bytes], *ways: Callable[[Capture], Iterator[Face]]) -> str:
+    """The first face that shows a secret, with what it shows; empty if none does. `ways` are those of faces besides the
+    usual ones."""
     if not secrets:
         return ""
-    pieces = list(dict.fromkeys(piece for each in secrets for piece in _pieces(each)))
-    for name, shown in faces(capture):
-        found = next((piece for piece in pieces if piece in shown), None)
-        if found is not None:
-            return f"{name} shows {found!r}"
+    wanted = list(dict.fromkeys(piece for each in secrets for piece in pieces(each)))
+    for way in (faces, *ways):
+        for name, shown in way(capture):
+            found = next((piece for piece in wanted if piece in shown), None)
+            if found is not None:
+                return f"{name} shows {found!r}"
     return ""
 
 
-def _pieces(secret: bytes) -> Iterator[bytes]:
+def pieces(secret: bytes) -> Iterator[bytes]:
+    """What no face may show of a secret."""
     for at in range(len(secret) - LEAST + 1):
         piece = secret[at : at + LEAST]
         yield piece

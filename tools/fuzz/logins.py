@@ -294,8 +294,11 @@ def _made_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
     return _file(packets, chance), login.secrets
 
 
+Recording = tuple[list[bytes], tuple[bytes, ...]]
+
+
 @cache
-def _recordings() -> list[tuple[list[bytes], tuple[bytes, ...]]]:
+def recordings() -> list[Recording]:
     """The packets of recordings with secrets, and these: such as have no word that is none."""
     found = []
     for path in sorted(PCAPS.glob("*.pcapng")):
@@ -325,7 +328,12 @@ def _secrets_of(path: Path) -> set[bytes]:
 
 
 def _recorded_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
-    packets, secrets = chance.choice(_recordings())
+    return recording_changed(chance.choice(recordings()), chance)
+
+
+def recording_changed(recording: Recording, chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
+    """A capture file of a changed recording, and its secrets."""
+    packets, secrets = recording
     return pcap(login_changed(packets, chance), snaplen=chance.choice((262144, 262144, 96))), secrets
 
 
