@@ -7,7 +7,7 @@ Invariants:
   * evidence is gathered once for each connection, and again only when more of the capture was read.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -36,7 +36,13 @@ DISTINCT_EVIDENCE: Final = 256
 """Different evidence that is kept, some ten kilobytes each: most connections have the same as others."""
 FIRST_ORPHANS: Final = 64
 """Orphan responses of a connection that are inferred among all layouts; the later ones among the layouts of these,
-unless none fits and these could be inferred."""
+unless none fits and these could be inferred, ..."""
+LAST_DOUBT: Final = 512
+"""... and they are not later than this one."""
+MOST_USUAL: Final = 32
+"""Layouts of the first ones among which the later ones are inferred: the most likely."""
+MOST_SEEN: Final = 16
+"""APIs that the connection uses most, whose layouts are tried as well."""
 CORRELATION_ID_END: Final = 8
 """Offset in a frame."""
 DIGEST_SIZE: Final = 20
@@ -85,6 +91,7 @@ class ResponseInference:
         self._evidence = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather)
         self._first_orphans = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather_first_orphans)
         self._usual_layouts = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._gather_usual_layouts)
+        self._last_doubt = lru_cache(maxsize=EVIDENCE_CACHE_SIZE)(self._find_last_doubt)
         self._same_evidence: dict[object, InferenceEvidence] = {}
         self._same_usual_layouts: dict[object, _UsualLayouts] = {}
         self._verdicts: dict[_Response, InferenceVerdict] = {}
@@ -103,7 +110,8 @@ class ResponseInference:
             for known in (self._same_evidence, self._same_usual_layouts, self._verdicts):
                 known.clear()
             for cache in (
-                self._evidence, self._first_orphans, self._usual_layouts, self._requests_everywhere, self._names,
+                self._evidence, self._first_orphans, self._usual_layouts, self._last_doubt, self._requests_everywhere,
+                self._names,
             ):  # fmt: skip
                 cache.cache_clear()
         is_first = bool(self._frames.start.values[frame] == 0) and self._is_opened(connection)
@@ -111,7 +119,7 @@ class ResponseInference:
             return self._infer(frame, connection, is_first, None)
         narrowed = self._usual_layouts(connection)
         verdict = self._infer(frame, connection, is_first, narrowed)
-        if verdict.candidates or narrowed is None or not narrowed.is_decided:
+        if verdict.candidates or not narrowed.is_decided or frame > self._last_doubt(connection):
             return verdict
         return self._infer(frame, connection, is_first, None)
 
@@ -137,6 +145,10 @@ class ResponseInference:
         """Return the first orphan responses of a connection: those that are inferred among all layouts."""
         return tuple(self._orphans(connection)[:FIRST_ORPHANS].tolist())
 
+    def _find_last_doubt(self, connection: int) -> int:
+        """Return the last frame that is inferred among all layouts if none of the connection's usual ones fits."""
+        return max(self._orphans(connection)[:LAST_DOUBT].tolist(), default=NO_FRAME)
+
     def _orphans(self, connection: int) -> Int64:
         """Return the frames of a connection's orphan responses, in order."""
         table = self._table
@@ -147,9 +159,15 @@ class ResponseInference:
 
     def _gather_usual_layouts(self, connection: int) -> "_UsualLayouts":
         verdicts = [self._infer(frame, connection, False, None) for frame in self._first_orphans(connection)]
-        keys = {(each.layout.api.key, each.layout.versions) for verdict in verdicts for each in verdict.candidates}
         decided = sum(verdict.confidence in (Confidence.SURE, Confidence.LIKELY) for verdict in verdicts)
-        seen = {key for key, _ in self._evidence(connection, False).seen}
+        shares: Counter[tuple[int, tuple[int, ...]]] = Counter()
+        for verdict in verdicts:
+            shares.update({(each.layout.api.key, each.layout.versions): each.share for each in verdict.candidates})
+        keys = {key for key, _ in shares.most_common(MOST_USUAL)}
+        uses: defaultdict[int, float] = defaultdict(float)
+        for (key, _), count in self._evidence(connection, False).seen.items():
+            uses[key] += count
+        seen = set(sorted(uses, key=lambda key: -uses[key])[:MOST_SEEN])
         odds = tuple(
             (bits, layout)
             for bits, layout in self._evidence(connection, False).odds

@@ -77,6 +77,8 @@ class Classifier:
                 return False
             mode = _OTHER
         self._state.mode.values[direction] = mode
+        if mode in (_FRAMES, _SEARCH):
+            self._state.emit_pending_rows(direction)
         if mode == _OTHER:
             self._state.reject(direction)
             self._reconsider(direction ^ 1)

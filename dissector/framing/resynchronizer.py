@@ -14,7 +14,7 @@ from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.pending_stream import PendingStream
 from dissector.framing.sizes import HEAD, LEAST_HEAD, PREFIX
 
-_POSSIBLE, _FRAMES, _SEARCH = Classification.POSSIBLE, Classification.FRAMES, Classification.SEARCH
+_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _ = Classification
 """Bound once: members of an enum are slow to look up."""
 _FOUND: Final = -1
 
@@ -64,7 +64,8 @@ class Resynchronizer:
                     return
                 self._state.skip(direction, stream, FrameKind.UNPARSED, skipped)
             self._state.held.pop(direction, None)
-        if possible and self._state.has_ended(direction):
+        undecided = self._state.mode.values[direction] in (_POSSIBLE, _UNDECIDED)
+        if undecided and self._state.has_ended(direction):
             self._state.reject(direction)
 
     def _search(self, direction: int, stream: PendingStream, heads: FrameHeuristics) -> int:

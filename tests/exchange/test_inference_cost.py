@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from dissector import encode_response
 from dissector.capture_session import Capture
 from dissector.exchange import response_inference
 from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.inference.scoring import Scorer
 from dissector.protocol.inference.verdict import InferenceVerdict, infer_response
+from dissector.protocol.schema.loader import apis
 from tests.conftest import PCAPS
 from tests.index.inferred_rows import rewritten
 from tests.traffic import Turn, capture_of, conversation, response
@@ -78,3 +80,25 @@ def test_the_same_responses_of_many_connections_are_inferred_once(
             list(capture.read())
             assert len(list(capture.exchanges())) == 10 * connections
     assert inferred[600] == inferred[3]
+
+
+def test_orphans_of_every_api_on_one_connection_try_few_layouts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layouts = [(api.key, version) for api in apis() for version in api.versions]
+    frames = [encode_response(key, version, {}, correlation_id=n) for n, (key, version) in enumerate(layouts)]
+    random.Random(1).shuffle(frames)
+    path = capture_of(tmp_path, conversation([Turn(False, frame) for frame in frames * 4]))
+    scored = 0
+    score = Scorer.message
+
+    def counted(scorer: Scorer, plan: StructPlan) -> None:
+        nonlocal scored
+        scored += 1
+        score(scorer, plan)
+
+    monkeypatch.setattr(Scorer, "message", counted)
+    with Capture([path]) as capture:
+        rows = len(list(capture.exchanges()))
+    assert rows == 4 * len(frames)
+    assert scored < 6 * rows

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from dissector.core import limits
-from tools.fuzz.capture_checks import SECONDS_A_MEGABYTE, CostError
+from tools.fuzz.capture_checks import CostError, seconds_a_megabyte
 from tools.fuzz.case import Case
 from tools.fuzz.checks import check
 from tools.fuzz.children import ChildError, place
@@ -82,7 +82,7 @@ def run(case: Case) -> Outcome:
     except BaseException as error:  # a panic of a Rust library is none of Exception's
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise
-        failure = _failure(error, case.kind)
+        failure = _failure(error, case)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -97,12 +97,12 @@ def run(case: Case) -> Outcome:
     return Outcome(seconds, megabytes, failure)
 
 
-def _failure(error: BaseException, kind: str) -> Failure:
+def _failure(error: BaseException, case: Case) -> Failure:
     story = error.story if isinstance(error, ChildError) else "".join(traceback.format_exception(error)[-6:])
     if isinstance(error, TooSlow):
         return Failure(f"slower than {PATIENCE} s", story)
     if isinstance(error, CostError):
-        return Failure(f"slower than {SECONDS_A_MEGABYTE} s a MB, {kind}", story)
+        return Failure(f"slower than {seconds_a_megabyte(case)} s a MB, {case.kind}", story)
     return Failure(place(error), story)
 
 
