@@ -32,6 +32,8 @@ from dissector.protocol.message import SASL_TOKEN, UNFRAMED, UNKNOWN_MESSAGE, re
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
+_EXCHANGE, _ENVELOPE, _FETCH = int(RowKind.EXCHANGE), int(ApiKey.ENVELOPE), int(ApiKey.FETCH)
+"""Plain numbers: a member of an enumeration is looked up at each use."""
 ROWS_PER_LOOKUP: Final = 256
 """Rows that are read from the index's columns at once."""
 
@@ -149,12 +151,12 @@ class ExchangeDecoder:
     # One row.
 
     def _decoded(self, number: int, index_row: IndexRow) -> Exchange:
+        if index_row.kind == _EXCHANGE and index_row.request != NO_FRAME:
+            return self._exchange(number, index_row)
         kind = RowKind(index_row.kind)
         row = self._row(number, index_row)
         if kind is RowKind.EXCHANGE:
-            if index_row.request == NO_FRAME:
-                return _with_masked(self._orphan(index_row, row._replace(correlation_id=index_row.correlation_id)))
-            return self._exchange(number, index_row, row)
+            return _with_masked(self._orphan(index_row, row._replace(correlation_id=index_row.correlation_id)))
         if not index_row.has_frames:
             return self._non_kafka(row, kind)
         if kind is RowKind.SASL:
@@ -162,7 +164,7 @@ class ExchangeDecoder:
         return _with_masked(self._between_frames(index_row, row, kind))
 
     def _row(self, number: int, index_row: IndexRow) -> ExchangeRow:
-        """The fields that rows of any kind have."""
+        """The fields that rows of any kind have besides whole exchanges."""
         connection = index_row.connection
         if index_row.has_frames:
             has_request = index_row.request != NO_FRAME
@@ -176,14 +178,15 @@ class ExchangeDecoder:
             None, None, None, None, None, None, "", None,
         )  # fmt: skip
 
-    def _exchange(self, number: int, index_row: IndexRow, row: ExchangeRow) -> Exchange:
+    def _exchange(self, number: int, index_row: IndexRow) -> Exchange:
         """An exchange with its request, and perhaps a response."""
         key, version = index_row.api_key, index_row.version
+        client, server = self._endpoints.of(index_row.connection)
         context = self._context(index_row)
         request = self._messages.request(index_row, self._messages.request_layout(index_row), context)
-        if key == ApiKey.ENVELOPE:
+        if key == _ENVELOPE:
             context = replace(context, enveloped=enveloped(request.body))
-        elif key == ApiKey.FETCH and _fetches_metadata(request):
+        elif key == _FETCH and _fetches_metadata(request):
             context = replace(context, fetches_metadata=True)
         response = None
         if index_row.response != NO_FRAME:
@@ -193,7 +196,7 @@ class ExchangeDecoder:
                 layout = replace(layout, unread=UNKNOWN_MESSAGE)
             response = self._messages.response(index_row, layout, context)
         fields = ExchangeRow(
-            row.number, row.kind, row.time_ns, row.connection, row.client, row.server,
+            number + 1, KIND_NAMES[_EXCHANGE], index_row.request_time_ns, index_row.connection + 1, client, server,
             api_name(key), version, index_row.correlation_id,
             self._indexer.client_ids.texts[index_row.client_id], index_row.request_size,
             None if response is None else index_row.response_size,
@@ -201,7 +204,7 @@ class ExchangeDecoder:
         )  # fmt: skip
         findings = self._exchange_findings(index_row, request, response)
         exchange = Exchange(fields, key, request, response, findings, exchange_info)
-        if key == ApiKey.FETCH:
+        if key == _FETCH:
             exchange.fetched = self._fetched(number, request, context)
         return exchange
 

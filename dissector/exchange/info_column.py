@@ -5,14 +5,17 @@ The tables below name the fields to show. These names mean the same in every API
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding
 from dissector.core.text import counted
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
 from dissector.protocol.records.counting import count_records
+from dissector.protocol.schema.loader import alternatives
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
@@ -43,10 +46,32 @@ def _error_words(finding: Finding) -> str:
     return finding.message if "SASL" in name else name
 
 
-def _topics(body: Values, names: Mapping[str, str]) -> list[str]:
+class _ShownFields(NamedTuple):
+    """Those of the fields above that a message has at its top. Nearly all have few, and most are asked for each row."""
+
+    subjects: tuple[str, ...]
+    subject_arrays: tuple[str, ...]
+    topic_arrays: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def _shown_fields(body: str | None, version: int) -> _ShownFields:
+    if body is None:
+        return _ShownFields((), (), ())
+    if alternatives(body, version):
+        return _ShownFields(SUBJECTS, SUBJECT_ARRAYS, TOPIC_ARRAYS)
+    layout = plan(body, version)
+    names = {field.name for field in (*layout.fields, *layout.tagged)}
+    shown = (tuple(name for name in some if name in names) for some in (SUBJECTS, SUBJECT_ARRAYS, TOPIC_ARRAYS))
+    return _ShownFields(*shown)
+
+
+def _topics(message: ExchangeMessage | None, names: Mapping[str, str]) -> list[str]:
     found: list[str] = []
-    for name in TOPIC_ARRAYS:
-        topics = body.get(name)
+    if message is None:
+        return found
+    for name in _shown_fields(message.layout.body, message.layout.body_version).topic_arrays:
+        topics = message.body.get(name)
         for topic in topics if isinstance(topics, list) else []:
             if isinstance(topic, str):
                 found.append(topic)
@@ -66,9 +91,12 @@ def _first(values: Values, names: Sequence[str]) -> object:
     return None
 
 
-def _subjects(request: Values) -> list[str]:
+def _subjects(request: ExchangeMessage | None) -> list[str]:
     """What a request is about besides topics: a group, a transaction, a member; of several, the first."""
-    subject, several = _first(request, SUBJECTS), _first(request, SUBJECT_ARRAYS)
+    if request is None:
+        return []
+    shown = _shown_fields(request.layout.body, request.layout.body_version)
+    subject, several = _first(request.body, shown.subjects), _first(request.body, shown.subject_arrays)
     if isinstance(subject, str):
         return [subject]
     if not isinstance(several, list):
@@ -100,6 +128,8 @@ def _partitions(topic: Values) -> str:
         partitions = topic.get(name)
         if isinstance(partitions, list) and partitions:
             numbers = [_index(partition) for partition in partitions]
+            if len(numbers) == 1 and numbers[0] is not None:
+                return f"[{numbers[0]}]"
             known = sorted({number for number in numbers if number is not None})
             if not known:
                 return f"[{len(partitions)}]"
@@ -108,13 +138,12 @@ def _partitions(topic: Values) -> str:
 
 
 def _index(partition: object) -> int | None:
-    if isinstance(partition, int):
-        return partition
     if isinstance(partition, dict):
         for name in ("partition_index", "index", "partition", "partition_id"):
-            if isinstance(partition.get(name), int):
-                return int(partition[name])
-    return None
+            number = partition.get(name)
+            if isinstance(number, int):
+                return number
+    return partition if isinstance(partition, int) else None
 
 
 def records_in(message: ExchangeMessage) -> int:
@@ -151,10 +180,8 @@ def info(
 ) -> str:
     """Return the words for two messages. `findings` are those of the row, of which errors are shown; `names` are those
     of topic ids."""
-    request_body, response_body = request.body if request else {}, response.body if response else {}
-    words: list[str] = []
-    words += _subjects(request_body)
-    topics = _topics(request_body, names) or _topics(response_body, names)
+    words = _subjects(request)
+    topics = _topics(request, names) or _topics(response, names)
     if topics:
         more = f" +{len(topics) - MAX_TOPICS}" if len(topics) > MAX_TOPICS else ""
         words.append(" ".join(topics[:MAX_TOPICS]) + more)

@@ -1,6 +1,7 @@
 """Frames of the index as messages: bytes from the store, the layout to read them with, secrets masked."""
 
 from functools import lru_cache
+from typing import Final
 
 from dissector.core.store import Store
 from dissector.exchange.index_row import IndexRow
@@ -10,6 +11,9 @@ from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.message import MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
+
+
+_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 
 class MessageDecoder:
@@ -36,13 +40,13 @@ class MessageDecoder:
 
     def request_layout(self, row: IndexRow) -> MessageLayout:
         """The layout of a request. Of an API or a version that is not known, the bytes decide."""
-        needs_bytes = _is_newer(row.api_key, row.version) or api(row.api_key) is None
+        needs_bytes = _needs_bytes(row.api_key, row.version)
         return request_layout(row.api_key, row.version, self._frames.read(row.request)[0] if needs_bytes else b"")
 
     def response_layout(self, key: int, version: int, frame: int) -> MessageLayout:
         """The layout of a response to a request of that API and version. The bytes decide for a version newer than
         those known, and for ApiVersions, the only API whose response may have another version than its request."""
-        needs_bytes = key == ApiKey.API_VERSIONS or _is_newer(key, version)
+        needs_bytes = key == _API_VERSIONS or _needs_bytes(key, version)
         return response_layout(key, version, self._frames.read(frame)[0] if needs_bytes else b"")
 
     def _message(
@@ -57,6 +61,6 @@ class MessageDecoder:
 
 
 @lru_cache(maxsize=4096)
-def _is_newer(key: int, version: int) -> bool:
+def _needs_bytes(key: int, version: int) -> bool:
     known = api(key)
-    return known is not None and version > known.versions.high
+    return known is None or version > known.versions.high

@@ -23,10 +23,10 @@ ERROR_FIELDS: Final = tuple(f"response.**.{name}" for name in sorted(ERROR_CODES
 def error_response(fields: ReadFields) -> Iterator[Finding]:
     """One for each different error of a response: its name, then what the client should do. An error that is a step of
     the protocol is a note."""
-    codes = [code for code in fields.values(*ERROR_FIELDS) if isinstance(code, int) and code]
-    if not codes:
+    codes = fields.values(*ERROR_FIELDS)
+    if not any(codes):
         return
-    counts = Counter(codes)
+    counts = Counter(code for code in codes if isinstance(code, int) and code)
     known = api(fields.api_key)
     for name, code, count in sorted((error_name(code), code, count) for code, count in counts.items()):
         times = f"{name} ({count} times)" if count > 1 else name

@@ -196,37 +196,41 @@ def _unknown_version(known: Api, version: int, consequence: str) -> Finding:
 
 def read(data: bytes, layout: MessageLayout, end: int | None = None) -> Decoded:
     """Decode a frame into values. Bytes from `end` on follow a gap and are not read."""
-    decoded = Decoded(findings=list(layout.findings))
     stop = _stop(data, layout, end)
-    if layout.token:
-        decoded.body = {AUTH_BYTES: data[PREFIX:stop]}
     if layout.header is None:
-        decoded.rest = data[PREFIX:stop] if layout.masked_from is not None else b""
-        return decoded
+        return _read_headless(data, layout, stop)
     whole = data if stop == len(data) else data[:stop]
     read_header, read_body, others = _readers(layout.header, layout.header_version, layout.body, layout.body_version)
+    header: Values = {}
+    body: Values = {}
     at, other = PREFIX, 0
     try:
-        decoded.header, at = read_header(whole, PREFIX, stop)
+        header, at = read_header(whole, PREFIX, stop)
         if layout.body is None or read_body is None:
-            decoded.rest = whole[at:]
-            return decoded
+            return Decoded(header, body, whole[at:], list(layout.findings))
         if others:
             other = _other_layout(layout.body, layout.body_version, whole, at)
             read_body = reader(layout.body, layout.body_version, other)
-        decoded.body, at = read_body(whole, at, stop)
+        body, at = read_body(whole, at, stop)
     except DECODE_ERRORS:
         traced = trace(data, layout, end)
-        decoded.rest, decoded.findings = whole[at:], traced.findings
-        if decoded.header:
+        decoded = Decoded(header, body, whole[at:], traced.findings)
+        if header:
             _keep_whole_fields(decoded, traced.tree, data)
         return decoded
+    findings = list(layout.findings)
     if other:
-        decoded.findings.append(_other_layout_finding(layout.body, layout.body_version, other))
+        findings.append(_other_layout_finding(layout.body, layout.body_version, other))
     if at != stop:
-        decoded.rest = whole[at:]
-        decoded.findings.append(_trailing_bytes_finding(stop - at))
-    return decoded
+        findings.append(_trailing_bytes_finding(stop - at))
+    return Decoded(header, body, whole[at:], findings)
+
+
+def _read_headless(data: bytes, layout: MessageLayout, stop: int) -> Decoded:
+    """Decode a SASL token, or bytes that are not a frame."""
+    body: Values = {AUTH_BYTES: data[PREFIX:stop]} if layout.token else {}
+    rest = data[PREFIX:stop] if layout.masked_from is not None else b""
+    return Decoded({}, body, rest, list(layout.findings))
 
 
 def _keep_whole_fields(decoded: Decoded, tree: Node, data: bytes) -> None:

@@ -64,12 +64,16 @@ def values_at(path: FieldPath, struct: Mapping[str, Any]) -> list[object]:
 
 
 def _collect(path: FieldPath, struct: Any, found: list[object]) -> None:
-    if path.here:
-        found += [struct[name] for name in path.here if name in struct]
+    for name in path.here:
+        if name in struct:
+            found.append(struct[name])
     for name, below in path.inner:
         value = struct.get(name)
         if isinstance(value, dict):
             _collect(below, value, found)
+        elif value and not below.inner and len(below.here) == 1:
+            [name] = below.here
+            found += [each[name] for each in value if name in each]
         elif value:
             for each in value:
                 _collect(below, each, found)

@@ -5,10 +5,14 @@ and `values_of` to the fields.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
 
-from dissector.protocol.codec.field_path import field_path, structs_at, values_at
+from dissector.protocol.codec.field_path import FieldPath, field_path, structs_at, values_at
 from dissector.protocol.message import MessageLayout, Values
 from dissector.protocol.schema.loader import alternatives
+
+_ANYWHERE: Final = FieldPath((), ())
 
 
 def structs(value: object) -> Iterator[Values]:
@@ -25,19 +29,27 @@ def structs(value: object) -> Iterator[Values]:
 
 def structs_with(layout: MessageLayout, body: Values, fields: frozenset[str]) -> list[Values]:
     """Return the structures of a body that have one of `fields`, outermost first."""
-    if layout.body is None or not body:
+    path = _path(layout.body, layout.body_version, fields)
+    if path is None or not body:
         return []
-    if alternatives(layout.body, layout.body_version):
+    if path is _ANYWHERE:
         return [struct for struct in structs(body) if not fields.isdisjoint(struct)]
-    path = field_path(layout.body, layout.body_version, fields)
-    return structs_at(path, body) if path is not None else []
+    return structs_at(path, body)
 
 
 def values_of(layout: MessageLayout, body: Values, fields: frozenset[str]) -> list[object]:
     """Return the values that `fields` have anywhere in a body, outermost first."""
-    if layout.body is None or not body:
+    path = _path(layout.body, layout.body_version, fields)
+    if path is None or not body:
         return []
-    if alternatives(layout.body, layout.body_version):
+    if path is _ANYWHERE:
         return [struct[name] for struct in structs(body) for name in fields if name in struct]
-    path = field_path(layout.body, layout.body_version, fields)
-    return values_at(path, body) if path is not None else []
+    return values_at(path, body)
+
+
+@lru_cache(maxsize=4096)
+def _path(body: str | None, version: int, fields: frozenset[str]) -> FieldPath | None:
+    """Return where a body has `fields`; `_ANYWHERE` if its version has several layouts, None if nowhere."""
+    if body is None:
+        return None
+    return _ANYWHERE if alternatives(body, version) else field_path(body, version, fields)
