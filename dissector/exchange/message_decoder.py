@@ -12,7 +12,6 @@ from dissector.protocol.message import MessageLayout, request_layout, response_l
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 
-
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 
 

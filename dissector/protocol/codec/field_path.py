@@ -64,9 +64,8 @@ def values_at(path: FieldPath, struct: Mapping[str, Any]) -> list[object]:
 
 
 def _collect(path: FieldPath, struct: Any, found: list[object]) -> None:
-    for name in path.here:
-        if name in struct:
-            found.append(struct[name])
+    if path.here:
+        found += [struct[name] for name in path.here if name in struct]
     for name, below in path.inner:
         value = struct.get(name)
         if isinstance(value, dict):

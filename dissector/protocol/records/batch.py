@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, codec_name
+from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, codec_name, over_parts
 from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -116,8 +116,10 @@ class Batch(NamedTuple):
     @property
     def is_masked(self) -> bool:
         """Whether the record section is nothing but asterisks, as a secret is shown."""
+        if self.data[HEADER.size : HEADER.size + 1] != MASK:
+            return False
         section = self.data[HEADER.size :]
-        return len(section) > 0 and section.count(MASK) == len(section)
+        return section.count(MASK) == len(section)
 
     def decompressed(self, budget: DecompressionBudget) -> bytes:
         """Return the decompressed record section. Raises `DecompressionError`."""
@@ -141,15 +143,20 @@ def read_records(data: bytes, batch: Batch, budget: DecompressionBudget | None =
     if count < 0 or count * LEAST_RECORD > len(data):
         raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
     try:
-        return _records(data, batch, count, budget)
+        records, headers = _records(data, batch, count, len(data) if budget is None else budget.parts)
     except IndexError:
         raise WireError("the section ends inside a record", len(data)) from None
+    if budget is not None:
+        budget.admit_parts(headers, len(data))
+    return records
 
 
 def _records(  # noqa: C901  # in line, as a call costs more
-    data: bytes, batch: Batch, count: int, budget: DecompressionBudget | None
-) -> list[Record]:
-    """Varints of one and two bytes, as nearly all are, are read inline: a call per field would double the time.
+    data: bytes, batch: Batch, count: int, most_headers: int
+) -> tuple[list[Record], int]:
+    """Return the records and how many headers they have, at most `most_headers`. Raises `LimitError`.
+
+    Varints of one and two bytes, as nearly all are, are read inline: a call per field would double the time.
 
     The sum of two bytes, less the first one's high bit, is the value. If the second one has the high bit, too, the sum
     is above `TWO_BYTES`, and the varint is read again by a call.
@@ -158,7 +165,7 @@ def _records(  # noqa: C901  # in line, as a call costs more
     appended = batch.max_timestamp if batch.is_append_time else None
     records: list[Record] = []
     append, make, kind = records.append, tuple.__new__, Record
-    at = 0
+    at = all_headers = 0
     for _ in range(count):
         size = data[at]
         at += 1
@@ -215,7 +222,8 @@ def _records(  # noqa: C901  # in line, as a call costs more
             at += 1
             headers: list[RecordHeader] = []
         else:
-            headers, at = _headers(data, at, end, budget)
+            headers, at = _headers(data, at, end, most_headers - all_headers)
+            all_headers += len(headers)
         if at != end:
             raise WireError("record is longer than its fields, or shorter", at)
         append(
@@ -223,19 +231,19 @@ def _records(  # noqa: C901  # in line, as a call costs more
         )
     if at != len(data):
         raise WireError("bytes after the last record", at)
-    return records
+    return records, all_headers
 
 
-def _headers(data: bytes, at: int, end: int, budget: DecompressionBudget | None) -> tuple[list[RecordHeader], int]:
-    """Return a record's headers. Varints of one byte, as nearly all are, are read inline."""
+def _headers(data: bytes, at: int, end: int, most: int) -> tuple[list[RecordHeader], int]:
+    """Return a record's headers, at most `most`. Varints of one byte, as nearly all are, are read inline."""
     count = data[at]
     at += 1
     if count > 127:
         count, at = uvarint(data, at - 1)
     if count & 1 or count > end - at:
         raise WireError("header count runs past its record", at)
-    if budget is not None:
-        budget.admit_parts(count >> 1, at)
+    if count >> 1 > most:
+        raise over_parts("headers", at)
     headers: list[RecordHeader] = []
     append, make, kind = headers.append, tuple.__new__, RecordHeader
     for _ in range(count >> 1):

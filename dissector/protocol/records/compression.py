@@ -100,10 +100,15 @@ class DecompressionBudget:
         self.admit(len(found), size)
         return found
 
+    @property
+    def parts(self) -> int:
+        """How many headers of records, or fields of metrics, are left."""
+        return min(self._records, self._packed_records)
+
     def admit_parts(self, count: int, at: int, what: str = "headers") -> None:
         """Charge headers of a record, or fields of metrics, of an admitted section. Raises `LimitError`."""
-        if count > min(self._records, self._packed_records):
-            raise LimitError(f"more {what} than one frame may have", at)
+        if count > self.parts:
+            raise over_parts(what, at)
         self._packed_records -= count
         self._records -= count
 
@@ -112,6 +117,11 @@ class DecompressionBudget:
         self._nodes -= count
         if self._nodes < 0:
             raise LimitError(f"more than {self._bounds.tree_nodes:,} fields", at)
+
+
+def over_parts(what: str, at: int) -> LimitError:
+    """Return the error of a frame that has more parts than its budget allows."""
+    return LimitError(f"more {what} than one frame may have", at)
 
 
 def _unchanged(section: bytes) -> bytes:

@@ -44,12 +44,17 @@ def rest_object(raw: bytes) -> Object:
 def _batch(batch: Batch, budget: DecompressionBudget) -> Object:
     value = head_object(batch)
     if batch.is_masked:
-        return value | masked_object(batch)
+        value |= masked_object(batch)
+        return value
     try:
         records = record_objects(batch, budget)
     except (DecompressionError, WireError) as error:
-        return value | unread_object(batch, error)
-    return value | (section_object(batch) if batch.codec else {}) | {"records": records}
+        value |= unread_object(batch, error)
+        return value
+    if batch.codec:
+        value |= section_object(batch)
+    value["records"] = records
+    return value
 
 
 def section_object(batch: Batch) -> Object:
