@@ -11,7 +11,7 @@ Invariants:
 
 import struct
 from collections.abc import Set
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import (
     SCALARS,
@@ -22,7 +22,7 @@ from dissector.protocol.codec.plan import (
     TypePlan,
     VariablePlan,
 )
-from dissector.protocol.inference.number_costs import ABSURD, bits_of, plain
+from dissector.protocol.inference.number_costs import ABSURD, Bits, bits_of, plain
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 STEPS: Final = 600
@@ -42,6 +42,39 @@ _STRUCTS: Final = {name: struct.Struct(">" + code) for name, (code, _) in SCALAR
 """A boolean is read as a byte, as only 0 and 1 are valid."""
 _NAMELIKE: Final = bytes(range(0x30, 0x3A)) + bytes(range(0x61, 0x7B)) + bytes(range(0x41, 0x5B)) + b"._-"
 _PRINTABLE: Final = bytes(range(0x20, 0x7F))
+
+
+_NO_NUMBERS: Final = frozenset(("uuid", "float64"))
+_Number = tuple[struct.Struct, int, Bits]
+"""Layout, size and costs of a number."""
+
+
+class _Prepared(NamedTuple):
+    """The fields of a structure in a message, with what their numbers need."""
+
+    fields: tuple[tuple[FieldPlan, _Number | None], ...]
+    plan: StructPlan
+    """Held, as its id is the key."""
+
+
+_FIELDS: Final[dict[tuple[str, int], _Prepared]] = {}
+_MOST_PREPARED: Final = 16_384
+
+
+def _prepared(message: str, plan: StructPlan) -> _Prepared:
+    if len(_FIELDS) >= _MOST_PREPARED:
+        _FIELDS.clear()
+    found = _Prepared(tuple((field, _number_of(message, field)) for field in plan.fields), plan)
+    _FIELDS[message, id(plan)] = found
+    return found
+
+
+def _number_of(message: str, field: FieldPlan) -> _Number | None:
+    kind = field.type
+    if not isinstance(kind, ScalarPlan) or kind.type in _NO_NUMBERS:
+        return None
+    layout = _STRUCTS[kind.type]
+    return layout, layout.size, bits_of(message, field.name, kind.type, layout.size)
 
 
 class LayoutMismatchError(Exception):
@@ -92,7 +125,10 @@ class Scorer:
         return at
 
     def _uvarint(self) -> int:
-        value, self.at = uvarint(self._data, self._step(1))
+        at = self._step(1)
+        value = self._data[at]
+        if value > 0x7F:  # nearly all are one byte long
+            value, self.at = uvarint(self._data, at)
         return value
 
     def _length(self, plan: VariablePlan | ArrayPlan, kind: str) -> int:
@@ -107,8 +143,11 @@ class Scorer:
         return size
 
     def _struct(self, plan: StructPlan) -> None:
-        for field in plan.fields:
-            self._value(field.type, field)
+        for field, number in (_FIELDS.get((self._message, id(plan))) or _prepared(self._message, plan)).fields:
+            if number is None:
+                self._value(field.type, field)
+            else:
+                self._number(*number)
         if plan.flexible:
             count = self._uvarint()
             self._pay(0.1 if not count else 6.0 + count)
@@ -149,17 +188,31 @@ class Scorer:
                         return
                 self._struct(plan)
 
+    def _number(self, layout: struct.Struct, size: int, bits: Bits) -> None:
+        """Score a number: most of all fields, so `_step` and `_pay` are written out."""
+        at = self.at
+        stop = self.at = at + size
+        if stop > self._end:
+            raise LayoutMismatchError("runs past the end")
+        self._steps -= 1
+        if stop > self._whole or self._steps < 0:
+            self.at = at
+            raise InconclusiveError
+        self.bits += bits(layout.unpack_from(self._data, at)[0])
+        if self.bits > self._most:
+            raise LayoutMismatchError("costs more than another layout")
+
     def _scalar(self, plan: ScalarPlan, field: FieldPlan) -> None:
         kind = plan.type
         layout = _STRUCTS[kind]
-        at = self._step(layout.size)
-        value = layout.unpack_from(self._data, at)[0]
+        if kind not in _NO_NUMBERS:
+            self._number(layout, layout.size, bits_of(self._message, field.name, kind, layout.size))
+            return
+        value = layout.unpack_from(self._data, self._step(layout.size))[0]
         if kind == "uuid":
             self._pay(self._uuid(value))
-        elif kind == "float64":
-            self._pay(50.0 if abs(value) < 1e15 and (not value or abs(value) > 1e-15) else 64 + ABSURD)
         else:
-            self._pay(bits_of(self._message, field.name, kind, layout.size)(value))
+            self._pay(50.0 if abs(value) < 1e15 and (not value or abs(value) > 1e-15) else 64 + ABSURD)
 
     def _uuid(self, raw: bytes) -> float:
         if uuid_text(raw) in self._words:
