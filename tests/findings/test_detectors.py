@@ -118,6 +118,24 @@ def test_a_version_that_the_broker_did_not_name(tmp_path: Path, version: int, ex
     assert codes(tmp_path, talk) == expected
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "advice"),
+    [
+        (5, 9, "advertised v5–v9: upgrade the client, or remove the setting"),
+        (0, 3, "advertised v0–v3: upgrade the broker, or let the client ask it"),
+        (0, -1, "did not advertise the API: use a broker that has it"),
+    ],
+)
+def test_a_version_that_is_not_offered_says_what_to_change(tmp_path: Path, low: int, high: int, advice: str) -> None:
+    talk = Talk()
+    offers = [{"api_key": 18, "max_version": 3}]
+    offers += [{"api_key": 12, "min_version": low, "max_version": high}] if low <= high else []
+    talk.ask(0, "ApiVersions", 2, {}, {"api_keys": offers})
+    talk.ask(1, "Heartbeat", 4, {"group_id": "readers", "generation_id": 1, "member_id": "one"}, {})
+    [(_, finding)] = found(tmp_path, talk)
+    assert finding.message.startswith(f"Heartbeat v4, but the broker {advice}")
+
+
 def test_another_connection_to_the_same_broker_knows_what_it_offers(tmp_path: Path) -> None:
     talk, other = Talk(1), Talk(2)
     talk.ask(0, "ApiVersions", 2, {}, {"api_keys": [{"api_key": 12, "min_version": 0, "max_version": 3}]})

@@ -16,7 +16,7 @@ from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.message import Traced
 from dissector.protocol.records.to_json import records_object
-from dissector.protocol.tree import Node
+from dissector.protocol.tree import UNPARSED, Node
 from tests.protocol.trees import assert_tiled, same, values_of
 from tools.fuzz.case import Case
 
@@ -50,11 +50,23 @@ def check_message(message: ExchangeMessage) -> None:
         return
     malformed = any(finding.code == "malformed" for finding in message.tree.findings)
     assert malformed != bool(message.body), "reader and tracer do not fail on the same bytes"
+    if malformed:
+        _whole_fields(message)
     if body is None or not message.body:
         return
     assert same(values_of(body), message.body), "reader and tracer found other values"
     if not shape.body.startswith("Envelope"):  # whose trees have the records of what is inside, too
         _records(message.body, [node for node in body.walk() if node.type.endswith("RECORDS") and node.schema])
+
+
+def _whole_fields(message: ExchangeMessage) -> None:
+    """Of a body that can't be read to its end, fields and rest divide the bytes where the tree does."""
+    shown = message.data[: min(message.whole, message.layout.masked_from or message.whole)]
+    assert shown.endswith(message.partial_bytes + message.rest)
+    starts = [child.start for child in message.tree.children if child.type == UNPARSED]
+    if message.header and message.rest:
+        assert starts[0] == len(shown) - len(message.rest), "the tree has another rest"
+    assert bool(message.known_body) <= bool(message.partial_bytes)
 
 
 def _records(body: dict[str, object], fields: list[Node]) -> None:

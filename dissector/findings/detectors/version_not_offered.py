@@ -64,10 +64,17 @@ class VersionNotOffered(Aggregator[NotAdvertised]):
         if not self._is_reported:
             self._is_reported = True
             _, key, version = self.scope
-            offer = (
-                f"advertised v{observed.low}–v{observed.high}"
-                if observed.low <= observed.high
-                else "did not advertise the API"
-            )
-            words = f"{api_name(int(key))} v{version}, but the broker {offer}"
+            words = f"{api_name(int(key))} v{version}, but the broker {_offer_and_advice(int(version), observed)}"
             self.report(row, words, "request.header.request_api_version")
+
+
+def _offer_and_advice(version: int, offer: NotAdvertised) -> str:
+    """Return what the broker advertised instead, and what to change."""
+    if offer.low > offer.high:
+        return "did not advertise the API: use a broker that has it, or a client that does without"
+    advice = (
+        "upgrade the client, or remove the setting that fixes its versions (broker.version.fallback, api_version)"
+        if version < offer.low
+        else "upgrade the broker, or let the client ask it with ApiVersions (api.version.request=true)"
+    )
+    return f"advertised v{offer.low}–v{offer.high}: {advice}"

@@ -32,6 +32,8 @@ def _value(node: Node, data: bytes) -> object:
     if node.note == "null" and not fields:
         return None
     if node.type.endswith("ARRAY"):
+        if not any(child.name == "(count)" for child in node.children):
+            return _ABSENT
         values = [_value(child, data) for child in fields]
         return [value for value in values if value is not _ABSENT]
     if node.type.endswith("STRUCT"):
