@@ -14,6 +14,8 @@ from dissector.framing.frame_rows import FrameRow, FrameRows
 from dissector.framing.frame_search import FrameSearch
 from dissector.framing.pending_stream import PendingStream
 
+LARGEST_ROW: Final = 2**31 - 1
+"""Bytes of one row. A gap may be larger: sequence numbers have 32 bits."""
 _MOST_PENDING_ROWS: Final = 8
 """Rows of skipped bytes that are kept until a direction is known to be Kafka."""
 _UNDECIDED, _POSSIBLE, _OTHER = Classification.UNDECIDED, Classification.POSSIBLE, Classification.OTHER
@@ -52,8 +54,13 @@ class DirectionState:
 
     def skip(self, direction: int, stream: PendingStream, kind: FrameKind, size: int) -> None:
         """Skip bytes. They become a row, which stays pending while the direction is only possibly Kafka."""
-        if not size:
-            return
+        while size > LARGEST_ROW:
+            self._skip(direction, stream, kind, LARGEST_ROW)
+            size -= LARGEST_ROW
+        if size:
+            self._skip(direction, stream, kind, size)
+
+    def _skip(self, direction: int, stream: PendingStream, kind: FrameKind, size: int) -> None:
         row = FrameRow(direction, kind, stream.at, size, stream.run().seen, stream.pieces(size))
         stream.advance(size)
         if self.mode.values[direction] != _POSSIBLE:

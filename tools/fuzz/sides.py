@@ -23,7 +23,7 @@ from tools.fuzz.seeds import Seeds
 PORTS: Final = (9092, 9092, 9092, 8080, 19_092, 443)
 MANY: Final = (200, 1_000, 4_000)
 MANY_SHARE: Final = 0.06
-LONGEST: Final = 1 << 20
+LONGEST: Final = 1 << 19
 """Bytes of a file."""
 
 
