@@ -101,7 +101,8 @@ LOGINS_CHANGED = 250
 def test_no_part_of_a_secret_is_shown_of_changed_logins(tmp_path: Path) -> None:
     """Conversations with secrets, cut, damaged (in their messages, TCP's sequence numbers, the headers of packets),
     lost in part, split, of other versions and APIs, in envelopes: six bytes of a secret are in no face. `make fuzz
-    FUZZ="--kind secrets"` draws as many as there is time for.
+    FUZZ="--kind secrets"` draws as many as there is time for; `python -m tools.fuzz.leak_run` changes each recording in
+    turn, and looks at the screen too.
 
     What this does not promise, as nobody could tell it from plain traffic:
       * bytes of a secret that damage has copied to a place where none belong, as into a topic's name;

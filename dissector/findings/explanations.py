@@ -169,8 +169,8 @@ OF_EXCHANGES: Final = (
     Explanation(
         "masked", "Masked as a whole", NOTE,
         "Bytes that may hold a password, a token or a key, and could not be understood well enough to mask only that.",
-        "A message that carries secrets is cut, damaged, or of an unknown version; or a connection that logs in has"
-        " bytes that are no message.",
+        "A message that carries secrets is cut, damaged, or of an unknown version; or a connection that logs in"
+        " has a message like that, or bytes that are none.",
         "Pass --show-secrets to see the bytes.",
     ),
     Explanation(
