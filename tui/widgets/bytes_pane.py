@@ -14,12 +14,13 @@ from textual.strip import Strip
 
 from tui.exchange_model import DEEPEST_SHADE, ExchangeModel
 from tui.widgets.draggable_border import DraggableBorder
+from tui.widgets.scroll_bar import PlacedScrollBar
 
 OFFSET_WIDTH = 6
 GROUP = 8
 
 
-class BytesPane(ScrollView, DraggableBorder, can_focus=True):
+class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
     """A hex view with a cursor."""
 
     LEFT = True

@@ -19,11 +19,13 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui.widgets.scroll_bar import PlacedScrollBar
+
 KEPT_STRIPS = 512
 CURSOR_WIDTH = 1
 
 
-class CellList(ScrollView, can_focus=True):
+class CellList(ScrollView, PlacedScrollBar, can_focus=True):
     """Lines of cells. A subclass defines the heading and the cells of a line."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {

@@ -28,6 +28,7 @@ from tui.list_columns import INFO, MARKS_WIDTH, ListColumn
 from tui.row_colors import HUES
 from tui.row_view import RowView
 from tui.time_format import REFERENCE, TimeFormat, time_text
+from tui.widgets.scroll_bar import PlacedScrollBar
 
 KEPT_STRIPS = 512
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
@@ -35,7 +36,7 @@ Mark = tuple[str, Style]
 _POINTED = Style(underline=True, bold=True)
 
 
-class ExchangeList(ScrollView, can_focus=True):
+class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
     """The exchanges of a capture."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {

@@ -17,6 +17,7 @@ from dissector.protocol.tree import Node
 from tui.exchange_model import TracedMessage
 from tui.labels import field_label
 from tui.widgets.draggable_border import DraggableBorder
+from tui.widgets.scroll_bar import PlacedScrollBar
 
 CHUNK = 100
 OPEN_AT_FIRST = 12
@@ -28,7 +29,7 @@ Item = Node | range
 """A field, or the indices of a chunk of its parent's children."""
 
 
-class FieldTree(Tree[Item], DraggableBorder):
+class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
     """Shows a message; posts which field is under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

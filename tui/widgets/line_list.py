@@ -17,6 +17,8 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui.widgets.scroll_bar import PlacedScrollBar
+
 ROLES: Final = ("head", "bar", "bad", "good", "dim", "name")
 """The roles of text, besides plain: each has a color of the theme."""
 
@@ -34,7 +36,7 @@ Build = Callable[[int], Sequence[StyledLine]]
 """Makes the lines for a width in cells."""
 
 
-class LineList(ScrollView, can_focus=True):
+class LineList(ScrollView, PlacedScrollBar, can_focus=True):
     """Lines, with a cursor on those that can be selected."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{role}" for role in (*ROLES, "cursor")}

@@ -23,6 +23,7 @@ from textual.strip import Strip
 from dissector.analysis.sequence_diagram import SequenceDiagram
 from dissector.core.text import duration, seconds
 from tui.sequence_layout import LaneLayout, event_line, first_lane_to_show, lane_heads, lane_layout
+from tui.widgets.scroll_bar import PlacedScrollBar
 
 HEADS: Final = 2
 BLOCK: Final = 64
@@ -33,7 +34,7 @@ LATENCY: Final = 22
 ROLES: Final = ("bar", "bad", "good", "dim")
 
 
-class SequenceView(ScrollView, can_focus=True):
+class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
     """The events of a sequence diagram."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
