@@ -104,10 +104,11 @@ class Resynchronizer:
 
     def _found(self, direction: int, stream: PendingStream, at: int) -> None:
         del self._state.searches[direction]
-        if self._state.mode.values[direction] == _POSSIBLE:
+        was_possible = self._state.mode.values[direction] == _POSSIBLE
+        self._state.mode.values[direction] = _FRAMES  # before the peer, which would have it classified again
+        if was_possible:
             self._detector.confirm(direction, stream.peek(self._store, HEAD, at - stream.at) or b"")
             self._state.emit_pending_rows(direction)
             self._classifier.classify_peer(direction)
-        self._state.mode.values[direction] = _FRAMES
         self._state.skip(direction, stream, FrameKind.UNPARSED, at - stream.at)
         self._splitter.split(direction, stream)

@@ -129,6 +129,20 @@ async def test_a_frozen_screen_stands_still_and_then_has_all_and_cleared_rows_co
             assert "shown" not in screen.title
 
 
+async def test_rows_that_came_while_the_screen_was_frozen_are_not_cleared() -> None:
+    with broker() as port:
+        async with watched(port) as (screen, _):
+            await asyncio.to_thread(talk, port, 3)
+            await screen.until(lambda: screen.row == 2)
+            await screen.pilot.press("space")
+            await asyncio.to_thread(talk, port, 4)
+            await screen.until(lambda: "▼ 4 new" in screen.title)
+            await screen.pilot.press("X")
+            assert len(screen.main.view) == 0
+            await screen.pilot.press("space")
+            await screen.until(lambda: screen.main.view.rows.tolist() == [3, 4, 5, 6])
+
+
 async def test_packets_are_saved_meanwhile_and_the_screen_stays_when_the_capture_ends(tmp_path: Path) -> None:
     out = tmp_path / "some.pcapng"
     with broker() as port:

@@ -10,6 +10,7 @@ import asyncio
 import faulthandler
 import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -18,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from textual import events
 from textual.binding import Binding
@@ -31,8 +32,10 @@ from tui.app import KDissectApp
 
 EVENTS: Final = 150
 SIZES: Final = ((20, 6), (40, 12), (60, 20), (80, 24), (120, 40), (200, 60))
+SLOW: Final = 60
+"""Seconds after which the stacks of a session are printed, and again: it is slow, or the machine is busy."""
 HANGS: Final = 600
-"""Seconds after which a session that does not end is one that hangs: its stacks are printed, and the process ends."""
+"""Seconds after which one that does not end is one that hangs: the process ends."""
 LEAVES: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
 """Keys that end a session without having shown anything."""
 PLAIN: Final = ("escape", "escape", "enter", "enter", "tab", "shift+tab", "up", "down", "left", "right", "space",
@@ -136,13 +139,26 @@ class Session:
         return kind(None, x, y, 0, 0, button, False, False, False, x, y)
 
 
+class Cost(NamedTuple):
+    """What a session took. The CPU's seconds come first, as machines are busy."""
+
+    cpu: float
+    seconds: float
+    what: str
+
+    @property
+    def words(self) -> str:
+        return f"slowest {self.cpu:.1f} s of CPU, {self.seconds:.1f} s in all ({self.what})"
+
+
 def run(seed: int, minutes: float, first: int) -> Counter[str]:
     """Run sessions until the time is over; return how often each failure was seen."""
     failures: Counter[str] = Counter()
-    until, number, slowest = time.monotonic() + 60 * minutes, first, 0.0
+    until, number, slowest = time.monotonic() + 60 * minutes, first, Cost(0.0, 0.0, "")
     while time.monotonic() < until:
-        faulthandler.dump_traceback_later(HANGS, exit=True)
-        session, start = Session(seed, number), time.monotonic()
+        faulthandler.dump_traceback_later(SLOW, repeat=True)
+        signal.alarm(HANGS)
+        session, start, cpu = Session(seed, number), time.monotonic(), time.process_time()
         try:
             asyncio.run(session.run())
         except Exception as error:  # whatever it is, it is what we look for
@@ -152,11 +168,14 @@ def run(seed: int, minutes: float, first: int) -> Counter[str]:
             if failures[what] == 1:
                 traceback.print_exception(error)
                 print(f"session {number} of seed {seed}, after:", *session.sent[:1], *session.sent[-12:], sep="\n  ")
-        slowest = max(slowest, time.monotonic() - start)
+        what = f"session {number}, {' '.join(session.sent[:1])}"
+        slowest = max(slowest, Cost(time.process_time() - cpu, time.monotonic() - start, what))
         number += 1
         if number % 10 == 0:
-            print(f"{number - first} sessions, slowest {slowest:.1f} s, failures {failures.total()}", flush=True)
-    print(f"{number - first} sessions, slowest {slowest:.1f} s")
+            print(f"{number - first} sessions, {slowest.words}, failures {failures.total()}", flush=True)
+    faulthandler.cancel_dump_traceback_later()
+    signal.alarm(0)
+    print(f"{number - first} sessions, {slowest.words}")
     for what, count in failures.most_common():
         print(f"{count} times: {what}")
     return failures

@@ -156,8 +156,8 @@ class LiveScreen(MainScreen):
         self._draw_title()
 
     def action_clear(self) -> None:
-        """Begin the list with the next row; rows keep their numbers."""
-        self._begin_list(len(self.capture))
+        """Begin the list behind the rows that it has: more may have come. Rows keep their numbers."""
+        self._begin_list(self.view.count)
 
     def restore_cleared(self) -> bool:
         """Show the rows again that were cleared."""
