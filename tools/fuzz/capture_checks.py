@@ -27,8 +27,8 @@ RARE: Final = 16
 """Of so many captures with secrets one is searched in the faces that cost more."""
 MOST_ROWS: Final = 200
 """Rows of a capture that are looked at closely."""
-MOST_PROBLEMS: Final = 30
-"""Lines about one file: more are counted in the last."""
+MOST_PROBLEMS: Final = 50
+"""Lines about one file: some about damage, some about interfaces, and one each about anything else."""
 
 
 class CostError(AssertionError):
