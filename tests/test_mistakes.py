@@ -142,6 +142,14 @@ def test_servers_that_were_not_reached_are_named_if_they_are_kafkas(tmp_path: Pa
     assert ["refused" in words for words in found] == [True, False]
 
 
+def test_a_capture_of_what_clients_send_has_no_unreachable_servers(tmp_path: Path) -> None:
+    sent = [
+        packet for packet in conversation([Turn(True, request(1))]) if packet.from_client and not packet.flags & FIN
+    ]
+    assert len(sent) > 1
+    assert not [each for each in findings(Path(capture_of(tmp_path, sent))) if each.code == "unreachable"]
+
+
 @pytest.mark.parametrize(
     ("name", "code", "setting"),
     [

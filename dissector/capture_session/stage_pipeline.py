@@ -20,7 +20,6 @@ from dissector.core.finding import Finding
 from dissector.core.limits import Limits
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
-from dissector.detection.other_protocols import OtherProtocol
 from dissector.framing import Framer
 from dissector.index.indexer import Indexer
 from dissector.storage import KafkaFiles
@@ -128,9 +127,7 @@ class StagePipeline:
 
     def _unreachable(self) -> Unreachable:
         """Count the servers that clients did not reach."""
-        protocols = self.indexer.detector.protocols()
-        with_data = sum(protocols.values()) - protocols.get(OtherProtocol.NO_DATA.label, 0)
-        unreachable = Unreachable.of(self.transport.connections, with_data)
+        unreachable = Unreachable.of(self.transport.connections, self.indexer.detector.with_data())
         if unreachable:  # else no message need be read
             self.indexer.conversation_state.update(self.indexer.generation)
             unreachable.advertised.update(self.indexer.conversation_state.nodes.values())

@@ -7,6 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.detection.kafka_detector import KAFKA_PORTS
@@ -34,12 +37,13 @@ class Unreachable:
     """Connections with data."""
 
     @classmethod
-    def of(cls, connections: ConnectionTable, with_data: int) -> "Unreachable":
-        """Count the connections of a capture."""
+    def of(cls, connections: ConnectionTable, with_data: Int64) -> "Unreachable":
+        """Count the connections of a capture. Those `with_data` were accepted, also where the capture has only what one
+        side sent."""
         reached = {endpoint_name(*each) for each in connections.reached_servers()}
-        whole = cls(reached=reached, with_data=with_data)
+        whole = cls(reached=reached, with_data=len(with_data))
         for counts, numbers in zip((whole.refused, whole.silent), connections.unreachable(), strict=True):
-            for connection in numbers.tolist():
+            for connection in numbers[~np.isin(numbers, with_data)].tolist():
                 server = endpoint_name(*connections.endpoints(connection)[1 - connections.syn_side(connection)])
                 if server in counts or len(counts) < MAX_SERVERS:
                     counts[server] += 1

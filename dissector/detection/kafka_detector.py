@@ -290,6 +290,12 @@ class KafkaDetector:
         others = (self.other_protocol.values != OtherProtocol.NO_DATA) & (self.client_side.values == NO_CLIENT)
         return [c for c in np.flatnonzero(others).tolist() if self.kafka_side(c) is not None]
 
+    def with_data(self) -> Int64:
+        """Connections with data, ascending."""
+        return np.flatnonzero(
+            (self.other_protocol.values != OtherProtocol.NO_DATA) | (self.client_side.values != NO_CLIENT)
+        )
+
     def other_protocols(self, without: Sequence[int] = ()) -> Counter[str]:
         """How many connections with data that are not Kafka have which protocol, `without` some of them."""
         others = self.client_side.values == NO_CLIENT
