@@ -180,7 +180,7 @@ class Exchange:
     them. `describe` returns the info column when `row` is first read.
     """
 
-    __slots__ = ("_describe", "api_key", "fetched", "fields", "request", "response", "row_findings")
+    __slots__ = ("_describe", "_marked_info", "api_key", "fetched", "fields", "request", "response", "row_findings")
 
     def __init__(
         self,
@@ -198,6 +198,7 @@ class Exchange:
         self.row_findings = [] if row_findings is None else row_findings
         """Findings that are not of one message's bytes alone."""
         self._describe = describe
+        self._marked_info: str | None = None
         self.fetched: dict[str, list[int]] | None = None
         """The partitions of an incremental Fetch's session, by topic. None for other requests, and where the beginning
         of the session is unknown."""
@@ -224,7 +225,15 @@ class Exchange:
         shown = [each.message for each in findings if is_only_finding or each.severity is Severity.ERROR]
         words = " · ".join(filter(None, (*shown[:1], "" if is_only_finding and shown else row.info)))
         self.row_findings += findings
+        self._marked_info = " ".join(filter(None, (marks, row.info)))
         self.row = row._replace(info=" ".join(filter(None, (marks, words))), severity=worst(self.findings))
+
+    @property
+    def marked_info(self) -> str:
+        """The info column with the codes of findings alone. Unlike their words, these can be added one by one in any
+        order: tables have it."""
+        row = self.row
+        return row.info if self._marked_info is None else self._marked_info
 
     @property
     def is_stored(self) -> bool:

@@ -113,7 +113,7 @@ class RowBuilder:
             "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
             "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,
             "response_size": row.response_size, "errors": _errors(exchange),
-            "severity": row.severity.value if row.severity else None, "info": row.info,
+            "severity": row.severity.value if row.severity else None, "info": exchange.marked_info,
         }  # fmt: skip
         lost: list[Finding] = []
         for name, cell in self._json(exchange, content):

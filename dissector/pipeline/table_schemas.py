@@ -88,7 +88,7 @@ TABLES: Final = (
         _C("response_size", "BIGINT", "bytes of the response on the wire, size prefix included"),
         _C("errors", "ARRAY<STRING>", "names of the errors in the response, each once"),
         _C("severity", "STRING", "severity of the gravest finding: note, warning, error; null if there is none"),
-        _C("info", "STRING", "the info column of the list"),
+        _C("info", "STRING", "the info column of the list; what findings say is in `findings`"),
         _C("request", "VARIANT", "the request: time_ns, size, header, body, as in `show --format json`; fields with"
            " users' records have their bytes, and of batches size, count, codec: the records are rows of `records`",
            of_json=True),

@@ -50,7 +50,7 @@ def shown() -> tuple[Lines, Lines]:
             findings.update(
                 (*where, each.code, each.severity.value, each.path, each.message) for each in exchange.findings
             )
-            rows[(*where, row.kind, row.severity.value if row.severity else None, row.info)] += 1
+            rows[(*where, row.kind, row.severity.value if row.severity else None, exchange.marked_info)] += 1
     return findings, rows
 
 
