@@ -102,6 +102,14 @@ class DiffModel:
         place = int(self._places[side][row])
         return place if place >= 0 else None
 
+    def place_shown_by(self, before: "DiffModel") -> int | None:
+        """Return the index of the pair of the exchange that another comparison shows. Its sides may be swapped."""
+        for side in SIDES:
+            row = row_of(before.pair, side) if before.pair is not None else None
+            if row is not None and before._captures[side] in self._captures:
+                return self.place_of(self._captures.index(before._captures[side]), row)
+        return None
+
     def choose(self, pair: ExchangePair | None) -> None:
         """Show another pair: its differences, its bytes."""
         self.pair = pair

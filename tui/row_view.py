@@ -131,7 +131,8 @@ class RowView:
             at = int(np.searchsorted(self._shown, number))
             return at if at < len(self._shown) and self._shown[at] == number else None
         if self._positions is None:
-            self._positions = np.full(self._count, _NOWHERE, np.int64)
+            # a filter may have found rows that came since the list last grew
+            self._positions = np.full(max(self._count, int(self._shown.max(initial=-1)) + 1), _NOWHERE, np.int64)
             self._positions[self._shown] = np.arange(len(self._shown))
         at = int(self._positions[number]) if 0 <= number < len(self._positions) else _NOWHERE
         return at if at != _NOWHERE else None

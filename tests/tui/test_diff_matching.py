@@ -7,6 +7,7 @@ from textual.widgets import Input, OptionList
 
 from dissector.analysis.diff import PairVerdict
 from dissector.capture_session import Capture
+from tests.conftest import PCAPS
 from tests.tui.diff_driver import JAVA, LIBRDKAFKA, Screen, opened, to_cause, to_pair
 from tui.app import KDissectApp
 from tui.screens.compare_dialog import CompareDialog
@@ -14,6 +15,15 @@ from tui.screens.detail_screen import DetailScreen
 from tui.screens.ignored_dialog import IgnoredDialog
 from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Menu
+
+
+async def test_after_a_swap_the_same_exchange_is_selected() -> None:
+    async with opened(JAVA, str(PCAPS / "trouble-throttled.pcapng")) as screen:
+        await screen.press("v", "G")
+        before = screen.rows
+        assert max(row for row in before if row is not None) > 10
+        await screen.press("s")
+        assert screen.rows == before[::-1]
 
 
 async def test_s_swaps_the_sides_and_i_lists_what_is_ignored() -> None:

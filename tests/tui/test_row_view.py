@@ -77,3 +77,9 @@ def test_a_filter_hides_new_rows_until_they_are_matched() -> None:
     assert len(view) == 1
     view.keep(None)
     assert len(view) == 10
+
+
+def test_a_filter_may_find_rows_that_came_since_the_list_grew() -> None:
+    view = _view({1, 5}, None, [2, 1, 0], count=3)
+    assert [view.position(number) for number in (1, 5, 2)] == [0, 1, None]
+    assert view.nearest(0) == 0

@@ -162,7 +162,6 @@ class DiffCoreScreen(Screen[None]):
     def _show_comparison(self, model: DiffModel) -> None:
         """Show a comparison, at the same position as the one before."""
         before, self._progress = self.model, ""
-        pair = before.pair if before is not None else None
         if before is not None:
             model.show_equal(shown=not before.hides_equal)
             model.shows_all_fields = before.shows_all_fields
@@ -172,8 +171,7 @@ class DiffCoreScreen(Screen[None]):
         for pane, side in zip(self.panes, model.sides, strict=True):
             pane.set_model(side)
         self.causes.show(len(self.causes.entries), self.causes.cursor if before is not None else self._first_cause())
-        row = row_of(pair, 0) if pair is not None else None
-        place = model.place_of(0, row) if row is not None else None
+        place = model.place_shown_by(before) if before is not None else None
         self.pairs.show(len(model.shown), model.shown.index(place) if place in model.shown else 0)
         self.draw_title()
         self._draw_notices()
