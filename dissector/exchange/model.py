@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
+from dissector.exchange.finding_words import marked, with_words
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.secrets import annotate_secrets
 from dissector.protocol.embedded.values import RecordsDecoder, with_annotations, with_decoded
@@ -217,21 +218,16 @@ class Exchange:
         self.fields, self._describe = row, None
 
     def mark(self, findings: list[Finding]) -> None:
-        """Add cross-message findings, and their codes in front of the info column."""
-        marks = " ".join(f"[{code}]" for code in dict.fromkeys(finding.code for finding in findings))
+        """Add cross-message findings to the row's, and to its info column (`finding_words`)."""
         row = self.row
-        # A finding says more than "no response", which is all that there would be to say; an error says what to change.
-        is_only_finding = any(row.info == finding.message for finding in self.row_findings)
-        shown = [each.message for each in findings if is_only_finding or each.severity is Severity.ERROR]
-        words = " · ".join(filter(None, (*shown[:1], "" if is_only_finding and shown else row.info)))
         self.row_findings += findings
-        self._marked_info = " ".join(filter(None, (marks, row.info)))
-        self.row = row._replace(info=" ".join(filter(None, (marks, words))), severity=worst(self.findings))
+        self._marked_info = marked(row.info, findings)
+        words = with_words(self._marked_info, self.row_findings)
+        self.row = row._replace(info=words, severity=worst(self.findings))
 
     @property
     def marked_info(self) -> str:
-        """The info column with the codes of findings alone. Unlike their words, these can be added one by one in any
-        order: tables have it."""
+        """The info column of tables, without the words of findings."""
         row = self.row
         return row.info if self._marked_info is None else self._marked_info
 

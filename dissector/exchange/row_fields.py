@@ -81,7 +81,7 @@ class RowField:
     json_key: str = ""
     """Its key in the JSON object of an exchange; empty if the object has it elsewhere, or not at all."""
     table_columns: tuple[str, ...] = ()
-    """Its columns in the table of exchanges."""
+    """Its columns in the table of exchanges; none if these lack a part of it."""
 
     @property
     def is_indexed(self) -> bool:
@@ -289,7 +289,7 @@ _FIELDS: Final = (
     ),
     RowField(
         "info", "the text of the Info column", FieldType.TEXT, "Info",
-        lambda exchange: exchange.row.info or None, reads_findings=True, table_columns=("info",),
+        lambda exchange: exchange.row.info or None, reads_findings=True,
     ),
 )  # fmt: skip
 

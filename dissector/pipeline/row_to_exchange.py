@@ -15,6 +15,7 @@ import orjson
 
 from dissector.core.finding import Finding, Severity
 from dissector.core.json_text import dumps
+from dissector.exchange.finding_words import with_words
 from dissector.exchange.from_json import frames_of_exchange, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.to_json import PARTIAL_BYTES
@@ -104,7 +105,8 @@ def exchange_of_row(cells: Cells) -> Exchange:
     row = ExchangeRow(
         cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
         cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
-        cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"], cells["info"] or "",
+        cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"],
+        with_words(cells["info"] or "", findings),
         Severity(cells["severity"]) if cells["severity"] else None,
     )  # fmt: skip
     if kind != "exchange":
