@@ -112,6 +112,9 @@ class RequestHeuristics:
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         return True
 
+    def may_follow(self, before: bytes, head: bytes) -> bool:
+        return True
+
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         return True
 
@@ -190,6 +193,9 @@ class ResponseHeuristics:
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         return (self._known or _is_series(heads, ends)) and _ids_rise(heads, _NEAR)
 
+    def may_follow(self, before: bytes, head: bytes) -> bool:
+        return _ids_rise([before, head], _NEAR)
+
 
 class EitherHeuristics:
     """How frames begin on a port that is not Kafka's: at the start of a segment, as a request with a client id (if this
@@ -216,6 +222,9 @@ class EitherHeuristics:
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         """Whether these are responses with rising ids."""
         return _is_series(heads, ends) and _ids_rise(heads, _STEP) and not _is_zookeeper(heads)
+
+    def may_follow(self, before: bytes, head: bytes) -> bool:
+        return _ids_rise([before, head], _STEP)
 
 
 def _is_zookeeper(heads: list[bytes]) -> bool:
@@ -244,7 +253,7 @@ def _is_series(heads: list[bytes], ends: int) -> bool:
 
 def _ids_rise(heads: list[bytes], most: int) -> bool:
     """Whether correlation ids rise from response to response, by at most `most`."""
-    ids = [int.from_bytes(head[4:8], "big") for head in heads]
+    ids = (int.from_bytes(head[4:8], "big") for head in heads)
     return all(0 < two - one <= most for one, two in pairwise(ids))
 
 

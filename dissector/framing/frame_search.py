@@ -70,6 +70,9 @@ class FrameHeuristics(Protocol):
         """Whether the heads of frames in sequence are consistent. That suffices, even for heads that are not strong,
         where the frames begin and end with segments; `ends` of them end with one."""
 
+    def may_follow(self, before: bytes, head: bytes) -> bool:
+        """Whether heads can be consistent that have these two in a row."""
+
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         """Take note of frames that were found; return whether what is known of the connection is up to date then. If
         not, the index must have them first."""
@@ -179,9 +182,9 @@ class _Window:
             if evidence is _NONE:
                 return _LATER if self._end - here < HEAD and not self._closed else _NEVER
             strong &= evidence is _STRONG
+            if not strong and (not aligned or (heads and not self._heads.may_follow(heads[-1], head))):
+                return _NEVER  # also of a longer chain: else each candidate would follow it to the end
             heads.append(head)
-            if not (aligned or strong):
-                return _NEVER
             if len(heads) == _CHAIN and strong and self._heads.are_consistent(heads, boundaries):
                 return here + LEAST_FRAME
             here += 4 + int.from_bytes(head[:4], "big")

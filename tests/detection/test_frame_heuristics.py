@@ -1,14 +1,19 @@
 """Heuristics give the same result in columns and for each head alone."""
 
 import struct
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.capture_session import Capture
 from dissector.core.limits import Limits
 from dissector.detection import other_protocols
-from dissector.detection.frame_heuristics import HEAD, RequestHeuristics, is_cut_short, is_printable
+from dissector.detection.frame_heuristics import HEAD, EitherHeuristics, RequestHeuristics, is_cut_short, is_printable
+from dissector.framing.frame_search import FrameEvidence
+from tests.traffic import Turn, capture_of, conversation, response
 
 CLIENT_IDS = st.sampled_from([b"", b"app-1", b"caf\xc3\xa9", b"a\x1bb", b"\x7f", b"x" * 50, b"x" * 51])
 HEADS = st.builds(
@@ -45,3 +50,24 @@ def test_what_clients_begin_with_is_plain() -> None:
     sizes = np.array([len(head) for head in heads])
     assert RequestHeuristics(Limits().frame_size).plain(columns, sizes).all()
     assert not RequestHeuristics(Limits().frame_size).plain(columns, sizes - 1)[1]
+
+
+def test_responses_in_no_order_are_followed_no_further_than_their_ids_rise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each would be followed to the last one: the square of their number."""
+    judged = 0
+    judge = EitherHeuristics.judge
+
+    def counted(self: EitherHeuristics, head: bytes, packet: int) -> FrameEvidence:
+        nonlocal judged
+        judged += 1
+        return judge(self, head, packet)
+
+    monkeypatch.setattr(EitherHeuristics, "judge", counted)
+    count = 500
+    turns = [Turn(False, response(1_000_000 - 1_000 * n)) for n in range(count)]
+    with Capture([capture_of(tmp_path, conversation(turns, handshake=False, server=("10.0.0.2", 19092)))]) as capture:
+        for _ in capture.read():
+            pass
+    assert 0 < judged < 10 * count

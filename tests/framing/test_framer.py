@@ -34,6 +34,9 @@ class Metadata:
     def are_consistent(self, heads: list[bytes], ends: int) -> bool:
         return True
 
+    def may_follow(self, before: bytes, head: bytes) -> bool:
+        return True
+
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         return True
 
