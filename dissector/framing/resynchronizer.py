@@ -14,7 +14,8 @@ from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.pending_stream import PendingStream
 from dissector.framing.sizes import HEAD, LEAST_HEAD, PREFIX
 
-_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _ = Classification
+_UNDECIDED, _POSSIBLE = Classification.UNDECIDED, Classification.POSSIBLE
+_FRAMES, _SEARCH = Classification.FRAMES, Classification.SEARCH
 """Bound once: members of an enum are slow to look up."""
 _FOUND: Final = -1
 

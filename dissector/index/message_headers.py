@@ -1,8 +1,8 @@
 """Request and response headers of a whole batch of frames at once.
 
 Request header: api_key INT16, api_version INT16, correlation_id INT32, client_id NULLABLE_STRING with a two-byte length
-in every version (KIP-482 left it so), but for ControlledShutdown v0,
-which is older than client ids and has none; response header: correlation_id INT32. Both follow the size prefix.
+in every version (KIP-482 left it so), but for ControlledShutdown v0, which is older than client ids and has none;
+response header: correlation_id INT32. Both follow the size prefix.
 """
 
 from enum import IntEnum

@@ -54,10 +54,10 @@ class Secrecy:
         self._connections = connections
         self._harmless_from: dict[int, int] = {}
         """Of connections whose first request was seen; `NEVER` where it was not captured, or can't be read."""
-        self._with_secrets: set[int] = set()
-        """Connections that have sent a request with secrets."""
         self._plain_behind: dict[int, int] = {}
         """The same if the capture may lack the beginning of the connection, or a part of the request."""
+        self._with_secrets: set[int] = set()
+        """Connections that have sent a request with secrets."""
         self._read_to: dict[int, int] = {}
         """Of connections that have sent nothing but ApiVersions: the end of these in the client's stream."""
         self._cut: set[int] = set()

@@ -10,6 +10,6 @@ from textual.widget import Widget
 class PlacedScrollBar(Widget):
     """A widget whose scroll bar shows its position from the beginning."""
 
-    def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:  # Textual's signature
+    def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
         if is_shown:
             self.vertical_scrollbar.position = self.scroll_y
