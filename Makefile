@@ -6,6 +6,8 @@ SEED ?= $(shell date +%s)
 COUNT ?= 20
 VENV := .venv
 BIN := $(VENV)/bin
+KERNEL := dissector/protocol/kernel
+LIBRARY := $(KERNEL)/libkernel.so
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -14,19 +16,22 @@ PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(BIN)/kdissect: pyproject.toml constraints.txt
+$(BIN)/kdissect: pyproject.toml constraints.txt hatch_build.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "kdissect needs Python 3.11 or newer: make run PYTHON=python3.12"; exit 2; }
 	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once)"
 	@$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/.tests: $(BIN)/kdissect
+$(LIBRARY): $(wildcard $(KERNEL)/*.c $(KERNEL)/*.h) $(KERNEL)/build.py | $(BIN)/kdissect
+	@test -z "$$(find $? -newer $@ 2>&1)" || $(BIN)/python $(PIP_INSTALL) --no-deps --editable .
+
+$(VENV)/.tests: $(BIN)/kdissect | $(LIBRARY)
 	@echo "installing what the tests need (once)"
 	@$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[test,dev,connect]'
 	@touch $@
 
-run: $(BIN)/kdissect ## open a bundled capture (CAPTURE=FILE for another)
+run: $(BIN)/kdissect $(LIBRARY) ## open a bundled capture (CAPTURE=FILE for another)
 	@$(BIN)/kdissect $(CAPTURE)
 
 test: $(VENV)/.tests lint ## all tests, style, types and import rules

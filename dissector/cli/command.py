@@ -62,6 +62,7 @@ def _expanded(function: Callable[..., int]) -> Callable[..., NoReturn]:
 def run_command(run: Callable[[], int]) -> NoReturn:
     """Run a command and exit: 0 done, 1 a negative answer, 2 bad usage or bad input."""
     from dissector.capture import CaptureError
+    from dissector.protocol.kernel.library import KernelError
     from dissector.protocol.schema.model import SchemaError
 
     try:
@@ -75,7 +76,7 @@ def run_command(run: Callable[[], int]) -> NoReturn:
         else:
             raise
         silence_output()
-    except (UsageError, CaptureError, SchemaError) as error:
+    except (UsageError, CaptureError, KernelError, SchemaError) as error:
         code = print_error(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT

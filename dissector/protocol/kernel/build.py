@@ -1,0 +1,56 @@
+"""Compiles the C files of this package to its shared object: `python dissector/protocol/kernel/build.py`.
+
+`hatch_build.py` calls it when the program is installed or a wheel is made, and make after an edit of a C file. It
+imports the standard library alone, as nothing else is there by then.
+
+The compiler is $CC, else `cc`; where neither works, `python -m ziglang cc` of the package ziglang. $CFLAGS are added.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+LIBRARY: Final = HERE / "libkernel.so"
+ZIG: Final = [sys.executable, "-m", "ziglang", "cc", "-s"]
+FLAGS: Final = ["-std=c11", "-O3", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden"]
+
+
+def compile_library(compiler: list[str], out: Path) -> None:
+    """Make the shared object `out`, whole or not at all. Raises `CalledProcessError`, `OSError`."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    new = out.with_name(f"{out.name}.{os.getpid()}")
+    flags = [*FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
+    try:
+        subprocess.run([*compiler, *flags, "-o", new, *sorted(HERE.glob("*.c"))], check=True)
+        new.replace(out)  # a running process keeps the file that it has mapped
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def own_compiler() -> list[str] | None:
+    """Return the command of this machine's compiler, or None if it has none that works."""
+    command = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    try:
+        probe = "#include <string.h>\nint nothing;"  # a compiler may be there without the headers of the C library
+        subprocess.run(
+            [*command, "-x", "c", "-fsyntax-only", "-"], input=probe.encode(), check=True, stderr=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return command
+
+
+def main() -> None:
+    """Make the shared object beside this file, or at the path that is given."""
+    try:
+        compile_library(own_compiler() or ZIG, Path(sys.argv[1]) if len(sys.argv) > 1 else LIBRARY)
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)
+
+
+if __name__ == "__main__":
+    main()

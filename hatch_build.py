@@ -1,0 +1,52 @@
+"""What hatchling runs when the program is installed or a wheel is made: the C files are compiled.
+
+An editable install gets the shared object into the source tree. A wheel has it beside `library.py` and is tagged for
+this platform and any Python 3.
+"""
+
+import importlib.util
+import platform
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT = Path(__file__).parent
+KERNEL = "dissector/protocol/kernel"
+ZIGLANG = "ziglang>=0.13"
+
+_spec = importlib.util.spec_from_file_location("kernel_build", ROOT / KERNEL / "build.py")
+assert _spec
+assert _spec.loader
+build = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(build)
+
+
+class CustomBuildHook(BuildHookInterface):
+    """Compiles the kernel. hatchling finds the class by its base."""
+
+    def dependencies(self) -> list[str]:
+        """Return what to install for the build: a compiler, where this machine has none."""
+        if self.target_name == "wheel" and build.own_compiler() is None:
+            return [ZIGLANG]
+        return []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile. `version` is ``editable`` or ``standard``."""
+        if self.target_name != "wheel":
+            return
+        compiler = build.own_compiler() or build.ZIG
+        if version == "editable":
+            build.compile_library(compiler, build.LIBRARY)
+            return
+        tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        if sys.platform == "darwin":  # Python may be for both processors and for an older system
+            tag = f"macosx_11_0_{platform.machine()}"
+            compiler = [*compiler, "-mmacosx-version-min=11.0"]
+        out = ROOT / "build" / "kernel" / tag / build.LIBRARY.name
+        build.compile_library(compiler, out)
+        build_data["tag"] = f"py3-none-{tag}"
+        build_data["pure_python"] = False
+        build_data["force_include"][str(out)] = f"{KERNEL}/{out.name}"
