@@ -17,4 +17,7 @@
 
 KERNEL_API uint32_t kernel_crc32c(const uint8_t *data, int64_t size);
 
+KERNEL_API int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
+                                        int64_t fields, int64_t *counts, uint8_t *codecs);
+
 #endif

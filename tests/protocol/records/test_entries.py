@@ -1,12 +1,16 @@
-"""A `records` field cut into parts, and its records counted by heads."""
+"""A `records` field cut into parts, and its records counted by heads, one field at a time and many natively."""
 
 import struct
+from pathlib import Path
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.records.counting import RecordCount, count_records
+from dissector.protocol.records.counting import RecordCount, codec_names, count_many, count_records
 from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
+from tests.protocol.records.bundled_fields import bundled_fields
 
 
 def _part(magic: int, body: bytes, beyond: int) -> bytes:
@@ -32,3 +36,39 @@ def test_batches_count_for_as_much_together_as_alone(batches: list[bytes]) -> No
     alone = [count_records(batch) for batch in batches]
     codecs = {codec for each in alone for codec in each.codecs}
     assert count_records(b"".join(batches)) == RecordCount(sum(each.records for each in alone), codecs)
+
+
+def assert_counted(fields: list[bytes]) -> None:
+    """Natively, many at once, as one by one."""
+    ends = np.cumsum([len(field) for field in fields], dtype=np.int64)
+    starts = ends - [len(field) for field in fields]
+    counts = count_many(np.frombuffer(b"".join(fields), np.uint8), starts, ends)
+    found = [RecordCount(int(n), codec_names(int(bits))) for n, bits in zip(counts.records, counts.codecs, strict=True)]
+    assert found == [count_records(field) for field in fields]
+
+
+@given(st.lists(FIELD, max_size=5))
+def test_many_fields_are_counted_as_each_alone(fields: list[bytes]) -> None:
+    assert_counted(fields)
+
+
+@given(st.data())
+def test_damaged_fields_are_counted_as_each_alone(choice: st.DataObject) -> None:
+    field = bytearray(choice.draw(st.lists(PART, min_size=1, max_size=3).map(b"".join)))
+    for at in choice.draw(st.lists(st.integers(0, len(field) - 1), max_size=3)):
+        field[at] = choice.draw(st.integers(0, 255))
+    cut = choice.draw(st.integers(0, len(field)))
+    assert_counted([bytes(field), bytes(field[:cut]), bytes(field[cut:])])
+
+
+def test_fields_of_captures_are_counted_as_each_alone(every_capture: Path) -> None:
+    assert_counted(bundled_fields(every_capture))
+
+
+def test_null_has_no_records_and_a_field_must_be_inside_the_data() -> None:
+    data = np.frombuffer(_part(2, bytes(44), 0), np.uint8)
+    counts = count_many(data, np.array([0, 5]), np.array([-1, 5]))
+    assert counts.records.tolist() == counts.codecs.tolist() == [0, 0]
+    for start, end in ((0, len(data) + 1), (-1, 3)):
+        with pytest.raises(ValueError, match="field 0 is not inside the data"):
+            count_many(data, np.array([start]), np.array([end]))
