@@ -20,4 +20,32 @@ KERNEL_API uint32_t kernel_crc32c(const uint8_t *data, int64_t size);
 KERNEL_API int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
                                         int64_t fields, int64_t *counts, uint8_t *codecs);
 
+/* Frames of one layout, and the columns into which `kernel_shred` reads them. `kernel/shredding.py` has the same. */
+typedef struct {
+  const uint64_t *frames; /* address of each frame */
+  const int64_t *sizes;
+  int64_t rows;
+  int64_t begin; /* offset in a frame at which its layout begins */
+  const int32_t *program;
+  int64_t columns;
+  const uint8_t *wanted; /* by column, as are the next three */
+  const int64_t *base;   /* place of its first value in `values`, `positions`, `in_row` */
+  const int64_t *capacity;
+  int64_t *counts; /* of its values */
+  int64_t *saved;  /* the same before the row that is being read */
+  int64_t *values;
+  int64_t *positions; /* offsets in the frame: of a text, bytes or records, where the content begins */
+  int32_t *in_row;
+  uint8_t *keys;
+  int64_t key_capacity;
+  int64_t *key_ends; /* by row, as are the next two */
+  uint8_t *errors;
+  int64_t *error_at;
+} KernelShred;
+
+/* Returns the row for which there was no room, or `rows`. */
+KERNEL_API int64_t kernel_shred(KernelShred *out);
+KERNEL_API int64_t kernel_number_keys(const uint8_t *keys, const int64_t *key_ends, const uint8_t *errors, int64_t rows,
+                                      int32_t *slots, int32_t bits, int32_t *numbers, int32_t *first_rows);
+
 #endif

@@ -1,0 +1,189 @@
+"""A plan as a flat program, which the native kernel follows through frames (`kernel/shred.c`).
+
+A program is rows of six numbers: an operation and its operands. Each leaf, each count of an array, and each "is it
+there" of a nullable structure or a tagged field has a column, in the order of the plan. A header and the body behind it
+are one program, so that a frame is read at once.
+
+Invariant: what the kernel reads along a program is what `reader` and `tracer` read along the plan (a property test).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from functools import cached_property, lru_cache
+from typing import Final
+
+import numpy as np
+
+from dissector.core.arrays import Int32, UInt8
+from dissector.protocol.codec.plan import (
+    SCALARS,
+    ArrayPlan,
+    FieldPlan,
+    ScalarPlan,
+    StructPlan,
+    TypePlan,
+    VariablePlan,
+    least_size,
+    plan,
+)
+
+COMPACT, NULLABLE = 1, 2
+WIDTH: Final = 6
+_KINDS: Final = {name: number for number, name in enumerate(SCALARS)}
+_LENGTHS: Final = {"string": 0, "bytes": 1, "records": 2}
+
+
+class Operation(IntEnum):
+    """What a row of a program does, with its operands behind flags and column."""
+
+    END = 0
+    FIXED = 1
+    """A fixed-width value: its kind, its size."""
+    VARIABLE = 2
+    """A string, bytes or records: the kind of its length."""
+    ARRAY = 3
+    """An array: the row behind it, the fewest bytes of an element. Its element follows, then `NEXT`."""
+    NEXT = 4
+    STRUCT = 5
+    """A nullable structure: the row behind it."""
+    TAGS = 6
+    """Tagged fields: how many are known, the row behind them. A `TAG` for each of them follows, then their values."""
+    TAG = 7
+    """A tagged field: its tag, the row of its value."""
+    TAG_END = 8
+    TAGGED_STRUCT = 9
+    """A nullable structure that is the value of a tagged field: the row behind it."""
+
+
+class Want(IntEnum):
+    """What of a column the kernel keeps. `KEY` can be added to the others."""
+
+    NOTHING = 0
+    VALUES = 1
+    NONZERO = 2
+    """Only the values that are not zero."""
+    KEY = 4
+
+
+class Part(Enum):
+    """What of a field a column has."""
+
+    VALUE = "value"
+    """A number; of a string, bytes or records the size of its content, -1 for null."""
+    COUNT = "count"
+    """Of an array's elements, -1 for null."""
+    PRESENCE = "presence"
+    UNKNOWN_TAGS = "unknown tags"
+    """How many tagged fields of a structure no schema has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """A column of a program. `path` leads to its field from ``header`` or ``body`` on, without indexes."""
+
+    path: tuple[str, ...]
+    part: Part
+    type: str
+    """The type of a value in the schema; empty for the other parts."""
+    above: tuple[int, ...]
+    """The columns that say how often it occurs: counts of the arrays and presences around it, outermost first."""
+
+    @property
+    def name(self) -> str:
+        """The field's own name."""
+        return self.path[-1]
+
+
+Wanted = UInt8
+"""What is wanted of each column of a program, `(columns,)`."""
+
+
+class Program:
+    """The program of some plans, one behind the other, each under a name: ``header``, ``body``."""
+
+    def __init__(self, plans: Iterable[tuple[str, StructPlan]]) -> None:
+        self._rows: list[list[int]] = []
+        self.columns: list[ColumnPlan] = []
+        for name, layout in plans:
+            self._struct(layout, (name,), ())
+        self._emit(Operation.END)
+        self.code: Int32 = np.array(self._rows, np.int32)
+
+    @cached_property
+    def values(self) -> Sequence[tuple[int, ColumnPlan]]:
+        """The columns of values, with their numbers."""
+        return [(number, column) for number, column in enumerate(self.columns) if column.part is Part.VALUE]
+
+    def wanted(self, values: Iterable[int] = (), keys: Iterable[int] = (), nonzero: Iterable[int] = ()) -> Wanted:
+        """Return what is wanted: the `values` of some columns, `nonzero` values of others; a key of others, which has
+        the counts around them too, so that equal keys mean equal values in equal places."""
+        wanted = np.zeros(len(self.columns), np.uint8)
+        wanted[list(values)] |= np.uint8(Want.VALUES)
+        wanted[list(nonzero)] |= np.uint8(Want.NONZERO)
+        chosen = set(keys)
+        chosen.update(above for key in keys for above in self.columns[key].above)
+        wanted[sorted(chosen)] |= np.uint8(Want.KEY)
+        return wanted
+
+    def _emit(self, operation: Operation, flags: int = 0, column: int = -1, first: int = 0, second: int = 0) -> int:
+        self._rows.append([operation, flags, column, first, second, 0])
+        return len(self._rows) - 1
+
+    def _column(self, path: tuple[str, ...], part: Part, above: tuple[int, ...], kind: str = "") -> int:
+        self.columns.append(ColumnPlan(path, part, kind, above))
+        return len(self.columns) - 1
+
+    def _struct(self, layout: StructPlan, path: tuple[str, ...], above: tuple[int, ...]) -> None:
+        for field in layout.fields:
+            self._value(field.type, (*path, field.name), above)
+        if layout.flexible:
+            self._tags(layout.tagged, path, above)
+
+    def _tags(self, tagged: Sequence[FieldPlan], path: tuple[str, ...], above: tuple[int, ...]) -> None:
+        start = self._emit(Operation.TAGS, 0, self._column(path, Part.UNKNOWN_TAGS, above), len(tagged))
+        presences = [self._column((*path, field.name), Part.PRESENCE, above) for field in tagged]
+        rows = [
+            self._emit(Operation.TAG, 0, column, field.tag or 0)
+            for column, field in zip(presences, tagged, strict=True)
+        ]
+        around = (*above, *presences)  # all of them: in a key, values stand in the order of the wire
+        for row, field in zip(rows, tagged, strict=True):
+            self._rows[row][4] = len(self._rows)
+            self._value(field.type, (*path, field.name), around, is_tagged=True)
+            self._emit(Operation.TAG_END)
+        self._rows[start][4] = len(self._rows)
+
+    def _value(
+        self, layout: TypePlan, path: tuple[str, ...], above: tuple[int, ...], *, is_tagged: bool = False
+    ) -> None:
+        match layout:
+            case ScalarPlan():
+                column = self._column(path, Part.VALUE, above, layout.type)
+                self._emit(Operation.FIXED, 0, column, _KINDS[layout.type], layout.size)
+            case VariablePlan():
+                column = self._column(path, Part.VALUE, above, layout.type)
+                self._emit(Operation.VARIABLE, _flags(layout), column, _LENGTHS[layout.type])
+            case ArrayPlan():
+                count = self._column(path, Part.COUNT, above)
+                start = self._emit(Operation.ARRAY, _flags(layout), count, 0, max(1, least_size(layout.element)))
+                self._value(layout.element, path, (*above, count))
+                self._emit(Operation.NEXT)
+                self._rows[start][3] = len(self._rows)
+            case StructPlan() if layout.nullable:
+                presence = self._column(path, Part.PRESENCE, above)
+                start = self._emit(Operation.TAGGED_STRUCT if is_tagged else Operation.STRUCT, 0, presence)
+                self._struct(layout, path, (*above, presence))
+                self._rows[start][3] = len(self._rows)
+            case StructPlan():
+                self._struct(layout, path, above)
+
+
+def _flags(layout: VariablePlan | ArrayPlan) -> int:
+    return layout.compact * COMPACT | layout.nullable * NULLABLE
+
+
+@lru_cache(maxsize=1024)
+def message_program(header: str, header_version: int, body: str, body_version: int, other: int = 0) -> Program:
+    """Return the program of a frame behind its size: a header, then a body; `other` is as in `plan`."""
+    return Program((("header", plan(header, header_version)), ("body", plan(body, body_version, other))))

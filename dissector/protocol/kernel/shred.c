@@ -1,0 +1,334 @@
+/* Reads many frames of one layout into columns: a value and a position for each leaf that is wanted, or a key of them.
+ *
+ * A layout comes as a program (`codec/program.py`): rows of six numbers, an operation and its operands. The interpreter
+ * follows it through each frame. A frame that does not fit adds nothing to any column; its error code is set.
+ *
+ * Why no byte outside a frame can be read. A frame is the memory [frame, frame + size). `at` and `end` are offsets in it,
+ * and 0 <= at <= end <= size holds at each operation: `end` begins as size and only ever becomes at + n where n <= end -
+ * at was checked, or again what it was; `at` grows by n only where n <= end - at was checked (`uvarint` checks each of
+ * its bytes). All sizes are of 64 bits and below 2^33, so no sum overflows. Each turn of the loop reads a byte, or
+ * advances in the program, or counts down a level; an element takes at least one byte, as counts are checked against
+ * the bytes that are left, so time is bounded by size times the length of the program.
+ *
+ * Why nothing outside the columns is written. Each write is preceded by a check against the capacity of its column or
+ * of the keys; where one is full the row is taken back and reported, and the caller makes room.
+ */
+#include <string.h>
+
+#include "kernel.h"
+
+/* Operations, and what of a column is wanted: as in codec/program.py. */
+enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT };
+enum { COMPACT = 1, NULLABLE = 2 };
+enum { VALUES = 1, NONZERO = 2, KEY = 4 };
+enum { WIDTH = 6, DEPTH = 40 };
+enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG };
+
+typedef enum { OF_ARRAY, OF_TAGS } LevelKind;
+
+typedef struct {
+  int64_t left; /* elements of an array, or tagged fields */
+  int64_t end;  /* of what surrounds a tagged field */
+  int64_t unknown;
+  uint64_t seen; /* which of the known tags were there */
+  int32_t operation;
+  LevelKind kind;
+} Level;
+
+typedef struct {
+  KernelShred *out;
+  int64_t row;
+  int64_t key_at;
+} Sink;
+
+static inline int uvarint(const uint8_t *data, int64_t *at, int64_t end, uint32_t *value) {
+  uint64_t sum = 0;
+  for (int n = 0; n < 5; n++) {
+    if (*at + n >= end) return 0;
+    uint8_t byte = data[*at + n];
+    sum |= (uint64_t)(byte & 0x7F) << (7 * n);
+    if (byte < 0x80) {
+      *value = (uint32_t)sum;
+      *at += n + 1;
+      return 1;
+    }
+  }
+  return 0;
+}
+
+static inline uint64_t big_endian(const uint8_t *data, int size) {
+  uint64_t value = 0;
+  for (int n = 0; n < size; n++) value = value << 8 | data[n];
+  return value;
+}
+
+/* A fixed-width value. `kind` is the place of the type in `plan.SCALARS`; a uuid has no number, and a float its bits. */
+static inline int64_t scalar(const uint8_t *data, int32_t kind) {
+  switch (kind) {
+    case 0: return data[0] != 0;
+    case 1: return (int8_t)data[0];
+    case 2: return (int16_t)big_endian(data, 2);
+    case 3: return (int64_t)big_endian(data, 2);
+    case 4: return (int32_t)big_endian(data, 4);
+    case 5: return (int64_t)big_endian(data, 4);
+    case 8: return 0;
+    default: return (int64_t)big_endian(data, 8);
+  }
+}
+
+static inline int add_key(Sink *sink, const void *data, int64_t size) {
+  if (size > sink->out->key_capacity - sink->key_at) return 0;
+  memcpy(sink->out->keys + sink->key_at, data, (size_t)size);
+  sink->key_at += size;
+  return 1;
+}
+
+/* Adds a value to its column. The caller adds what belongs to the key. Returns 0 where the column is full. */
+static inline int add(Sink *sink, int32_t column, int64_t value, int64_t position) {
+  KernelShred *out = sink->out;
+  uint8_t wanted = out->wanted[column];
+  if (!(wanted & (VALUES | NONZERO)) || ((wanted & NONZERO) && !value)) return 1;
+  if (out->counts[column] >= out->capacity[column]) return 0;
+  int64_t at = out->base[column] + out->counts[column]++;
+  out->values[at] = value;
+  out->positions[at] = position;
+  out->in_row[at] = (int32_t)sink->row;
+  return 1;
+}
+
+/* The same for a length, a count or whether something is there, which are numbers in a key, too. */
+static inline int add_number(Sink *sink, int32_t column, int64_t value, int64_t position) {
+  if (sink->out->wanted[column] & KEY) {
+    int32_t number = (int32_t)value;
+    if (!add_key(sink, &number, sizeof number)) return 0;
+  }
+  return add(sink, column, value, position);
+}
+
+#define FAIL(code)      \
+  do {                  \
+    error = (code);     \
+    goto failed;        \
+  } while (0)
+#define NEED(done)      \
+  do {                  \
+    if (!(done)) goto full; \
+  } while (0)
+
+KERNEL_API int64_t kernel_shred(KernelShred *out) {
+  const int32_t *program = out->program;
+  const uint8_t *wanted = out->wanted;
+  Level levels[DEPTH];
+  Sink sink = {out, 0, 0};
+  for (; sink.row < out->rows; sink.row++) {
+    const uint8_t *data = (const uint8_t *)(uintptr_t)out->frames[sink.row];
+    int64_t at = out->begin, end = out->sizes[sink.row], key_start = sink.key_at;
+    const int32_t *op = program;
+    int depth = 0, error = OK;
+    memcpy(out->saved, out->counts, sizeof(int64_t) * (size_t)out->columns);
+    if (at > end) FAIL(ENDS_INSIDE);
+    for (;;) {
+      switch (op[0]) {
+        case FIXED: {
+          int64_t size = op[4];
+          if (size > end - at) FAIL(ENDS_INSIDE);
+          if (wanted[op[2]]) {
+            if (wanted[op[2]] & KEY) NEED(add_key(&sink, data + at, size));
+            NEED(add(&sink, op[2], scalar(data + at, op[3]), at));
+          }
+          at += size;
+          op += WIDTH;
+          break;
+        }
+        case VARIABLE: {
+          int64_t size, start = at;
+          if (op[1] & COMPACT) {
+            uint32_t more;
+            if (!uvarint(data, &at, end, &more)) FAIL(BAD_VARINT);
+            size = (int64_t)more - 1;
+          } else {
+            int64_t width = op[3] == 0 ? 2 : 4;
+            if (width > end - at) FAIL(ENDS_INSIDE);
+            size = width == 2 ? (int16_t)big_endian(data + at, 2) : (int32_t)big_endian(data + at, 4);
+            at += width;
+          }
+          if (size < 0) {
+            size = -1;
+            if (!(op[1] & NULLABLE)) { at = start; FAIL(IS_NULL); }
+          } else if (size > end - at) { at = start; FAIL(PAST_THE_END); }
+          if (wanted[op[2]]) {
+            NEED(add_number(&sink, op[2], size, at));
+            if (size > 0 && (wanted[op[2]] & KEY)) NEED(add_key(&sink, data + at, size));
+          }
+          if (size > 0) at += size;
+          op += WIDTH;
+          break;
+        }
+        case ARRAY: {
+          int64_t count, start = at;
+          if (op[1] & COMPACT) {
+            uint32_t more;
+            if (!uvarint(data, &at, end, &more)) FAIL(BAD_VARINT);
+            count = (int64_t)more - 1;
+          } else {
+            if (4 > end - at) FAIL(ENDS_INSIDE);
+            count = (int32_t)big_endian(data + at, 4);
+            at += 4;
+          }
+          if (count < 0) {
+            count = -1;
+            if (!(op[1] & NULLABLE)) { at = start; FAIL(IS_NULL); }
+          } else if (count * op[4] > end - at) { at = start; FAIL(PAST_THE_END); }
+          if (wanted[op[2]]) NEED(add_number(&sink, op[2], count, start));
+          const int32_t *element = op + WIDTH;
+          if (count <= 0) {
+            op = program + op[3] * WIDTH;
+          } else if (element[0] == FIXED && element[WIDTH] == NEXT) { /* numbers: no level is needed */
+            if (wanted[element[2]]) {
+              if (wanted[element[2]] & KEY) NEED(add_key(&sink, data + at, count * element[4]));
+              for (int64_t n = 0; n < count; n++) {
+                int64_t place = at + n * element[4];
+                NEED(add(&sink, element[2], scalar(data + place, element[3]), place));
+              }
+            }
+            at += count * element[4];
+            op = program + op[3] * WIDTH;
+          } else {
+            if (depth == DEPTH) FAIL(TOO_DEEP);
+            levels[depth++] = (Level){count, end, 0, 0, (int32_t)((op - program) / WIDTH + 1), OF_ARRAY};
+            op += WIDTH;
+          }
+          break;
+        }
+        case NEXT:
+          if (--levels[depth - 1].left > 0) {
+            op = program + levels[depth - 1].operation * WIDTH;
+          } else {
+            depth--;
+            op += WIDTH;
+          }
+          break;
+        case STRUCT: {
+          if (1 > end - at) FAIL(ENDS_INSIDE);
+          int there = (int8_t)data[at] >= 0;
+          NEED(add_number(&sink, op[2], there, at));
+          at++;
+          op = there ? op + WIDTH : program + op[3] * WIDTH;
+          break;
+        }
+        case TAGGED_STRUCT: {
+          uint32_t there;
+          int64_t start = at;
+          if (!uvarint(data, &at, end, &there)) FAIL(BAD_VARINT);
+          NEED(add_number(&sink, op[2], there != 0, start));
+          op = there ? op + WIDTH : program + op[3] * WIDTH;
+          break;
+        }
+        case TAGS: {
+          uint32_t count;
+          if (!uvarint(data, &at, end, &count)) FAIL(BAD_VARINT);
+          if (depth == DEPTH) FAIL(TOO_DEEP);
+          levels[depth++] = (Level){count, end, 0, 0, (int32_t)((op - program) / WIDTH), OF_TAGS};
+          goto next_tag;
+        }
+        case TAG_END:
+          if (at != end) FAIL(TAG_SIZE);
+          end = levels[depth - 1].end;
+          goto next_tag;
+        next_tag: {
+          Level *level = &levels[depth - 1];
+          const int32_t *tags = program + level->operation * WIDTH;
+          if (level->left == 0) {
+            for (int32_t n = 0; n < tags[3]; n++) {
+              int32_t column = tags[(n + 1) * WIDTH + 2];
+              NEED(add(&sink, column, (int64_t)(level->seen >> n & 1), at));
+              /* In a key, a field's number precedes its value, and this ends the fields of a structure. */
+              if (wanted[column] & KEY) { int32_t last = -1; NEED(add_key(&sink, &last, sizeof last)); }
+            }
+            NEED(add(&sink, tags[2], level->unknown, at));
+            depth--;
+            op = program + tags[4] * WIDTH;
+            break;
+          }
+          level->left--;
+          uint32_t number, size;
+          if (!uvarint(data, &at, end, &number) || !uvarint(data, &at, end, &size)) FAIL(BAD_VARINT);
+          if (size > end - at) FAIL(PAST_THE_END);
+          int32_t found = 0;
+          while (found < tags[3] && (uint32_t)tags[(found + 1) * WIDTH + 3] != number) found++;
+          if (found == tags[3]) {
+            level->unknown++;
+            at += size;
+            goto next_tag;
+          }
+          if (level->seen >> found & 1) FAIL(REPEATED_TAG);
+          level->seen |= (uint64_t)1 << found;
+          const int32_t *tag = tags + (found + 1) * WIDTH;
+          if (wanted[tag[2]] & KEY) NEED(add_key(&sink, &found, sizeof found));
+          end = at + size;
+          op = program + tag[4] * WIDTH;
+          break;
+        }
+        default: /* END */
+          if (at != end) FAIL(TRAILING);
+          goto done;
+      }
+    }
+  failed:
+    memcpy(out->counts, out->saved, sizeof(int64_t) * (size_t)out->columns);
+    sink.key_at = key_start;
+    out->errors[sink.row] = (uint8_t)error;
+    out->error_at[sink.row] = at;
+    out->key_ends[sink.row] = sink.key_at;
+    continue;
+  full:
+    memcpy(out->counts, out->saved, sizeof(int64_t) * (size_t)out->columns);
+    return sink.row;
+  done:
+    out->errors[sink.row] = OK;
+    out->key_ends[sink.row] = sink.key_at;
+  }
+  return sink.row;
+}
+
+static inline uint64_t hash(const uint8_t *data, int64_t size) {
+  uint64_t sum = (uint64_t)size * 0x9E3779B97F4A7C15u;
+  for (; size >= 8; data += 8, size -= 8) {
+    uint64_t word;
+    memcpy(&word, data, 8);
+    sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
+    sum ^= sum >> 32;
+  }
+  uint64_t word = 0;
+  memcpy(&word, data, (size_t)size);
+  sum = (sum ^ word) * 0x9E3779B97F4A7C15u;
+  return sum ^ sum >> 29;
+}
+
+/* Numbers rows by their keys: equal keys have one number, from 0 in the order in which they come. `slots` are 2^bits,
+ * more than rows, all -1; `first_rows` gets the first row of each number. Rows in error get -1. Returns how many
+ * different keys there are. */
+KERNEL_API int64_t kernel_number_keys(const uint8_t *keys, const int64_t *key_ends, const uint8_t *errors, int64_t rows,
+                                      int32_t *slots, int32_t bits, int32_t *numbers, int32_t *first_rows) {
+  int64_t different = 0;
+  uint64_t mask = ((uint64_t)1 << bits) - 1;
+  for (int64_t row = 0; row < rows; row++) {
+    if (errors[row]) {
+      numbers[row] = -1;
+      continue;
+    }
+    int64_t start = row ? key_ends[row - 1] : 0, size = key_ends[row] - start;
+    uint64_t slot = hash(keys + start, size) & mask;
+    for (;; slot = (slot + 1) & mask) {
+      if (slots[slot] < 0) {
+        slots[slot] = (int32_t)different;
+        first_rows[different++] = (int32_t)row;
+        break;
+      }
+      int64_t other = first_rows[slots[slot]], other_start = other ? key_ends[other - 1] : 0;
+      if (key_ends[other] - other_start == size && !memcmp(keys + other_start, keys + start, (size_t)size)) break;
+    }
+    numbers[row] = slots[slot];
+  }
+  return different;
+}

@@ -1,0 +1,133 @@
+"""The kernel reads what the reader in Python reads, and fails where it fails."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.program import Program
+from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
+from dissector.protocol.codec.writer import write
+from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded, ShredError
+from dissector.protocol.schema.index import IndexEntry
+from dissector.protocol.schema.loader import entries
+from tests.protocol.kernel.columns_to_values import ColumnReader
+from tests.protocol.random_messages import make
+
+MESSAGES = [entry for entry in entries() if entry.valid_versions]
+STRICTER = (ShredError.REPEATED_TAG, ShredError.TOO_DEEP)
+"""What the kernel leaves to the reader, which reads it."""
+
+
+def memory(frames: list[bytes]) -> FrameMemory:
+    joined = np.frombuffer(b"".join(frames) or b"\0", np.uint8)
+    sizes = np.array([len(each) for each in frames], np.int64)
+    return FrameMemory.of_buffer(joined, np.cumsum(sizes) - sizes, sizes)
+
+
+def shred_all(program: Program, frames: list[bytes]) -> list[Shredded]:
+    wanted = program.wanted(values=range(len(program.columns)))
+    return list(Arena().shred(memory(frames), program, wanted, 0))
+
+
+def comparable(values: object) -> object:
+    """Replace unknown tagged fields by their number, as the columns have it, and forget the order of tagged fields."""
+    if isinstance(values, dict):
+        return sorted(
+            (k, len(v) if k == UNKNOWN_TAGS and isinstance(v, list) else comparable(v)) for k, v in values.items()
+        )
+    return [comparable(each) for each in values] if isinstance(values, list) else values
+
+
+def check(name: str, version: int, data: bytes) -> None:
+    layout = plan(name, version)
+    program = Program([("body", layout)])
+    [shredded] = shred_all(program, [data])
+    error = ShredError(int(shredded.errors[0]))
+    try:
+        values, end = reader(name, version)(data, 0, len(data))
+    except DECODE_ERRORS:
+        assert error not in (ShredError.NONE, ShredError.TRAILING)
+        return
+    if end != len(data):
+        assert error in (ShredError.TRAILING, *STRICTER)
+        assert error != ShredError.TRAILING or shredded.error_at[0] == end
+        return
+    if error in STRICTER:
+        return
+    assert error == ShredError.NONE
+    columns = ColumnReader(program, shredded, data)
+    assert repr(comparable(columns.values(layout))) == repr(
+        comparable(values)
+    )  # as text: no number equals itself that is none
+    assert columns.is_used_up()
+
+
+@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+def test_made_messages_have_the_values_of_the_reader(entry: IndexEntry) -> None:
+    for version in entry.valid_versions:
+        for seed in range(3):
+            _, raw = make(plan(entry.name, version), random.Random(f"{entry.name} {version} {seed}"))
+            check(entry.name, version, raw)
+
+
+@given(entry=st.sampled_from(MESSAGES), data=st.data())
+def test_damaged_messages_are_read_as_the_reader_reads_them(entry: IndexEntry, data: st.DataObject) -> None:
+    version = data.draw(st.sampled_from(list(entry.valid_versions)))
+    _, raw = make(plan(entry.name, version), random.Random(data.draw(st.integers(0, 1000))))
+    damaged = bytearray(raw)
+    places = st.integers(0, max(0, len(damaged) - 1))
+    for at, byte in data.draw(st.lists(st.tuples(places, st.integers(0, 255)), max_size=4)):
+        if damaged:
+            damaged[at] = byte
+    check(entry.name, version, bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
+
+
+@given(entry=st.sampled_from(MESSAGES), junk=st.binary(max_size=200), data=st.data())
+def test_junk_is_read_as_the_reader_reads_it(entry: IndexEntry, junk: bytes, data: st.DataObject) -> None:
+    check(entry.name, data.draw(st.sampled_from(list(entry.valid_versions))), junk)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.lists(st.integers(0, 2), max_size=3)), max_size=3), st.data()
+)
+def test_equal_keys_mean_equal_values_of_their_fields(topics: list[tuple[str, list[int]]], data: st.DataObject) -> None:
+    program = Program([("body", plan("OffsetFetchRequest", 7))])
+    key = [n for n, column in program.values if column.path[-1] in ("name", "partition_indexes")]
+    bodies = []
+    for _ in range(data.draw(st.integers(1, 30))):
+        few = data.draw(st.lists(st.sampled_from(topics or [("", [])]), max_size=3))
+        named = [{"name": name, "partition_indexes": partitions} for name, partitions in few]
+        group = data.draw(st.sampled_from(["g", "h", "longer"]))
+        bodies.append((named, write("OffsetFetchRequest", 7, {"group_id": group, "topics": named})))
+    [shredded] = Arena().shred(memory([raw for _, raw in bodies]), program, program.wanted(keys=key), 0)
+    numbered = shredded.key_numbers()
+    for (one, _), number in zip(bodies, numbered.numbers.tolist(), strict=True):
+        for (other, _), other_number in zip(bodies, numbered.numbers.tolist(), strict=True):
+            assert (one == other) == (number == other_number)
+    assert numbered.rows.tolist() == [numbered.numbers.tolist().index(n) for n in range(len(numbered.keys))]
+
+
+def test_columns_that_are_full_are_given_in_parts() -> None:
+    program = Program([("body", plan("ApiVersionsResponse", 3))])
+    keys = [{"api_key": n, "min_version": 0, "max_version": n % 7} for n in range(500)]
+    raw = write("ApiVersionsResponse", 3, {"api_keys": keys})
+    damaged = raw[:-1]
+    frames = [raw, damaged] * 40
+    [number] = [n for n, column in program.values if column.path == ("body", "api_keys", "max_version")]
+    found = [0] * len(frames)
+    parts = rows = 0
+    for part in Arena().shred(memory(frames), program, program.wanted(values=[number], keys=[number]), 0):
+        column = part.column(number)
+        parts += 1
+        for row, value in zip(column.rows.tolist(), column.values.tolist(), strict=True):
+            found[part.first + row] += value
+        numbered = part.key_numbers()
+        assert {n for n, error in zip(numbered.numbers.tolist(), part.errors.tolist(), strict=True) if error} <= {-1}
+        rows += part.stop - part.first
+    assert parts > 1
+    assert rows == len(frames)
+    assert found == [sum(n % 7 for n in range(500)), 0] * 40
