@@ -4,6 +4,7 @@ PYTHON ?= python3
 CAPTURE ?= pcaps/librdkafka.pcapng
 SEED ?= $(shell date +%s)
 COUNT ?= 20
+SANITIZE ?= tests/protocol/kernel
 VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := dissector/protocol/kernel
@@ -11,7 +12,7 @@ LIBRARY := $(KERNEL)/libkernel.so
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test spark check lint bench fuzz exhaustive lab schemas vectors constraints hooks clean
+.PHONY: help run test spark check lint bench fuzz exhaustive sanitize lab schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +67,12 @@ fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fre
 exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'exhaustive and not spark'
 
+sanitize: $(VENV)/.tests ## tests with a kernel that stops at a wrong address or undefined behavior (SANITIZE="FILE ..."; needs gcc)
+	@CC=gcc CFLAGS="-Werror -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
+	  $(BIN)/python $(KERNEL)/build.py build/sanitize/libkernel.so
+	@LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	  INSTRUMENTED_KERNEL=$(CURDIR)/build/sanitize/libkernel.so $(BIN)/python -m pytest -n auto --dist worksteal $(SANITIZE)
+
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
 	@$(BIN)/python -m tools.lab
 	@$(BIN)/python -m tools.lab.segments
@@ -77,6 +84,11 @@ vectors: $(VENV)/.tests ## hold the codec against fresh messages from Apache's o
 	@echo "SEED=$(SEED) COUNT=$(COUNT)"
 	@$(BIN)/python -m tools.lab.vectors --seed $(SEED) --count $(COUNT) --out build/vectors
 	@VECTORS=build/vectors $(BIN)/python -m pytest -n auto tests/protocol/test_vectors.py
+
+wheels: ## wheels for Linux and macOS, x86_64 and arm64, and a source archive, into dist/
+	@rm -rf build/wheels && $(PYTHON) -m venv build/wheels
+	@build/wheels/bin/python $(PIP_INSTALL) hatchling ziglang
+	@build/wheels/bin/python tools/wheels.py
 
 constraints: ## renew constraints.txt: the newest libraries that pyproject.toml allows
 	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints

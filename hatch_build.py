@@ -1,10 +1,12 @@
 """What hatchling runs when the program is installed or a wheel is made: the C files are compiled.
 
 An editable install gets the shared object into the source tree. A wheel has it beside `library.py` and is tagged for
-this platform and any Python 3.
+its platform and any Python 3: for this machine, unless $CC is a cross compiler and $_PYTHON_HOST_PLATFORM names what it
+compiles for, as `tools/wheels.py` sets them.
 """
 
 import importlib.util
+import os
 import platform
 import sys
 import sysconfig
@@ -42,8 +44,8 @@ class CustomBuildHook(BuildHookInterface):
             build.compile_library(compiler, build.LIBRARY)
             return
         tag = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        if sys.platform == "darwin":  # Python may be for both processors and for an older system
-            tag = f"macosx_11_0_{platform.machine()}"
+        if sys.platform == "darwin" and "_PYTHON_HOST_PLATFORM" not in os.environ:
+            tag = f"macosx_11_0_{platform.machine()}"  # Python's may be older and name both processors
             compiler = [*compiler, "-mmacosx-version-min=11.0"]
         out = ROOT / "build" / "kernel" / tag / build.LIBRARY.name
         build.compile_library(compiler, out)

@@ -1,7 +1,8 @@
 """Sends the package to Spark's workers, so that it need not be installed there.
 
-Dependencies in C can't be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers must have
-them, as they must have pyarrow and pandas.
+Its own library in C is sent as it was compiled here, so workers must have the same system and processor. Dependencies
+in C can't be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers must have them, as they
+must have pyarrow and pandas.
 """
 
 import tempfile

@@ -3,7 +3,8 @@
 `hatch_build.py` calls it when the program is installed or a wheel is made, and make after an edit of a C file. It
 imports the standard library alone, as nothing else is there by then.
 
-The compiler is $CC, else `cc`; where neither works, `python -m ziglang cc` of the package ziglang. $CFLAGS are added.
+The compiler is $CC, else `cc`, and where that does not work `python -m ziglang cc` of the package ziglang. $CFLAGS are
+added. A $CC that fails is an error: what another compiler made might be for another machine.
 """
 
 import os
@@ -15,7 +16,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).parent
 LIBRARY: Final = HERE / "libkernel.so"
-ZIG: Final = [sys.executable, "-m", "ziglang", "cc", "-s"]
+ZIG: Final = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline", "-s"]
 FLAGS: Final = ["-std=c11", "-O3", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden"]
 
 
@@ -32,16 +33,16 @@ def compile_library(compiler: list[str], out: Path) -> None:
 
 
 def own_compiler() -> list[str] | None:
-    """Return the command of this machine's compiler, or None if it has none that works."""
-    command = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    """Return the command of the compiler to take, or None if there is none that works."""
+    if chosen := shlex.split(os.environ.get("CC", "")):
+        return chosen
+    probe = b"#include <string.h>\nint nothing;"  # a compiler may be there without the headers of the C library
+    command = ["cc", "-x", "c", "-fsyntax-only", "-"]
     try:
-        probe = "#include <string.h>\nint nothing;"  # a compiler may be there without the headers of the C library
-        subprocess.run(
-            [*command, "-x", "c", "-fsyntax-only", "-"], input=probe.encode(), check=True, stderr=subprocess.DEVNULL
-        )
+        subprocess.run(command, input=probe, check=True, stderr=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError):
         return None
-    return command
+    return ["cc"]
 
 
 def main() -> None:

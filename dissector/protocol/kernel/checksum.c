@@ -54,7 +54,7 @@ __attribute__((constructor)) static void look_for_instruction(void) {
   has_instruction = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2);
 }
 
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const uint8_t *data, int64_t size) {
+__attribute__((target("sse4.2,crc32"))) static uint32_t by_instruction(uint32_t crc, const uint8_t *data, int64_t size) {
   uint64_t word, wide = crc;
   for (; size >= 8; size -= 8, data += 8) {
     memcpy(&word, data, 8);

@@ -1,15 +1,17 @@
 """The shared object of this package, loaded on first use.
 
 `build.py` makes it from the C files beside it, when the program is installed. It has one name on every platform: what a
-dynamic linker loads depends on the contents of a file, not on its suffix.
+dynamic linker loads depends on the contents of a file, not on its suffix. In a zip file, as Spark's workers get the
+package, it is copied out to be loaded.
 """
 
 import ctypes
 from functools import cache
-from pathlib import Path
-from typing import Final
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 
-PATH: Final = Path(__file__).with_name("libkernel.so")
+PATH: Traversable = files(__package__).joinpath("libkernel.so")
+"""Tests with sanitizers load another (`tests/conftest.py`)."""
 
 
 class KernelError(Exception):
@@ -17,11 +19,17 @@ class KernelError(Exception):
 
 
 @cache
-def library(path: Path = PATH) -> ctypes.CDLL:
-    """Return the shared object. Raises `KernelError`."""
+def library() -> ctypes.CDLL:
+    """Return the shared object of this installation. Raises `KernelError`."""
+    return load(PATH)
+
+
+def load(path: Traversable) -> ctypes.CDLL:
+    """Return the shared object at a path. Raises `KernelError`."""
+    if not path.is_file():
+        raise KernelError(f"{path}: not built: install kdissect again, in a clone with `make run`")
     try:
-        return ctypes.CDLL(str(path))
+        with as_file(path) as file:  # one that was copied out is removed, and stays loaded
+            return ctypes.CDLL(str(file))
     except OSError as error:
-        if not path.exists():
-            raise KernelError(f"{path}: not built: install kdissect again, in a clone with `make run`") from None
         raise KernelError(f"{path}: {error}: install kdissect again, built for this machine") from None

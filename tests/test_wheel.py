@@ -1,0 +1,53 @@
+"""A wheel of this tree works alone: its library is inside, and its tag names a platform and no one Python."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.test_documents import ROOT
+
+KERNEL = "dissector/protocol/kernel/"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel, as any installer builds it. It fetches the build requirements."""
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(ROOT)]
+    subprocess.run(command, check=True)
+    (made,) = out.iterdir()
+    return made
+
+
+@pytest.mark.slow
+def test_a_wheel_is_of_one_platform_and_any_python_3(wheel: Path) -> None:
+    python, abi, platform = wheel.stem.split("-")[2:]
+    assert (python, abi) == ("py3", "none")
+    assert platform != "any"
+
+
+@pytest.mark.slow
+def test_a_wheel_has_the_library_and_not_its_source(wheel: Path) -> None:
+    files = {name.removeprefix(KERNEL) for name in zipfile.ZipFile(wheel).namelist() if name.startswith(KERNEL)}
+    assert files >= {"library.py", "libkernel.so"}
+    assert [name for name in files if name.endswith((".c", ".h"))] == []
+
+
+@pytest.mark.slow
+def test_a_wheel_shows_a_capture_without_the_tree(wheel: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), str(wheel)]
+    subprocess.run(pip, check=True)
+    script = (
+        "import sys; from dissector.protocol.kernel.library import PATH, library; library(); print(PATH, flush=True);"
+        "sys.argv[1:] = ['show', sys.argv[1]]; from dissector.cli.main import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(ROOT / "pcaps/librdkafka.pcapng")],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    first, *rows = done.stdout.splitlines()
+    assert first == str(tmp_path / KERNEL / "libkernel.so")
+    assert any("Metadata" in row for row in rows)
