@@ -9,11 +9,16 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+
+from dissector.core.arrays import Int64, UInt8
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.writer import default, write_value
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.column_reader import RecordReader
+from dissector.protocol.records.columns import valid_checksums
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.loader import apis
@@ -26,6 +31,7 @@ SECONDS: Final = 0.01
 """Of one round of one reader."""
 ELEMENTS: Final = 5
 RECORDS: Final = 1_000
+BATCHES: Final = 20
 
 Work = Callable[[], object]
 
@@ -141,6 +147,28 @@ def batches() -> None:
         line(f"{codec.name}, {len(data):,} bytes", works)
 
 
+def columns() -> None:
+    """Many batches of each codec at once: ours into columns, their checksums verified; kafka-python's as objects, its
+    checksums not verified."""
+    default_records = importlib.import_module("kafka.record.default_records")
+    reader = RecordReader()
+    print(f"\n{BATCHES} record batches of {RECORDS:,} records, ours in columns, µs all together")
+    for number, codec in CODECS.items():
+        one = batch(number, RECORDS)
+        ends = np.arange(1, BATCHES + 1) * len(one)
+        fields = np.frombuffer(one * BATCHES, np.uint8), ends - len(one), ends, ends
+
+        def read(fields: tuple[UInt8, Int64, Int64, Int64] = fields) -> None:
+            for step in reader.read(*fields):
+                valid_checksums(fields[0], step.entries)
+
+        works: dict[str, Work] = {
+            "ours": read,
+            "kafka-python": lambda one=one: [list(default_records.DefaultRecordBatch(one)) for _ in range(BATCHES)],
+        }
+        line(f"{codec.name}, {len(one):,} bytes a batch", works)
+
+
 def main() -> None:
     problem = peers.install()
     if problem:
@@ -148,6 +176,7 @@ def main() -> None:
         return
     bodies()
     batches()
+    columns()
 
 
 if __name__ == "__main__":

@@ -48,4 +48,25 @@ KERNEL_API int64_t kernel_shred(KernelShred *out);
 KERNEL_API int64_t kernel_number_keys(const uint8_t *keys, const int64_t *key_ends, const uint8_t *errors, int64_t rows,
                                       int32_t *slots, int32_t bits, int32_t *numbers, int32_t *first_rows);
 
+/* An entry of a `records` field, and what became of its records: `columns.ENTRY` in Python, which says more. */
+typedef struct {
+  int64_t field, kind, start, end;
+  int64_t base_offset, partition_leader_epoch, crc, attributes, last_offset_delta, base_timestamp, max_timestamp;
+  int64_t producer_id, producer_epoch, base_sequence, records_count;
+  int64_t section_start, section_end;
+  int64_t error, error_at, first_record, records, first_header, headers;
+} KernelEntry;
+
+KERNEL_API int64_t kernel_split_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
+                                        int64_t fields, int64_t *place, KernelEntry *entries, int64_t capacity,
+                                        int64_t most_bytes);
+KERNEL_API int64_t kernel_check_batches(const uint8_t *data, int64_t size, const KernelEntry *entries, int64_t count,
+                                        uint8_t *valid);
+KERNEL_API int64_t kernel_read_records(const uint8_t *data, int64_t size, KernelEntry *entries, int64_t first,
+                                       int64_t end, int64_t most_headers, int64_t *record_columns,
+                                       int64_t record_capacity, int64_t *header_columns, int64_t header_capacity,
+                                       int64_t *filled);
+KERNEL_API int64_t kernel_gather(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *sizes,
+                                 int64_t count, int32_t *offsets, uint8_t *out, int64_t capacity);
+
 #endif

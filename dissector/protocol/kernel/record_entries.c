@@ -1,11 +1,12 @@
-/* Counts the records of many `records` fields by the headers of their batches, as `counting.count_records` does.
+/* Splits many `records` fields into entries with the headers of batches, verifies the checksums of batches, and counts
+ * records by these headers: as `entries.split_entries`, `Batch.crc_valid` and `counting.count_records` do.
  *
  * No read is outside the buffer: a field is looked at only where 0 <= start <= end <= size, an entry ends inside its
- * field, and has the bytes that are read of it (`entry_at`). Each entry has more than a byte, so the walk ends. */
+ * field, and has the bytes that are read of it (`entry_at`). Each entry has a byte at least, so the walk ends. */
 #include "kernel.h"
 #include "record_entries.h"
 
-enum { BATCH_CODEC_AT = 22, BATCH_COUNT_AT = 57, MESSAGE_CODEC_AT = 17, CODEC_MASK = 7 };
+enum { BATCH_CODEC_AT = 22, BATCH_COUNT_AT = 57, MESSAGE_CODEC_AT = 17, CODEC_MASK = 7, CRC_AT = 17, CRC_FROM = 21 };
 
 /* Fills `counts`, and `codecs` with a bit for each codec, of the fields data[starts[n], ends[n]). A field that ends
  * before it starts is null. Returns how many fields were counted: fewer than `fields` if the next is outside the data. */
@@ -33,4 +34,65 @@ int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *s
     codecs[field] = (uint8_t)bits;
   }
   return fields;
+}
+
+static void read_header(const uint8_t *at, KernelEntry *entry) {
+  entry->base_offset = be_int64(at);
+  entry->partition_leader_epoch = be_int32(at + 12);
+  entry->crc = be_uint32(at + CRC_AT);
+  entry->attributes = be_int16(at + CRC_FROM);
+  entry->last_offset_delta = be_int32(at + 23);
+  entry->base_timestamp = be_int64(at + 27);
+  entry->max_timestamp = be_int64(at + 35);
+  entry->producer_id = be_int64(at + 43);
+  entry->producer_epoch = be_int16(at + 51);
+  entry->base_sequence = be_int32(at + 53);
+  entry->records_count = be_int32(at + BATCH_COUNT_AT);
+  entry->section_start = entry->start + BATCH_HEADER;
+  entry->section_end = entry->end;
+}
+
+/* Fills `entries` with those of the fields data[starts[n], ends[n]), at most `capacity`, and no more once they have
+ * `most_bytes`, from `place` on: the number of a field and where to go on in it, or -1 for its beginning. `place` becomes
+ * that of the next entry; at the end of all it is that of the field numbered `fields`. Returns how many entries there
+ * are now, or -1 for a field outside the data. */
+int64_t kernel_split_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
+                             int64_t fields, int64_t *place, KernelEntry *entries, int64_t capacity,
+                             int64_t most_bytes) {
+  int64_t found = 0, bytes = 0;
+  for (; place[0] < fields; place[0]++, place[1] = -1) {
+    int64_t field = place[0], at = place[1] < 0 ? starts[field] : place[1], end = ends[field], next;
+    if (at < end && (at < 0 || end > size)) {
+      return -1;
+    }
+    for (; at < end; at = next) {
+      if (found == capacity || bytes >= most_bytes) {
+        place[1] = at;
+        return found;
+      }
+      KernelEntry *entry = &entries[found++];
+      int kind = entry_at(data, at, end, &next);
+      bytes += next - at;
+      *entry = (KernelEntry){.field = field, .kind = kind, .start = at, .end = next};
+      if (kind == ENTRY_BATCH) {
+        read_header(data + at, entry);
+      }
+    }
+  }
+  return found;
+}
+
+/* Fills `valid` with 1 for each batch with the right checksum, 0 for each other entry. Returns `count`, or the number
+ * of an entry that is outside the data. */
+int64_t kernel_check_batches(const uint8_t *data, int64_t size, const KernelEntry *entries, int64_t count,
+                             uint8_t *valid) {
+  for (int64_t n = 0; n < count; n++) {
+    const KernelEntry *entry = &entries[n];
+    if (entry->start < 0 || entry->end > size || entry->start > entry->end) {
+      return n;
+    }
+    int whole = entry->kind == ENTRY_BATCH && entry->end - entry->start >= BATCH_HEADER;
+    valid[n] = whole && kernel_crc32c(data + entry->start + CRC_FROM, entry->end - entry->start - CRC_FROM) == entry->crc;
+  }
+  return count;
 }

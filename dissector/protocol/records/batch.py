@@ -1,4 +1,5 @@
-"""Record batches, magic 2: the header, its attributes, and the records as plain values.
+"""Record batches, magic 2: the header, its attributes, and the records as plain values, one batch at a time. For many
+batches there is `column_reader`, which leaves what it refuses to this module.
 
 Layout: Kafka's documentation, "Record Batch" and "Record" (KIP-98, KIP-32, KIP-534 for the delete horizon).
 

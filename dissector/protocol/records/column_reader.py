@@ -1,0 +1,178 @@
+"""Reads the records of many `records` fields into columns, natively: the fast way for whoever reads many.
+`batch.read_records` is the careful way, which makes an object of each record and says what is wrong.
+
+Invariants, held by property tests over fields of any bytes:
+  * the values are those of `batch.read_records` for the same batch, under the same budget of a frame;
+  * a batch that can't be read, or has a number that 64 bits can't hold, is an error and adds no record.
+Old messages (magic 0, 1) and truncated batches are entries without records, and charge no budget.
+
+Buffers are reused: the columns of one step are valid until the next. They hold about `RECORDS` rows, more only for a
+batch that has more: budgets bound those by `Limits.frame_records`, decompressed bytes by `Limits.decompressed_size`.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+
+from dissector.core import limits
+from dissector.core.arrays import Int64, UInt8
+from dissector.protocol.records.batch import Batch, read_records
+from dissector.protocol.records.columns import (
+    ENTRY,
+    HEADER_COLUMNS,
+    KINDS,
+    RECORD_COLUMNS,
+    BatchError,
+    Entries,
+    RecordColumns,
+    record_functions,
+)
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
+from dissector.protocol.records.counting import count_many
+from dissector.protocol.records.entries import RecordsEntryKind
+from dissector.protocol.records.to_json import frame_budget
+from dissector.protocol.wire import WireError
+
+ENTRIES: Final = 4096
+"""At most so many entries of fields in one step, ..."""
+BYTES: Final = 1 << 20
+"""... and no more once they have so many bytes: what a processor's cache holds."""
+RECORDS: Final = 1 << 14
+HEADERS: Final = 1 << 12
+_LEAST_PART: Final = 2
+"""Bytes of the smallest header of a record: no frame has more records and headers than half its bytes."""
+_PLAIN: Final = 1
+"""The bit of the codec that is none."""
+_BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
+
+
+class RecordReader:
+    """Reads fields of many frames. It keeps its buffers for the next ones."""
+
+    def __init__(self, bounds: limits.Limits = limits.DEFAULT) -> None:
+        self._bounds = bounds
+        self._entries = np.empty(ENTRIES, ENTRY)
+        self._records = np.empty((RECORD_COLUMNS, RECORDS), np.int64)
+        self._headers = np.empty((HEADER_COLUMNS, HEADERS), np.int64)
+        self._filled = np.zeros(2, np.int64)
+        self._plain = np.empty(0, np.uint8)
+
+    def read(self, data: UInt8, starts: Int64, ends: Int64, frames: Int64) -> Iterator[RecordColumns]:
+        """Yield the records of the fields `data[starts[n]:ends[n]]`, some at a time. `frames` are the numbers of the
+        frames that the fields are in, which ascend: fields of a frame share a budget. Null is a field that ends before
+        it starts.
+
+        Raises `ValueError` if a field is not inside the data."""
+        starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
+        for first, end, is_free in self._runs(data, starts, ends, frames):
+            steps = self._steps(data, starts, ends, first, end)
+            yield from self._free(data, steps) if is_free else self._within_budgets(data, steps, frames)
+
+    def _runs(self, data: UInt8, starts: Int64, ends: Int64, frames: Int64) -> Iterator[tuple[int, int, bool]]:
+        """Yield ranges of fields, and whether their frames can't exceed a budget: plain bytes, and not too many."""
+        if not len(starts):
+            return
+        sizes = np.maximum(ends - starts, 0)
+        compressed = count_many(data, starts, ends).codecs & ~np.uint8(_PLAIN) != 0
+        firsts = np.flatnonzero(np.diff(frames, prepend=frames[0] - 1))
+        is_free = np.add.reduceat(sizes, firsts) <= self._bounds.frame_records * _LEAST_PART
+        is_free &= ~np.logical_or.reduceat(compressed, firsts)
+        changes = np.flatnonzero(np.diff(is_free)) + 1
+        bounds = [0, *firsts[changes].tolist(), len(starts)]
+        for number, (first, end) in enumerate(pairwise(bounds)):
+            yield first, end, bool(is_free[0]) == (number % 2 == 0)
+
+    def _steps(self, data: UInt8, starts: Int64, ends: Int64, first: int, end: int) -> Iterator[Entries]:
+        """Yield the entries of a range of fields, some at a time."""
+        place = np.array([first, -1], np.int64)
+        into = self._entries.ctypes.data, len(self._entries), BYTES
+        fields = starts.ctypes.data, ends.ctypes.data, end, place.ctypes.data
+        while place[0] < end:
+            found = record_functions().split(data.ctypes.data, len(data), *fields, *into)
+            yield self._entries[:found]
+
+    def _free(self, data: UInt8, steps: Iterator[Entries]) -> Iterator[RecordColumns]:
+        """Read plain fields, whose positions stay those in the data."""
+        for entries in steps:
+            while len(entries):
+                self._filled[:] = 0
+                done = self._fill(data, entries, 0, len(entries), self._bounds.frame_records)
+                if done:
+                    yield self._columns(data, entries[:done])
+                    entries = entries[done:]
+                else:
+                    self._grow(entries[0])
+
+    def _within_budgets(self, data: UInt8, steps: Iterator[Entries], frames: Int64) -> Iterator[RecordColumns]:
+        """Read fields batch by batch, as the budget of each depends on those before it. Sections are copied into one
+        buffer, decompressed."""
+        frame, budget = None, frame_budget(self._bounds)
+        for entries in steps:
+            first = used = 0
+            self._filled[:] = 0
+            for number, entry in enumerate(entries):
+                if frames[entry["field"]] != frame:
+                    frame, budget = frames[entry["field"]], frame_budget(self._bounds)
+                section = self._section(data, entry, budget)
+                if used and used + len(section) > len(self._plain):
+                    yield self._columns(self._plain, entries[first:number])
+                    first, used, self._filled[:] = number, 0, 0
+                if len(section) > len(self._plain):
+                    self._plain = np.empty(max(BYTES, len(section)), np.uint8)
+                self._plain[used : used + len(section)] = section
+                entry["section_start"], entry["section_end"] = used, used + len(section)
+                used += len(section)
+                while not self._added(entries[first : number + 1], budget.parts):
+                    if number > first:
+                        yield self._columns(self._plain, entries[first:number])
+                        first, self._filled[:] = number, 0
+                    else:
+                        self._grow(entry)
+                self._charge(entry, data, section, budget)
+            yield self._columns(self._plain, entries[first:])
+
+    def _section(self, data: UInt8, entry: Any, budget: DecompressionBudget) -> UInt8:
+        """Return the plain section of a batch; an error is noted, and leaves nothing to read."""
+        if entry["kind"] == _BATCH:
+            batch = Batch.read(data[entry["start"] : entry["end"]].tobytes())
+            if not batch.is_masked:
+                try:
+                    return np.frombuffer(batch.decompressed(budget), np.uint8)
+                except DecompressionError:
+                    pass
+            entry["error"], entry["error_at"] = BatchError.REFUSED, entry["section_start"]
+        return np.empty(0, np.uint8)
+
+    def _added(self, entries: Entries, most_headers: int) -> bool:
+        """Whether there was room for the records of the last entry, whose section is among the decompressed."""
+        return self._fill(self._plain, entries, len(entries) - 1, len(entries), most_headers) == len(entries)
+
+    @staticmethod
+    def _charge(entry: Any, data: UInt8, section: UInt8, budget: DecompressionBudget) -> None:
+        """Charge the headers of a batch, also of one that only the careful way reads."""
+        if entry["error"] != BatchError.TOO_WIDE:
+            budget.admit_parts(int(entry["headers"]), int(entry["start"]))
+            return
+        with suppress(WireError):
+            read_records(section.tobytes(), Batch.read(data[entry["start"] : entry["end"]].tobytes()), budget)
+
+    def _fill(self, data: UInt8, entries: Entries, first: int, end: int, most_headers: int) -> int:
+        """Add the records of entries to the tables; return the number of the first for which there is no room."""
+        records = self._records.ctypes.data, self._records.shape[1]
+        headers = self._headers.ctypes.data, self._headers.shape[1]
+        where = data.ctypes.data, len(data), entries.ctypes.data, first, end, most_headers
+        return record_functions().read(*where, *records, *headers, self._filled.ctypes.data)
+
+    def _grow(self, entry: Any) -> None:
+        """Make room for a batch that has more records or headers than the tables can have."""
+        if entry["records_count"] > self._records.shape[1]:
+            self._records = np.empty((RECORD_COLUMNS, int(entry["records_count"])), np.int64)
+        else:
+            self._headers = np.empty((HEADER_COLUMNS, 2 * self._headers.shape[1]), np.int64)
+
+    def _columns(self, data: UInt8, entries: Entries) -> RecordColumns:
+        records, headers = self._filled.tolist()
+        return RecordColumns(data, entries, *self._records[:, :records], *self._headers[:, :headers])

@@ -1,0 +1,141 @@
+"""Records as columns of numbers and positions, and what is done with them natively. `column_reader` fills them.
+
+The layouts of `ENTRY` and of the columns are those of `kernel/records.c`.
+"""
+
+from collections.abc import Callable
+from ctypes import c_int64, c_void_p
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.arrays import Bool, Int32, Int64, UInt8
+from dissector.protocol.kernel.library import library
+from dissector.protocol.records.entries import RecordsEntryKind
+
+KINDS: Final = (
+    RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE, RecordsEntryKind.TRUNCATED, RecordsEntryKind.UNKNOWN,
+)  # fmt: skip
+"""Of entries, by the number in the column `kind`."""
+ENTRY: Final = np.dtype([(name, np.int64) for name in (
+    "field", "kind", "start", "end",
+    "base_offset", "partition_leader_epoch", "crc", "attributes", "last_offset_delta", "base_timestamp",
+    "max_timestamp", "producer_id", "producer_epoch", "base_sequence", "records_count",
+    "section_start", "section_end",
+    "error", "error_at", "first_record", "records", "first_header", "headers",
+)])  # fmt: skip
+"""An entry of a field: whose, its kind and position; the header of a batch; where its plain section is in the data of
+the columns; a `BatchError` with its position; its rows among records and headers. It is `KernelEntry` in C."""
+Entries = npt.NDArray[Any]
+"""An array of `ENTRY`."""
+
+
+class BatchError(IntEnum):
+    """Why an entry added no record."""
+
+    NONE = 0
+    NOT_A_BATCH = 1
+    REFUSED = 2
+    """It is masked, can't be decompressed, or exceeds the budget of its frame."""
+    DAMAGED = 3
+    TOO_WIDE = 4
+    """An offset or a timestamp does not fit into 64 bits. The careful way reads it."""
+
+
+RECORD_COLUMNS: Final = 9
+"""Columns of records in `RecordColumns`, before those of headers."""
+HEADER_COLUMNS: Final = 4
+MOST_GATHERED: Final = 1 << 31
+"""Offsets in Arrow's columns of bytes have 32 bits."""
+
+
+class RecordColumns(NamedTuple):
+    """Records of some entries, in the order of the wire. Positions are in `data`; sizes of null are -1."""
+
+    data: UInt8
+    entries: Entries
+    entry: Int64
+    """The number of each record's batch in `entries`."""
+    offset: Int64
+    """Absolute, as is the timestamp, in milliseconds since 1970."""
+    timestamp: Int64
+    key: Int64
+    """Positions, as all columns of keys and values; each has its sizes behind it."""
+    key_size: Int64
+    value: Int64
+    value_size: Int64
+    first_header: Int64
+    """The number of each record's first header among all."""
+    headers: Int64
+    """How many headers each record has."""
+    header_key: Int64
+    """A header's key is never null."""
+    header_key_size: Int64
+    header_value: Int64
+    header_value_size: Int64
+
+
+def valid_checksums(data: UInt8, entries: Entries) -> Bool:
+    """Return whether entries are batches whose header has the CRC-32C of their bytes, which are in `data`.
+
+    Raises `ValueError` if one is not inside the data."""
+    valid = np.zeros(len(entries), np.uint8)
+    checked = record_functions().check(
+        data.ctypes.data, len(data), entries.ctypes.data, len(entries), valid.ctypes.data
+    )
+    if checked < len(entries):
+        raise ValueError(f"entry {checked} is not inside the data")
+    return valid.view(np.bool_)
+
+
+class Gathered(NamedTuple):
+    """Contents one behind the other: the n-th is `data[offsets[n]:offsets[n + 1]]`, as in a column of Arrow."""
+
+    offsets: Int32
+    data: UInt8
+
+
+def gathered(data: UInt8, starts: Int64, sizes: Int64) -> Gathered:
+    """Copy contents together: keys or values of `RecordColumns`. Null adds no bytes.
+
+    Raises `ValueError` if one is not inside the data, or if they have 2 GiB."""
+    starts, sizes = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(sizes, np.int64)
+    total = int(np.maximum(sizes, 0).sum())
+    if len(starts) != len(sizes) or not 0 <= total < MOST_GATHERED:
+        raise ValueError("contents have a start and a size each, and less than 2 GiB together")
+    out = np.empty(total, np.uint8)
+    offsets = np.empty(len(starts) + 1, np.int32)
+    where = data.ctypes.data, len(data), starts.ctypes.data, sizes.ctypes.data, len(starts)
+    if record_functions().gather(*where, offsets.ctypes.data, out.ctypes.data, len(out)) < 0:
+        raise ValueError("contents are not inside the data")
+    return Gathered(offsets, out)
+
+
+class RecordFunctions(NamedTuple):
+    """Functions of `kernel.h`."""
+
+    split: Callable[..., int]
+    check: Callable[..., int]
+    read: Callable[..., int]
+    gather: Callable[..., int]
+
+
+@cache
+def record_functions() -> RecordFunctions:
+    where, entries = (c_void_p, c_int64), c_void_p
+    fields, place, table = (c_void_p, c_void_p, c_int64), c_void_p, (c_void_p, c_int64)
+    return RecordFunctions(
+        _function("split_records", *where, *fields, place, entries, c_int64, c_int64),
+        _function("check_batches", *where, entries, c_int64, c_void_p),
+        _function("read_records", *where, entries, c_int64, c_int64, c_int64, *table, *table, c_void_p),
+        _function("gather", *where, *fields, c_void_p, c_void_p, c_int64),
+    )
+
+
+def _function(name: str, *arguments: type) -> Callable[..., int]:
+    function = library()[f"kernel_{name}"]
+    function.argtypes, function.restype = arguments, c_int64
+    return function
