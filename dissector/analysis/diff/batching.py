@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import LEAST_RECORD, Batch
+from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import WireError, uvarint
 

@@ -1,17 +1,23 @@
 """Record batches, magic 2: the header, its attributes, and the records as plain values, one batch at a time. For many
 batches there is `column_reader`, which leaves what it refuses to this module.
 
+Batches of few records, and those that the kernel refuses, are read the careful way, in Python: it says what is wrong.
+
 Layout: Kafka's documentation, "Record Batch" and "Record" (KIP-98, KIP-32, KIP-534 for the delete horizon).
 
 Invariant: the values are those of `tracing` for the same bytes (a property test).
 """
 
 import struct
+from itertools import repeat
 from typing import Final, NamedTuple
 
 import google_crc32c
 
+from dissector.core.arrays import Int64
+from dissector.protocol.records.columns import section_columns
 from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, codec_name, over_parts
+from dissector.protocol.records.entries import LEAST_RECORD
 from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -23,8 +29,8 @@ HEADER_FIELDS: Final = (
 )  # fmt: skip
 CRC_FROM: Final = 21
 """Offset from which the CRC covers a batch: that of the attributes."""
-LEAST_RECORD: Final = 7
-"""Bytes of the smallest record."""
+MANY: Final = 64
+"""Records from which the kernel takes less time, what calls and arrays take included."""
 MASK: Final = b"*"
 """What is in place of each byte of a secret."""
 LOG_APPEND_TIME: Final = 0x08
@@ -143,13 +149,38 @@ def read_records(data: bytes, batch: Batch, budget: DecompressionBudget | None =
     count = batch.records_count
     if count < 0 or count * LEAST_RECORD > len(data):
         raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
+    most_headers = len(data) if budget is None else budget.parts
     try:
-        records, headers = _records(data, batch, count, len(data) if budget is None else budget.parts)
+        found = _native_records(data, batch, most_headers) if count >= MANY else None
+        records, headers = found or _records(data, batch, count, most_headers)
     except IndexError:
         raise WireError("the section ends inside a record", len(data)) from None
     if budget is not None:
         budget.admit_parts(headers, len(data))
     return records
+
+
+def _native_records(data: bytes, batch: Batch, most_headers: int) -> tuple[list[Record], int] | None:
+    """Return what `_records` returns; None if that is for the careful way."""
+    base = batch.base_offset, batch.base_timestamp
+    found = section_columns(data, batch.records_count, batch.attributes, base, batch.max_timestamp, most_headers)
+    if found is None:
+        return None
+    _, offset, timestamp, key, key_size, value, value_size, first, count = found.records
+    keys, values = _contents(data, key, key_size), _contents(data, value, value_size)
+    headers = [
+        tuple.__new__(RecordHeader, ((name or b"").decode("utf-8", "surrogateescape"), content))
+        for name, content in zip(*(_contents(data, *found.headers[n : n + 2]) for n in (0, 2)), strict=True)
+    ]
+    ranges = zip(first.tolist(), (first + count).tolist(), strict=True)
+    of_records = [headers[start:end] for start, end in ranges] if headers else [[] for _ in keys]
+    fields = zip(offset.tolist(), timestamp.tolist(), keys, values, of_records, strict=True)
+    return list(map(tuple.__new__, repeat(Record), fields)), len(headers)
+
+
+def _contents(data: bytes, starts: Int64, sizes: Int64) -> list[bytes | None]:
+    ends = (starts + sizes).tolist()  # one before the start is that of null
+    return [data[start:end] if start <= end else None for start, end in zip(starts.tolist(), ends, strict=True)]
 
 
 def _records(  # noqa: C901  # in line, as a call costs more

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int32, Int64, UInt8
 from dissector.protocol.kernel.library import library
-from dissector.protocol.records.entries import RecordsEntryKind
+from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
 
 KINDS: Final = (
     RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE, RecordsEntryKind.TRUNCATED, RecordsEntryKind.UNKNOWN,
@@ -76,6 +76,38 @@ class RecordColumns(NamedTuple):
     header_key_size: Int64
     header_value: Int64
     header_value_size: Int64
+
+
+class SectionColumns(NamedTuple):
+    """The records of one section as rows of columns, in the order of `RecordColumns`."""
+
+    records: Int64
+    headers: Int64
+
+
+def section_columns(
+    data: bytes, count: int, attributes: int, base: tuple[int, int], max_timestamp: int, most_headers: int
+) -> SectionColumns | None:
+    """Read `count` records of a decompressed section; None if that is for the careful way. `base` are the offset and
+    the timestamp that records count from."""
+    if not 0 <= count * LEAST_RECORD <= len(data):
+        return None
+    batch = dict.fromkeys(ENTRY.names or (), 0) | {
+        "base_offset": base[0], "attributes": attributes, "base_timestamp": base[1], "max_timestamp": max_timestamp,
+        "records_count": count, "section_end": len(data),
+    }  # fmt: skip
+    entry = np.array(list(batch.values()), np.int64)
+    source, records, filled = (
+        np.frombuffer(data, np.uint8),
+        np.empty((RECORD_COLUMNS, count), np.int64),
+        np.zeros(2, np.int64),
+    )
+    for room in (count, len(data) // 2):  # none can have more
+        headers = np.empty((HEADER_COLUMNS, room), np.int64)
+        where = source.ctypes.data, len(data), entry.ctypes.data, 0, 1, most_headers, records.ctypes.data, count
+        if record_functions().read(*where, headers.ctypes.data, room, filled.ctypes.data):
+            break
+    return None if entry.view(ENTRY)[0]["error"] else SectionColumns(records, headers[:, : filled[1]])
 
 
 def valid_checksums(data: UInt8, entries: Entries) -> Bool:

@@ -19,6 +19,9 @@ _SIZE_AND_MAGIC: Final = struct.Struct(">i4xB")
 LEAST_SIZE: Final = (14, 22, 49)
 """The least size by magic: that of the header."""
 
+LEAST_RECORD: Final = 7
+"""Bytes of the smallest record of a batch."""
+
 
 class RecordsEntryKind(Enum):
     """The kind of a log entry."""

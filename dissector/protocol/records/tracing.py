@@ -8,10 +8,10 @@ from typing import Final
 
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
-from dissector.protocol.records.batch import HEADER_FIELDS, LEAST_RECORD, Batch
+from dissector.protocol.records.batch import HEADER_FIELDS, Batch
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.consistency import batch_faults, order_faults
-from dissector.protocol.records.entries import RecordsEntry, RecordsEntryKind, split_entries
+from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntry, RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy_tracing import trace_message
 from dissector.protocol.records.sections import SectionDecompressor
 from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note

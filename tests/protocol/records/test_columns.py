@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT, Limits
+from dissector.protocol.records import batch as batch_module
 from dissector.protocol.records import column_reader
 from dissector.protocol.records.batch import Batch, Record, RecordHeader
 from dissector.protocol.records.column_reader import RecordReader
@@ -36,7 +37,13 @@ Entry = tuple[int, RecordsEntryKind, int, int, list[Record] | None, bool]
 
 
 def careful(frames: Sequence[Frame], bounds: Limits) -> list[Entry]:
-    """What the careful way reads."""
+    """What the careful way reads, in Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_module, "MANY", 1 << 31)
+        return _careful(frames, bounds)
+
+
+def _careful(frames: Sequence[Frame], bounds: Limits) -> list[Entry]:
     found: list[Entry] = []
     at = number = 0
     for fields in frames:
@@ -220,3 +227,23 @@ def test_an_offset_of_more_than_64_bits_is_left_to_the_careful_way() -> None:
     [step] = RecordReader().read(data, np.array([0]), np.array([len(data)]), np.array([0]))
     assert step.entries["error"].tolist() == [BatchError.TOO_WIDE]
     assert Batch.read(field).records(frame_budget())[0].offset == 2**63
+
+
+def objects(field: bytes, bounds: Limits, least: int) -> list[object]:
+    """The records of each batch as objects or what is said of them, where as many as `least` are read natively."""
+    budget, found = frame_budget(bounds), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batch_module, "MANY", least)
+        for kind, start, end in split_entries(field):
+            if kind is RecordsEntryKind.BATCH:
+                try:
+                    found.append(Batch.read(field[start:end]).records(budget))
+                except (DecompressionError, WireError) as error:
+                    found.append((str(error), getattr(error, "at", None)))
+    return [*found, budget.parts]
+
+
+@given(FIELD, st.integers(0, 30))
+def test_objects_of_native_records_are_those_of_the_careful_way(field: bytes, parts: int) -> None:
+    for bounds in (DEFAULT, replace(DEFAULT, frame_records=parts)):
+        assert objects(field, bounds, 0) == objects(field, bounds, 1 << 31)
