@@ -1,7 +1,7 @@
 """Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.info_texts import InfoTexts
 from dissector.exchange.listing import Listing
 from dissector.exchange.row_fields import ROW_FIELDS, Value
 from dissector.index.exchange_table import NO_FRAME
@@ -18,6 +19,9 @@ from dissector.index.shared_state import SharedState
 
 if TYPE_CHECKING:
     from dissector.exchange.index_rows import IndexRows, Summaries
+
+ROWS_PER_STEP: Final = 1 << 12
+"""Rows whose messages are read together."""
 
 
 class FrameSpan(NamedTuple):
@@ -42,6 +46,8 @@ class ExchangeIndex:
         self._rows = rows
         self._decoder = decoder
         self._listing = Listing(pipeline.indexer, decoder)
+        connections = pipeline.transport.connections
+        self._info = InfoTexts(pipeline.indexer, pipeline.store, decoder, lambda each: any(connections.ended(each)))
 
     def is_complete(self, rows: Int64) -> Bool:
         """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
@@ -62,6 +68,20 @@ class ExchangeIndex:
                 add = added.get(field.name, 0)
                 column += [cast(int, value) + add for value in more] if add else more
         return columns
+
+    def info(self, rows: range | Int64, findings: "Summaries") -> list[str | None]:
+        """The info column of rows; None for entries of files, and where a row has to be decoded for it."""
+        entries, indexed = self._rows.split(rows)
+        found: list[str | None] = [None] * len(entries)
+        numbers = np.asarray(indexed, np.int64)
+        for first in range(0, len(numbers), ROWS_PER_STEP):
+            some = numbers[first : first + ROWS_PER_STEP]
+            marked, _ = findings.cross_message_summaries(some)
+            texts = self._info.texts(some)
+            for at in np.flatnonzero(marked).tolist():
+                texts[at] = None
+            found += texts
+        return found
 
     def index_columns(self, rows: Int64) -> IndexColumns:
         """What the index has of rows, as numbers. The size of an entry is in the column of requests."""

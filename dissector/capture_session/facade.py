@@ -179,8 +179,12 @@ class Capture:
         return self.exchange(row).row
 
     def columns(self, names: Sequence[str], rows: range | Int64) -> list[list[Value]]:
-        """Values of row fields, a list for each name."""
+        """Values of row fields that the index has, a list for each name."""
         return self.index.columns(names, rows)
+
+    def info(self, rows: range | Int64) -> list[str | None]:
+        """The info column of rows, without decoding each; None where a row has to be decoded for it."""
+        return self.index.info(rows, self.findings)
 
     def index_columns(self, rows: Int64) -> IndexColumns:
         """What the index has of rows, as numbers."""

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Int64, UInt8
+from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.mapped_files import intact_size
 
 ALIGN: Final = 1 << 12
@@ -103,6 +103,30 @@ class Store:
             data = np.frombuffer(self._regions[at], np.uint8)
             result[rows] = _windows(data, addresses[rows] - self._bases[at], width)
         return result
+
+    def pointers(self, addresses: Int64, sizes: Int64) -> tuple[UInt64, object]:
+        """Where in memory the bytes at each address are, `(n,)`, 0 where they are not all there, and what keeps that
+        memory: for native code."""
+        found = np.zeros(len(addresses), np.uint64)
+        regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
+        keep = []
+        for at in np.flatnonzero(np.bincount(regions)).tolist() if len(addresses) else ():
+            intact = intact_size(self._regions[at].obj)
+            data = np.frombuffer(self._regions[at][: len(self._regions[at]) if intact is None else intact], np.uint8)
+            starts = addresses - self._bases[at]
+            rows = (regions == at) & (starts + sizes <= len(data))
+            found[rows] = (starts[rows] + data.ctypes.data).astype(np.uint64)
+            keep.append(data)
+        self._read_bytes += int(sizes.sum()) + FAULT
+        if self._read_bytes > RESIDENT:
+            self.release_pages()
+        return found, keep
+
+    def span(self, address: int, end: int) -> bytes:
+        """Copy the bytes from one address to another, as far as their region has them."""
+        at = bisect_right(self._bases, address) - 1
+        start = address - self._bases[at]
+        return bytes(self._regions[at][start : start + end - address])
 
     def excerpt(self, address: Int64, size: Int64) -> "Excerpt":
         """Copy the bytes at these addresses, `(n,)`: each once, adjacent ones in one piece."""

@@ -1,6 +1,6 @@
 """From a row of the index to an exchange: the fields of its row, its two messages, its findings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -186,7 +186,7 @@ class ExchangeDecoder:
         request = self._messages.request(index_row, self._messages.request_layout(index_row), context)
         if key == _ENVELOPE:
             context = replace(context, enveloped=enveloped(request.body))
-        elif key == _FETCH and _fetches_metadata(request):
+        elif key == _FETCH and fetches_metadata(request):
             context = replace(context, fetches_metadata=True)
         response = None
         if index_row.response != NO_FRAME:
@@ -244,10 +244,17 @@ class ExchangeDecoder:
         """The partitions of an incremental Fetch; None for other requests."""
         if not is_incremental(request.body):
             return None
+        return self._session_partitions(number, context.topic_names)
+
+    def fetch_session(self, number: int) -> dict[str, list[int]] | None:
+        """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""
+        return self._session_partitions(number, self._indexer.conversation_state.topic_names)
+
+    def _session_partitions(self, number: int, names: Mapping[str, str]) -> dict[str, list[int]] | None:
         found = self._fetch_sessions.partitions(number, self._indexer.generation)
         if found is None:
             return None
-        return {context.topic_names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
+        return {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
 
     def _orphan(self, index_row: IndexRow, row: ExchangeRow) -> Exchange:
         """A response without its request, read as what the user said, or by inference and labelled so."""
@@ -359,11 +366,16 @@ def _with_masked(exchange: Exchange) -> Exchange:
     return exchange
 
 
-def _fetches_metadata(request: ExchangeMessage) -> bool:
+def fetches_metadata(request: ExchangeMessage) -> bool:
     """Whether a Fetch request names the metadata log, or may have before it was damaged."""
     if request.masked or names_metadata_log(request.data):
         return True
     return request.context.may_have_secrets and _has_metadata_log(request.body.get("topics"))
+
+
+def may_fetch_metadata(request: ExchangeMessage) -> bool:
+    """The same, whatever is known of the connection."""
+    return fetches_metadata(request) or _has_metadata_log(request.body.get("topics"))
 
 
 def _has_metadata_log(topics: object) -> bool:

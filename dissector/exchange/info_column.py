@@ -4,7 +4,7 @@ The tables below name the fields to show. These names mean the same in every API
 ``group_id``, ``error_code``, …), so a new API needs nothing here. `exchange_info` puts the words together.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -19,6 +19,8 @@ from dissector.protocol.schema.loader import alternatives
 
 TOPIC_NAMES: Final = ("topic", "topic_name", "name", "topic_id")
 TOPIC_ARRAYS: Final = ("topics", "topic_data", "responses", "topic_states", "results")
+PARTITION_ARRAYS: Final = ("partitions", "partition_data", "partition_responses", "partition_indexes")
+PARTITION_NUMBERS: Final = ("partition_index", "index", "partition", "partition_id")
 SUBJECTS: Final = ("group_id", "transactional_id", "key", "member_id", "mechanism", "client_software_name")
 SUBJECT_ARRAYS: Final = ("groups", "coordinator_keys", "group_ids", "groups_names", "transactional_ids")
 ERROR_CODES: Final = frozenset(
@@ -66,19 +68,23 @@ def _shown_fields(body: str | None, version: int) -> _ShownFields:
     return _ShownFields(*shown)
 
 
-def _topics(message: ExchangeMessage | None, names: Mapping[str, str]) -> list[str]:
-    found: list[str] = []
+NamedTopic = tuple[str, str]
+"""A topic by its name or its id, and its partitions in words."""
+
+
+def _topics(message: ExchangeMessage | None) -> list[NamedTopic]:
+    found: list[NamedTopic] = []
     if message is None:
         return found
     for name in _shown_fields(message.layout.body, message.layout.body_version).topic_arrays:
         topics = message.body.get(name)
         for topic in topics if isinstance(topics, list) else []:
             if isinstance(topic, str):
-                found.append(topic)
+                found.append((topic, ""))
             elif isinstance(topic, dict):
                 words = _first(topic, TOPIC_NAMES)
                 if isinstance(words, str):
-                    found.append(names.get(words, words) + _partitions(topic))
+                    found.append((words, _partitions(topic)))
     return found
 
 
@@ -124,7 +130,7 @@ def _ranged(numbers: list[int]) -> str:
 
 
 def _partitions(topic: Values) -> str:
-    for name in ("partitions", "partition_data", "partition_responses", "partition_indexes"):
+    for name in PARTITION_ARRAYS:
         partitions = topic.get(name)
         if isinstance(partitions, list) and partitions:
             numbers = [_index(partition) for partition in partitions]
@@ -139,7 +145,7 @@ def _partitions(topic: Values) -> str:
 
 def _index(partition: object) -> int | None:
     if isinstance(partition, dict):
-        for name in ("partition_index", "index", "partition", "partition_id"):
+        for name in PARTITION_NUMBERS:
             number = partition.get(name)
             if isinstance(number, int):
                 return number
@@ -151,9 +157,8 @@ def records_in(message: ExchangeMessage) -> int:
     return _counted_records(message)[0]
 
 
-def _records(message: ExchangeMessage) -> str:
-    """The number of records in a message and their codecs, in words."""
-    count, size, codecs = _counted_records(message)
+def records_words(count: int, size: int, codecs: Set[str]) -> str:
+    """The number of records in a message and their codecs, in words; empty if they have no bytes."""
     if not size:
         return ""
     named = " ".join(sorted(codecs - {"none"}))
@@ -175,21 +180,45 @@ def _counted_records(message: ExchangeMessage) -> tuple[int, int, set[str]]:
     return count, size, codecs
 
 
+class InfoWords(NamedTuple):
+    """What the info column says of two messages, but for the partitions of a fetch session and records."""
+
+    subjects: tuple[str, ...]
+    topics: tuple[NamedTopic, ...]
+    errors: tuple[str, ...]
+    otherwise: str
+    """What is said if there is nothing else."""
+
+
+def info_words(request: ExchangeMessage | None, response: ExchangeMessage | None, findings: list[Finding]) -> InfoWords:
+    """Return the words for two messages. `findings` are those of the row, of which errors are shown."""
+    return InfoWords(
+        tuple(_subjects(request)),
+        tuple(_topics(request) or _topics(response)),
+        tuple(_error_words(finding) for finding in findings if finding.code == ERROR_RESPONSE),
+        next((finding.message for finding in findings), ""),
+    )
+
+
+def info_text(words: InfoWords, records: str, names: Mapping[str, str]) -> str:
+    """Put the words together, with those of records. `names` are those of topic ids."""
+    parts = [*words.subjects]
+    if words.topics:
+        more = f" +{len(words.topics) - MAX_TOPICS}" if len(words.topics) > MAX_TOPICS else ""
+        shown = (names.get(topic, topic) + partitions for topic, partitions in words.topics[:MAX_TOPICS])
+        parts.append(" ".join(shown) + more)
+    if records:
+        parts.append(records)
+    return " · ".join((*parts, *words.errors))
+
+
 def info(
     request: ExchangeMessage | None, response: ExchangeMessage | None, findings: list[Finding], names: Mapping[str, str]
 ) -> str:
-    """Return the words for two messages. `findings` are those of the row, of which errors are shown; `names` are those
-    of topic ids."""
-    words = _subjects(request)
-    topics = _topics(request, names) or _topics(response, names)
-    if topics:
-        more = f" +{len(topics) - MAX_TOPICS}" if len(topics) > MAX_TOPICS else ""
-        words.append(" ".join(topics[:MAX_TOPICS]) + more)
-    records = (request and _records(request)) or (response and _records(response))
-    if records:
-        words.append(records)
-    words += [_error_words(finding) for finding in findings if finding.code == ERROR_RESPONSE]
-    return " · ".join(words)
+    """Return the text for two messages; empty if they say nothing."""
+    counts = (_counted_records(message) for message in (request, response) if message is not None)
+    records = next(filter(None, (records_words(*count) for count in counts)), "")
+    return info_text(info_words(request, response, findings), records, names)
 
 
 def exchange_info(exchange: Exchange) -> str:

@@ -23,6 +23,7 @@ from dissector.protocol.schema.loader import api_name, api_named
 Value = str | int | None
 FromExchange = Callable[[Exchange], Value]
 EXCHANGE: Final = KIND_NAMES[0]
+INFO: Final = "info"
 
 
 class FieldType(StrEnum):
@@ -288,7 +289,7 @@ _FIELDS: Final = (
         from_summary=IndexRows.severity, compared=_severities, reads_findings=True, table_columns=("severity",),
     ),
     RowField(
-        "info", "the text of the Info column", FieldType.TEXT, "Info",
+        INFO, "the text of the Info column", FieldType.TEXT, "Info",
         lambda exchange: exchange.row.info or None, reads_findings=True,
     ),
 )  # fmt: skip

@@ -116,6 +116,12 @@ class ConversationState:
         nodes: Mapping[int, str] = self._nodes.values
         return nodes
 
+    @property
+    def topic_names(self) -> Mapping[str, str]:
+        """Names of topics by their ids."""
+        names: Mapping[str, str] = self._topics.values
+        return names
+
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""
         return self._software.get(connection, ("", ""))

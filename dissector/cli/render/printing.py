@@ -4,12 +4,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
+import numpy as np
+
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
 from dissector.cli.render.cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
-from dissector.cli.render.fields import TABLE, are_indexed, exchange_lines, header_line, index_lines, parse
-from dissector.cli.render.rows import head_line, row_line
+from dissector.cli.render.fields import (
+    ROWS_PER_BATCH,
+    TABLE,
+    are_indexed,
+    exchange_lines,
+    header_line,
+    index_lines,
+    parse,
+)
+from dissector.cli.render.rows import COLUMNS, head_line, row_line
+from dissector.cli.render.rows import exchange_lines as text_of_exchanges
 from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
@@ -63,6 +74,8 @@ class RowRenderer:
         """Render rows of a capture: numbers from 0, ascending."""
         if self.is_cheap:
             return index_lines(capture, self.names, rows, self.cells)
+        if self.form is Format.TEXT and not self.names:
+            return text_lines(capture, rows)
         return self.exchanges(capture.at(rows), capture.start_ns)
 
     def exchanges(self, exchanges: Iterable[Exchange], start_ns: int) -> Iterator[bytes]:
@@ -71,6 +84,18 @@ class RowRenderer:
             return exchange_lines(self.names, exchanges, self.cells)
         render = RENDERERS[self.form]
         return (render(exchange, start_ns) for exchange in exchanges)
+
+
+def text_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
+    """Render rows as text. Only those are decoded that need it."""
+    for first in range(0, len(rows), ROWS_PER_BATCH):
+        some = np.asarray(rows[first : first + ROWS_PER_BATCH], np.int64)
+        info = capture.info(some)
+        is_plain = np.array([each is not None for each in info], np.bool_)
+        words = [each for each in info if each is not None]
+        plain = text_of_exchanges(capture.columns(COLUMNS, some[is_plain]), words, capture.start_ns)
+        decoded = (row_line(exchange.row, capture.start_ns) for exchange in capture.at(some[~is_plain]))
+        yield "".join(f"{next(plain if each else decoded)}\n" for each in is_plain.tolist()).encode()
 
 
 def _text(exchange: Exchange, start_ns: int) -> bytes:

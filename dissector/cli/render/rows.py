@@ -1,9 +1,12 @@
 """`show --format text`: one line for each exchange, in columns, for reading and for grep."""
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, cast
 
 from dissector.core.text import clean, duration, seconds, shortened, size
 from dissector.exchange.model import ExchangeRow
+from dissector.exchange.row_fields import Value
 
 _LAYOUT: Final = "{:>6} {:>12} {:>5} {:<24} {:>3} {:>7} {:>7} {:>7} {:>9}  {}"
 _HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency", "Info")
@@ -14,9 +17,49 @@ def head_line() -> str:
     return _LAYOUT.format(*_HEAD)
 
 
+COLUMNS: Final = (
+    "number", "time", "connection", "api", "api_version", "correlation_id", "request.size", "response.size", "latency",
+    "client_id",
+)  # fmt: skip
+"""The row fields of the line of an exchange that has its request; the info column follows."""
+_LINE: Final = "%6d %12s %5s %-24s %3d %7d %7s %7s %9s  %s"
+
+
+def exchange_lines(columns: Sequence[Sequence[Value]], info: Sequence[str], start_ns: int) -> Iterator[str]:
+    """Format exchanges that have their requests, given as `COLUMNS`: the same lines, in a quarter of the time."""
+    number, time, connection, api, version, correlation_id, request, response, latency, client = columns
+    cells = (
+        number, [seconds(cast(int, each) - start_ns) for each in time], map(_connection, connection), map(_clean, api),
+        version, correlation_id, map(_size, request), map(_size, response), map(_latency, latency),
+        map(_words, client, info),
+    )  # fmt: skip
+    return (line if line[-1] > " " else line.rstrip() for line in map(_LINE.__mod__, zip(*cells, strict=True)))
+
+
+def _connection(number: Value) -> str:
+    return f"C{number}"
+
+
+_clean = lru_cache(maxsize=1024)(clean)
+
+
+@lru_cache(maxsize=4096)
+def _size(count: int | None) -> str:
+    return "-" if count is None else size(count)
+
+
+@lru_cache(maxsize=4096)
+def _latency(ns: int | None) -> str:
+    return "" if ns is None else duration(ns)
+
+
+@lru_cache(maxsize=4096)
+def _words(client_id: str | None, words: str) -> str:
+    return clean(words if client_id is None else f"{shortened(client_id)}: {words}")
+
+
 def row_line(row: ExchangeRow, start_ns: int) -> str:
     """Format a row as a line that is safe for a terminal."""
-    client = "" if row.client_id is None else f"{shortened(row.client_id)}: "
     return _LAYOUT.format(
         row.number,
         seconds(row.time_ns - start_ns),
@@ -27,5 +70,5 @@ def row_line(row: ExchangeRow, start_ns: int) -> str:
         "-" if row.request_size is None else size(row.request_size),
         "-" if row.response_size is None else size(row.response_size),
         "" if row.latency_ns is None else duration(row.latency_ns),
-        clean(f"{client}{row.info}"),
+        _words(row.client_id, row.info),
     ).rstrip()

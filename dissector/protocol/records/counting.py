@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Int64, UInt8
+from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.protocol.kernel.library import library
 from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
@@ -67,6 +67,18 @@ def count_many(data: UInt8, starts: Int64, ends: Int64) -> RecordCounts:
     done = _kernel()(data.ctypes.data, len(data), *arrays)
     if done < len(starts):
         raise ValueError(f"field {done} is not inside the data")
+    return counts
+
+
+def count_at(addresses: UInt64, sizes: Int64) -> RecordCounts:
+    """Count the records of fields that are in memory at these addresses, `(n,)`. The caller keeps that memory."""
+    counts = RecordCounts(np.empty(len(sizes), np.int64), np.empty(len(sizes), np.uint8))
+    if len(sizes):
+        first = int(addresses.min())
+        starts = (addresses - np.uint64(first)).astype(np.int64)
+        ends = starts + sizes
+        arrays = starts.ctypes.data, ends.ctypes.data, len(sizes), counts.records.ctypes.data, counts.codecs.ctypes.data
+        _kernel()(first, int(ends.max()), *arrays)
     return counts
 
 

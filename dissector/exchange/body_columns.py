@@ -1,0 +1,154 @@
+"""Messages of many rows as frames in memory, by layout, for the native kernel: those that need no careful look.
+
+A message is plain if it is whole, its API and version are known and alone decide its layout, and it is shown as it is
+on any connection: its API has no secrets, it does not name the metadata log, its client id is text.
+
+Invariant: a plain message that the kernel reads to its end is read by `ExchangeDecoder` with the same values, and is
+not masked. All others are for that decoder.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import Column
+from dissector.core.store import Store
+from dissector.index.exchange_table import NO_FRAME, RowKind
+from dissector.index.indexer import Indexer
+from dissector.index.message_headers import SHORT_CLIENT_ID
+from dissector.protocol.codec.program import Program, message_program
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.secrets import is_unclean, names_metadata_log
+from dissector.protocol.kernel.shredding import FrameMemory
+from dissector.protocol.masking import is_public
+from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.records.batch import MASK
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.loader import alternatives, api
+
+SEARCHED_TOGETHER: Final = 1 << 22
+"""Bytes that are searched for the metadata log at once."""
+NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
+FALLBACK: Final = np.array([0, ErrorCode.UNSUPPORTED_VERSION], np.uint8)
+"""The error code of a response in version 0, as bytes."""
+
+
+class Messages(NamedTuple):
+    """Messages of one layout."""
+
+    at: Int64
+    """Their places among the rows that were asked for, ascending."""
+    api_key: int
+    layout: MessageLayout
+    program: Program
+    frames: FrameMemory
+
+
+class BodyColumns:
+    """Plain messages of one capture."""
+
+    def __init__(self, indexer: Indexer, store: Store) -> None:
+        self._indexer = indexer
+        self._store = store
+        self._is_plain_client = Column(np.bool_)
+        """By the number of a client id, as far as they were looked at."""
+
+    def messages(self, rows: Int64, *, is_request: bool) -> Iterator[Messages]:
+        """The plain requests of rows, or their plain responses, by layout."""
+        table = self._indexer.table
+        frames = (table.request if is_request else table.response).values[rows]
+        is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
+        there = np.flatnonzero(is_exchange & (frames != NO_FRAME))
+        there = there[self.are_plain_clients(table.client_id.values[rows[there]])]
+        kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]
+        order = np.argsort(kinds, kind="stable")
+        there, kinds = there[order], kinds[order]
+        edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
+        for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
+            layout = _plain_layout(key, version, is_request=is_request)
+            if layout is not None and layout.header is not None and layout.body is not None:
+                program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
+                at, memory = self._memory(
+                    there[first:stop], frames[there[first:stop]], may_name_log=key == ApiKey.FETCH
+                )
+                if len(at):
+                    yield Messages(at, key, layout, program, memory)
+
+    def are_plain_clients(self, client_ids: Int64) -> Bool:
+        """Which client ids, given by their numbers, are text that is known as a whole."""
+        known, texts = self._is_plain_client, self._indexer.client_ids.texts
+        known.extend(np.array([_is_plain_client(text) for text in texts[len(known) :]], np.bool_))
+        plain: Bool = known.values[client_ids] != 0
+        return plain
+
+    def _may_fall_back(self, frames: Int64) -> Bool:
+        """Which ApiVersions responses may have the body of version 0, whatever the request's version was (KIP-511)."""
+        address = self._indexer.frames.contiguous(frames)
+        may = np.ones(len(frames), np.bool_)
+        in_one = address >= 0
+        error = self._store.gather(address[in_one], PREFIX + 6)[:, PREFIX + 4 :] if in_one.any() else NO_ERRORS
+        may[in_one] = (error == FALLBACK).all(axis=1)
+        return may
+
+    def _memory(self, at: Int64, frames: Int64, *, may_name_log: bool) -> tuple[Int64, FrameMemory]:
+        """Where whole frames are in memory, with their places; those in pieces are joined."""
+        table = self._indexer.frames
+        address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
+        in_one = address >= 0
+        owners: list[object] = []
+        pointers = np.zeros(len(at), np.uint64)
+        pointers[in_one], owner = self._store.pointers(address[in_one], size[in_one])
+        owners.append(owner)
+        for place in np.flatnonzero(~in_one).tolist():
+            data, whole = table.read(int(frames[place]))
+            if whole == len(data) == size[place] and whole:
+                joined = np.frombuffer(data, np.uint8)
+                pointers[place] = joined.ctypes.data
+                owners.append(joined)
+        is_whole = pointers != 0
+        if may_name_log and is_whole.any():
+            is_whole[is_whole] &= ~self._name_metadata_log(frames[is_whole])
+        return at[is_whole], FrameMemory(pointers[is_whole], size[is_whole], owners)
+
+    def _name_metadata_log(self, frames: Int64) -> Bool:
+        """Which frames may name the metadata log."""
+        table = self._indexer.frames
+        address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
+        named = np.zeros(len(frames), np.bool_)
+        order = np.argsort(address, kind="stable")
+        first = 0
+        while first < len(order):
+            start = int(address[order[first]])
+            together = np.searchsorted(address[order], start + SEARCHED_TOGETHER) if start >= 0 else first + 1
+            stop = max(first + 1, int(together))
+            some = order[first:stop]
+            end = int((address[some] + size[some]).max())
+            if start < 0 or names_metadata_log(self._store.span(start, end)):
+                named[some] = [names_metadata_log(table.read(int(frames[each]))[0]) for each in some.tolist()]
+            first = stop
+        return named
+
+
+def _is_plain_client(text: str | None) -> bool:
+    """Whether a client id is text, and surely the one of its request: longer ones may be cut."""
+    if text is None:
+        return True
+    return not is_unclean(text) and MASK.decode() not in text and len(text.encode()) <= SHORT_CLIENT_ID
+
+
+@lru_cache(maxsize=4096)
+def _plain_layout(key: int, version: int, *, is_request: bool) -> MessageLayout | None:
+    """The layout of plain messages; None where API and version do not decide it, or it may have secrets."""
+    known = api(key)
+    if known is None or not known.versions.contains(version):
+        return None
+    layout = request_layout(key, version) if is_request else response_layout(key, version, b"")
+    if layout.body is None or layout.findings or alternatives(layout.body, version):
+        return None
+    is_fetch = layout.body == "FetchResponse"
+    return layout if is_fetch or is_public(layout, EMPTY_CONTEXT) else None

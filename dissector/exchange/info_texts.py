@@ -1,0 +1,210 @@
+"""The info column of many rows at once. Messages with equal values in the fields that it shows are decoded once.
+
+The kernel gives each message a key of those fields (`FieldKeys`). What a pair of a request and a response says
+(`InfoWords`) is computed from the first row that has it; numbers of records and the partitions of fetch sessions differ
+from row to row and are added to that.
+
+Invariant: a text is that of `Exchange.row.info` without cross-message findings (a property test); None where a row
+needs a careful look.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64
+from dissector.core.store import Store
+from dissector.exchange.body_columns import BodyColumns, Messages
+from dissector.exchange.decoder import ExchangeDecoder, may_fetch_metadata
+from dissector.exchange.field_keys import FieldKeys
+from dissector.exchange.info_column import (
+    ERROR_CODES,
+    PARTITION_ARRAYS,
+    PARTITION_NUMBERS,
+    SUBJECT_ARRAYS,
+    SUBJECTS,
+    TOPIC_ARRAYS,
+    TOPIC_NAMES,
+    InfoWords,
+    fetch_session_words,
+    info_text,
+    info_words,
+    records_words,
+)
+from dissector.exchange.message_findings import REQUEST, RESPONSE
+from dissector.exchange.message_rules import MESSAGE_RULES
+from dissector.exchange.model import Exchange
+from dissector.index.exchange_table import NO_FRAME, Flag
+from dissector.index.indexer import Indexer
+from dissector.protocol.codec.program import ColumnPlan, Part
+from dissector.protocol.kernel.shredding import Shredded
+from dissector.protocol.records.counting import codec_names, count_at
+from dissector.protocol.schema.api_keys import ApiKey
+
+NOT_EXPECTED, CLOSED, MISSING, RESPONSES = range(4)
+"""In place of a response: none is sent, the connection was closed before, none was captured. From `RESPONSES` on,
+numbers stand for responses."""
+MOST_TEXTS: Final = 1 << 15
+_RECORDS: Final = "records"
+
+
+class PairWords(NamedTuple):
+    """What a request and its response say."""
+
+    words: InfoWords
+    names_topics: bool
+    """Whether the request names topics: then those of its fetch session are not shown."""
+
+
+class InfoTexts:
+    """The info column of one capture."""
+
+    def __init__(
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool]
+    ) -> None:
+        self._indexer = indexer
+        self._decoder = decoder
+        self._is_ended = is_ended
+        bodies = BodyColumns(indexer, store)
+        self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
+        self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
+        self._pairs: dict[int, PairWords | None] = {}
+        self._texts: dict[tuple[int, int, int, str], str] = {}
+        self._names = -1
+        """How many names of topics there were when `_texts` were made."""
+
+    def texts(self, rows: Int64) -> list[str | None]:
+        """The texts of rows, ascending; None where a row needs a careful look."""
+        table = self._indexer.table
+        asked_records, answered_records = _Records(len(rows)), _Records(len(rows))
+        asked = self._requests.numbers(rows, asked_records.add)
+        answered = self._responses.numbers(rows, answered_records.add) + RESPONSES
+        answered[answered == RESPONSES] = -1
+        missing = np.flatnonzero((table.response.values[rows] == NO_FRAME) & (asked > 0))
+        answered[missing] = self._without_response(rows[missing])
+        pairs = np.where((asked > 0) & (answered >= 0), asked << 32 | answered, -1)
+        self._decode_pairs(rows, pairs)
+        uses_response = ~asked_records.has_bytes
+        counts = np.where(uses_response, answered_records.counts, asked_records.counts)
+        codecs = np.where(uses_response, answered_records.codecs, asked_records.codecs).astype(np.int64)
+        codecs |= (asked_records.has_bytes | answered_records.has_bytes).astype(np.int64) << 8
+        names = self._indexer.conversation_state.topic_names
+        if len(names) != self._names or len(self._texts) > MOST_TEXTS:
+            self._names = len(names)
+            self._texts.clear()
+        continues = asked_records.continues_session.tolist()
+        found: list[str | None] = []
+        for row, pair, count, codec, is_continued in zip(
+            rows.tolist(), pairs.tolist(), counts.tolist(), codecs.tolist(), continues, strict=True
+        ):
+            known = self._pairs.get(pair)
+            if known is None:
+                found.append(None)
+                continue
+            session = ""
+            if is_continued and not known.names_topics:
+                session = fetch_session_words(self._decoder.fetch_session(row))
+            key = pair, count, codec, session
+            text = self._texts.get(key)
+            if text is None:
+                words = records_words(count, codec >> 8, codec_names(codec & 0xFF))
+                text = " · ".join(filter(None, (session, info_text(known.words, words, names))))
+                text = self._texts[key] = text or known.words.otherwise
+            found.append(text)
+        return found
+
+    def _without_response(self, rows: Int64) -> Int64:
+        """What stands for the response of rows that have none."""
+        table = self._indexer.table
+        connections, which = np.unique(table.connection.values[rows], return_inverse=True)
+        ended = np.array([self._is_ended(each) for each in connections.tolist()], np.bool_)
+        is_ended: Bool = ended[which] if len(rows) else np.zeros(0, np.bool_)
+        expected = (table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED) == 0
+        return np.where(expected, np.where(is_ended, CLOSED, MISSING), NOT_EXPECTED)
+
+    def _decode_pairs(self, rows: Int64, pairs: Int64) -> None:
+        """Decode the first row of each pair that is not known."""
+        different, first = np.unique(pairs, return_index=True)
+        new = [at for pair, at in zip(different.tolist(), first.tolist(), strict=True) if pair not in self._pairs]
+        new = [at for at in new if pairs[at] >= 0]
+        if len(self._pairs) + len(new) > MOST_TEXTS:
+            self._pairs.clear()
+            new = [at for at in first.tolist() if pairs[at] >= 0]
+        at = np.sort(np.array(new, np.int64))
+        for pair, exchange in zip(pairs[at].tolist(), self._decoder.exchanges(rows[at]), strict=True):
+            self._pairs[pair] = _pair_words(exchange)
+
+
+class _Records:
+    """What of records, and of fetch sessions, the messages of some rows have."""
+
+    def __init__(self, rows: int) -> None:
+        self.counts = np.zeros(rows, np.int64)
+        self.codecs = np.zeros(rows, np.uint8)
+        self.has_bytes = np.zeros(rows, np.bool_)
+        self.continues_session = np.zeros(rows, np.bool_)
+
+    def add(self, messages: Messages, part: Shredded) -> None:
+        """Add messages."""
+        for number, column in enumerate(messages.program.columns):
+            if not _counted(messages.api_key, column):
+                continue
+            values, positions, in_row = part.column(number)
+            if column.name != _RECORDS:
+                self.continues_session[messages.at[part.first + in_row[values > 0]]] = True
+                continue
+            some = values > 0
+            of = part.first + in_row[some].astype(np.int64)
+            found = count_at(messages.frames.addresses[of] + positions[some].astype(np.uint64), values[some])
+            at = messages.at[of]
+            np.add.at(self.counts, at, found.records)
+            np.bitwise_or.at(self.codecs, at, found.codecs)
+            self.has_bytes[at] = True
+
+
+def _counted(_api_key: int, column: ColumnPlan) -> bool:
+    """Whether a column has records, or the epoch of a fetch session."""
+    is_epoch = column.path == ("body", "session_epoch")
+    return is_epoch or (column.part is Part.VALUE and column.type == _RECORDS and column.name == _RECORDS)
+
+
+def _in_request(api_key: int, column: ColumnPlan) -> bool:
+    return _is_shown(column) or _is_read(api_key, REQUEST, column)
+
+
+def _in_response(api_key: int, column: ColumnPlan) -> bool:
+    is_error = column.name in ERROR_CODES and column.path[0] == "body"
+    return is_error or _is_shown(column) or _is_read(api_key, RESPONSE, column)
+
+
+def _is_read(api_key: int, side: str, column: ColumnPlan) -> bool:
+    """Whether a rule for findings reads a column."""
+    return any(read.covers(column.path) for read in MESSAGE_RULES.reads(api_key, side))
+
+
+def _is_shown(column: ColumnPlan) -> bool:
+    """Whether the subjects or topics of a message depend on a column."""
+    if column.path[0] != "body" or len(column.path) == 1 or column.part is Part.UNKNOWN_TAGS:
+        return False
+    _, top, *inner = column.path
+    if top in SUBJECTS:
+        return not inner
+    if top in SUBJECT_ARRAYS:
+        return not inner or inner == ["group_id"]
+    if top not in TOPIC_ARRAYS:
+        return False
+    if len(inner) < 2:
+        return not inner or inner[0] in TOPIC_NAMES or inner[0] in PARTITION_ARRAYS
+    return len(inner) == 2 and inner[0] in PARTITION_ARRAYS and inner[1] in PARTITION_NUMBERS
+
+
+def _pair_words(exchange: Exchange) -> PairWords | None:
+    """What the messages of an exchange say; None if they need a careful look."""
+    request, response = exchange.request, exchange.response
+    if request is None or (exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)):
+        return None
+    if any(message is not None and message.masked for message in (request, response)):
+        return None
+    words = info_words(request, response, exchange.row_findings)
+    return PairWords(words, bool(request.body.get("topics")))

@@ -1,0 +1,59 @@
+"""The info column of many rows at once is that of each row decoded."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.exchange import field_keys, info_texts
+from tests.conftest import CAPTURES, PCAPS
+
+
+def opened(path: Path, *, show_secrets: bool = False) -> Capture:
+    capture = Capture([str(path)], show_secrets=show_secrets)
+    for _ in capture.read():
+        pass
+    capture.index.learn_conversations()
+    return capture
+
+
+def check(capture: Capture) -> int:
+    """Hold the texts against decoded rows; return how many there are."""
+    rows = range(len(capture))
+    found = capture.info(rows)
+    for text, exchange in zip(found, capture.at(rows), strict=True):
+        assert text is None or text == exchange.row.info
+    return sum(text is not None for text in found)
+
+
+@pytest.mark.parametrize("show_secrets", [False, True])
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+def test_texts_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None:
+    check(opened(path, show_secrets=show_secrets))
+
+
+def test_most_rows_of_clients_need_no_careful_look() -> None:
+    capture = opened(PCAPS / "java-streams.pcapng")
+    assert check(capture) > 0.8 * len(capture)
+
+
+def test_rows_with_findings_of_several_messages_are_decoded() -> None:
+    capture = opened(PCAPS / "java-streams.pcapng")
+    for _ in capture.examine():
+        pass
+    check(capture)
+
+
+def test_few_keys_and_texts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field_keys, "MOST_KEYS", 20)
+    monkeypatch.setattr(info_texts, "MOST_TEXTS", 3)
+    capture = opened(PCAPS / "java-streams.pcapng")
+    assert check(capture)
+    monkeypatch.setattr(field_keys, "MOST_KEY_BYTES", 64)
+    check(opened(PCAPS / "java-streams.pcapng"))
+
+
+def test_a_text_does_not_depend_on_which_rows_are_asked_for() -> None:
+    capture = opened(PCAPS / "librdkafka.pcapng")
+    every = capture.info(range(len(capture)))
+    assert [capture.info(range(row, row + 1))[0] for row in range(len(capture))] == every
