@@ -17,8 +17,8 @@ DOCUMENTS = [
 ]
 PATH = re.compile(r"`((?:[\w.-]+/)*[\w.-]+(?:\.(?:py|md|json|toml|txt|java|c)|/))`")
 """A file or a folder in backticks: ``transport/registry.py``, ``tests/lab/``."""
-USERS = {"config.toml"}
-"""Files that are the user's."""
+USERS = {"config.toml", "dist/"}
+"""What is the user's, or made on demand."""
 DIALECT = re.compile(r"\b(?:anew|untold|retell|Noter|Maker|Lives|Peeling|put_down|taken_up)\b")
 
 
