@@ -8,12 +8,12 @@ plausible acks, too.
 import codecs
 import re
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.detection.frame_series import RequestSeries, ResponseSeries, UnknownSeries
 from dissector.framing import FoundFrame, FrameEvidence
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
@@ -29,10 +29,6 @@ _PRODUCE, _METADATA = 0, 3
 _LOW_SIZE: Final = (1 << 24) - 1
 """Frames up to this size begin with a zero, which few other protocols do."""
 _TEXT: Final = re.compile(r"[^\x00-\x1f\x7f]*")
-_SERIES: Final = 3
-"""Responses in a row that are recognized on any port."""
-_LONG_SERIES: Final = 6
-"""The same where they are all in one segment."""
 _STEP: Final = 16
 """The largest step between correlation ids: a client may count over all its connections."""
 _LONGEST_NAME: Final = 1 << 10
@@ -109,11 +105,8 @@ class RequestHeuristics:
             return _STRONG
         return _FAIR if head[4:6] != PRODUCE or has_produce_body(head) else _NONE
 
-    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
-        return True
-
-    def may_follow(self, before: bytes, head: bytes) -> bool:
-        return True
+    def series(self) -> RequestSeries:
+        return RequestSeries()
 
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         return True
@@ -190,11 +183,8 @@ class ResponseHeuristics:
         possible = self._is_near(identifier) and int.from_bytes(head[:4], "big") >= _LEAST_RESPONSE
         return _FAIR if possible else _NONE
 
-    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
-        return (self._known or _is_series(heads, ends)) and _ids_rise(heads, _NEAR)
-
-    def may_follow(self, before: bytes, head: bytes) -> bool:
-        return _ids_rise([before, head], _NEAR)
+    def series(self) -> ResponseSeries:
+        return ResponseSeries(_NEAR, known=self._known)
 
 
 class EitherHeuristics:
@@ -219,21 +209,8 @@ class EitherHeuristics:
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         return True
 
-    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
-        """Whether these are responses with rising ids."""
-        return _is_series(heads, ends) and _ids_rise(heads, _STEP) and not _is_zookeeper(heads)
-
-    def may_follow(self, before: bytes, head: bytes) -> bool:
-        return _ids_rise([before, head], _STEP)
-
-
-def _is_zookeeper(heads: list[bytes]) -> bool:
-    """Whether frames with ids are ZooKeeper's: its requests have an operation and a path behind the id, its replies a
-    transaction id, which is never 0 and rises, and an error, mostly 0."""
-    if any(head[16:17] == b"/" and head[12:14] == bytes(2) for head in heads):
-        return True
-    transactions = [int.from_bytes(head[8:16], "big") for head in heads]
-    return transactions[0] > 0 and transactions == sorted(transactions) and all(h[16:20] == bytes(4) for h in heads)
+    def series(self) -> UnknownSeries:
+        return UnknownSeries(_STEP)
 
 
 def is_cut_short(head: bytes) -> bool:
@@ -243,18 +220,6 @@ def is_cut_short(head: bytes) -> bool:
         return head[:1] in (b"", b"\0")
     nameless = head[4:6] == PRODUCE and head[12:14] in (b"\xff\xff", b"\0\0")
     return nameless and len(head) < min(HEAD, 4 + int.from_bytes(head[:4], "big"))
-
-
-def _is_series(heads: list[bytes], ends: int) -> bool:
-    """Whether there are enough frames to rule out chance: three, if they end more than one segment. Three in one
-    segment are found among the small integers of which other protocols are full."""
-    return len(heads) >= (_SERIES if ends > 1 else _LONG_SERIES)
-
-
-def _ids_rise(heads: list[bytes], most: int) -> bool:
-    """Whether correlation ids rise from response to response, by at most `most`."""
-    ids = (int.from_bytes(head[4:8], "big") for head in heads)
-    return all(0 < two - one <= most for one, two in pairwise(ids))
 
 
 def is_named(head: bytes) -> bool:

@@ -7,6 +7,8 @@ sender ends a frame, or have so many heads that chance is ruled out. What is eno
 
 Better to skip a frame than to invent one. The candidate whose chain is certain at the lowest offset wins, so it makes
 no difference in which batches the bytes came.
+
+Chains that meet go the same way: each frame is followed a few times, not once for every candidate before it.
 """
 
 from collections.abc import Iterable
@@ -23,8 +25,12 @@ from dissector.framing.sizes import HEAD, LEAST_FRAME
 
 _CHAIN: Final = 3
 """Strong heads in a row that suffice without the end of a segment."""
+_BOUNDARIES: Final = 2
+"""Ends of segments that suffice for a chain that does not end with the segment in which it began."""
 _NEVER: Final = -1
 _LATER: Final = -2
+_CUT: Final = -3
+"""The last frame of a chain goes on behind the end."""
 _NOWHERE: Final[Int64] = np.zeros((2, 0), np.int64)
 
 
@@ -51,6 +57,21 @@ class FoundFrame(NamedTuple):
     """Of its first byte."""
 
 
+class FrameSeries(Protocol):
+    """The heads of frames in sequence."""
+
+    @property
+    def state(self) -> int:
+        """Two series in the same state that end with the same head stay in the same state, whatever follows."""
+
+    def add(self, head: bytes) -> bool:
+        """Take the next head; return whether the series can be consistent, whatever follows."""
+
+    def is_consistent(self, ends: int) -> bool:
+        """Whether the heads are consistent. That suffices, even for heads that are not strong, where the frames begin
+        and end with segments; `ends` of them end with one."""
+
+
 class FrameHeuristics(Protocol):
     """How frames of one direction begin."""
 
@@ -66,16 +87,25 @@ class FrameHeuristics(Protocol):
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
         """The evidence for a frame that begins with `head`, size prefix included, in packet number `packet`."""
 
-    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
-        """Whether the heads of frames in sequence are consistent. That suffices, even for heads that are not strong,
-        where the frames begin and end with segments; `ends` of them end with one."""
-
-    def may_follow(self, before: bytes, head: bytes) -> bool:
-        """Whether heads can be consistent that have these two in a row."""
+    def series(self) -> FrameSeries:
+        """A new series."""
 
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         """Take note of frames that were found; return whether what is known of the connection is up to date then. If
         not, the index must have them first."""
+
+
+class _ChainEnd(NamedTuple):
+    """Where a chain is decided, or its bytes end."""
+
+    outcome: int
+    """The offset at which it is certain; `_NEVER`, `_LATER` or `_CUT`, and then ..."""
+    here: int = 0
+    """... where the last frame ends, ..."""
+    strong: bool = False
+    """... whether all heads are strong, ..."""
+    fits: bool = False
+    """... and whether the frames begin and end with segments and are consistent."""
 
 
 class FrameSearch:
@@ -102,6 +132,8 @@ class FrameSearch:
         waiting = candidates[1] > end
         for n in np.flatnonzero(~waiting).tolist():
             at = int(candidates[0, n])
+            if best is not None and at >= best[0]:
+                break  # it can be certain only later
             sure = window.resolve(at)
             if sure == _LATER:
                 waiting[n] = True
@@ -123,6 +155,8 @@ class _Window:
         self._limits = limits
         self._end = end
         self._closed = closed
+        self._ends: dict[tuple[int, ...], _ChainEnd] = {}
+        """Where chains end, by their states on the way."""
 
     def candidates(self, low: int, high: int) -> Int64:
         """Offsets from `low` on and before `high` where a frame may begin, by size prefix and the word behind it; and
@@ -157,37 +191,62 @@ class _Window:
         """The offset at which a candidate's chain is certain; `_NEVER`, or `_LATER` where more bytes are needed."""
         first = self._stream.run(at - self._stream.at)
         aligned = first.start == at and first.size >= LEAST_FRAME
-        here, boundaries, strong = at, 0, True
-        heads: list[bytes] = []
+        end = self._follow(at, first.start + first.size, aligned=aligned)
+        if end.outcome != _CUT:
+            return end.outcome
+        head, one_is_enough = self._head(at), self._heads.one_is_enough
+        several = end.here > at + 4 + int.from_bytes(head[:4], "big")
+        good = end.strong and (aligned or (several and one_is_enough))
+        # One head without the end of its frame is weak: small integers and zeros read as ids below 256.
+        good &= one_is_enough or several or head[4:7] != bytes(3)
+        return self._cut(end.here - at, at, good=good or end.fits)
+
+    def _follow(self, at: int, segment_end: int, *, aligned: bool) -> _ChainEnd:
+        """Follow a candidate's chain to where it is decided, or meets one that was followed before.
+
+        What becomes of a chain behind the segment in which it began depends on no more than its state there."""
+        here, count, boundaries, strong = at, 0, 0, True
+        series = self._heads.series()
+        states: list[tuple[int, ...]] = []
         while True:
             if here > self._end:
-                good = strong and (aligned or (len(heads) > 1 and self._heads.one_is_enough))
-                # One head without the end of its frame is weak: small integers and zeros read as ids below 256.
-                good &= self._heads.one_is_enough or len(heads) > 1 or heads[0][4:7] != bytes(3)
-                good |= (
-                    aligned
-                    and self._closed
-                    and self._ends_segment(here)
-                    and self._heads.are_consistent(heads, boundaries + 1)
-                )
-                return self._cut(here - at, at, good=good)
-            if heads and self._ends_segment(here):
+                fits = aligned and self._closed and self._ends_segment(here) and series.is_consistent(boundaries + 1)
+                end = _ChainEnd(_CUT, here, strong=strong, fits=fits)
+                break
+            if count and self._ends_segment(here):
                 boundaries += 1
-                exact = first.start + first.size == here
-                fitting = aligned and (exact or boundaries >= 2) and self._heads.are_consistent(heads, boundaries)
+                exact = segment_end == here
+                fitting = aligned and (exact or boundaries >= _BOUNDARIES) and series.is_consistent(boundaries)
                 if fitting or (strong and (aligned or self._heads.one_is_enough)):
-                    return here
-            head = self._stream.peek(self._store, min(HEAD, self._end - here), here - self._stream.at) or b""
+                    end = _ChainEnd(here)
+                    break
+            head = self._head(here)
             evidence = self._judge(head, here)
             if evidence is _NONE:
-                return _LATER if self._end - here < HEAD and not self._closed else _NEVER
+                end = _ChainEnd(_LATER if self._end - here < HEAD and not self._closed else _NEVER)
+                break
+            count += 1
             strong &= evidence is _STRONG
-            if not strong and (not aligned or (heads and not self._heads.may_follow(heads[-1], head))):
-                return _NEVER  # also of a longer chain: else each candidate would follow it to the end
-            heads.append(head)
-            if len(heads) == _CHAIN and strong and self._heads.are_consistent(heads, boundaries):
-                return here + LEAST_FRAME
+            possible = series.add(head)
+            if not strong and not (aligned and possible):
+                end = _ChainEnd(_NEVER)
+                break
+            if count == _CHAIN and strong and series.is_consistent(boundaries):
+                end = _ChainEnd(here + LEAST_FRAME)
+                break
+            if count >= _CHAIN and not aligned and not self._heads.one_is_enough:
+                end = _ChainEnd(_NEVER)  # nothing that follows would be enough
+                break
+            if aligned and here >= segment_end:
+                state = here, strong, min(count, _CHAIN), min(boundaries, _BOUNDARIES), series.state
+                known = self._ends.get(state)
+                if known is not None:
+                    end = known
+                    break
+                states.append(state)
             here += 4 + int.from_bytes(head[:4], "big")
+        self._ends.update(dict.fromkeys(states, end))
+        return end
 
     def _cut(self, size: int, at: int, *, good: bool) -> int:
         """Judge a chain whose last frame goes on behind `end`. A large size is believed only with many contiguous bytes
@@ -202,6 +261,9 @@ class _Window:
         run = self._stream.run(offset - 1 - self._stream.at)
         large = run.size >= LEAST_FRAME or (self._closed and offset == self._end)
         return run.start + run.size == offset and large
+
+    def _head(self, at: int) -> bytes:
+        return self._stream.peek(self._store, min(HEAD, self._end - at), at - self._stream.at) or b""
 
     def _judge(self, head: bytes, at: int) -> FrameEvidence:
         if len(head) < LEAST_FRAME or not LEAST_FRAME - 4 <= int.from_bytes(head[:4], "big") <= self._limits.frame_size:

@@ -1,6 +1,8 @@
 """Heuristics give the same result in columns and for each head alone."""
 
 import struct
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -52,10 +54,33 @@ def test_what_clients_begin_with_is_plain() -> None:
     assert not RequestHeuristics(Limits().frame_size).plain(columns, sizes - 1)[1]
 
 
-def test_responses_in_no_order_are_followed_no_further_than_their_ids_rise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def zookeeper_reply(number: int) -> bytes:
+    return response(number, struct.pack(">qi", 5 + number, 0) + b"x" * 20)
+
+
+def zookeeper_request(number: int) -> bytes:
+    return response(number, struct.pack(">ii", 1, 4) + b"/a/b" + bytes(20))
+
+
+def with_another_inside(number: int) -> bytes:
+    """A response of 52 bytes, and inside it, at byte 20, one that ends where the next one ends."""
+    return response(number + 1, b"x" * 12 + struct.pack(">ii", 80, number) + bytes(24))
+
+
+@pytest.mark.parametrize(
+    ("frame", "first", "segment"),
+    [
+        (lambda number: response(1_000_000 - 1_000 * number), 0, 0),
+        (zookeeper_reply, 0, 0),
+        (zookeeper_request, 0, 0),
+        (lambda number: zookeeper_reply(number) if number % 3 else zookeeper_request(number), 0, 0),
+        (with_another_inside, 20, 52),
+    ],
+)
+def test_every_head_is_judged_a_few_times(
+    frame: Callable[[int], bytes], first: int, segment: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else each would be followed to the last one: the square of their number."""
+    """Else each candidate would be followed to the last frame: the square of their number."""
     judged = 0
     judge = EitherHeuristics.judge
 
@@ -66,8 +91,36 @@ def test_responses_in_no_order_are_followed_no_further_than_their_ids_rise(
 
     monkeypatch.setattr(EitherHeuristics, "judge", counted)
     count = 500
-    turns = [Turn(False, response(1_000_000 - 1_000 * n)) for n in range(count)]
+    frames = [frame(number) for number in range(count)]
+    stream = b"".join(frames)
+    if segment:
+        frames = [stream[:first], *(stream[at : at + segment] for at in range(first, len(stream), segment))]
+    turns = [Turn(False, each) for each in frames]
     with Capture([capture_of(tmp_path, conversation(turns, handshake=False, server=("10.0.0.2", 19092)))]) as capture:
         for _ in capture.read():
             pass
-    assert 0 < judged < 10 * count
+    assert 0 < judged < 20 * max(count, len(frames))
+
+
+@given(
+    heads=st.lists(
+        st.builds(
+            lambda number, transaction, error, more: response(number, struct.pack(">qi", transaction, error) + more),
+            st.integers(0, 40), st.integers(0, 3), st.sampled_from([0, 0, 1]), st.sampled_from([b"", b"/", b"//////"]),
+        ),
+        min_size=1, max_size=12,
+    ),
+    ends=st.integers(1, 3),
+)  # fmt: skip
+def test_a_series_is_judged_by_all_its_heads(heads: list[bytes], ends: int) -> None:
+    """As one that has all of them at once would judge."""
+    series = EitherHeuristics(RequestHeuristics(Limits().frame_size), may_be_client=False).series()
+    possible = [series.add(head) for head in heads][-1]
+    ids = [int.from_bytes(head[4:8], "big") for head in heads]
+    rise = all(0 < two - one <= 16 for one, two in pairwise(ids))
+    transactions = [int.from_bytes(head[8:16], "big") for head in heads]
+    replies = transactions[0] > 0 and transactions == sorted(transactions) and all(h[16:20] == bytes(4) for h in heads)
+    paths = any(head[16:17] == b"/" and head[12:14] == bytes(2) for head in heads)
+    enough = len(heads) >= (3 if ends > 1 else 6)
+    assert series.is_consistent(ends) == (rise and enough and not replies and not paths)
+    assert possible == (rise and not paths)

@@ -12,7 +12,8 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
-from dissector.framing import Classification, FoundFrame, FrameEvidence, FrameHeuristics, Framer
+from dissector.detection.frame_series import RequestSeries
+from dissector.framing import Classification, FoundFrame, FrameEvidence, FrameHeuristics, Framer, FrameSeries
 from tests.traffic import request, response, seeds
 
 Row = tuple[int, int, int, bytes]
@@ -31,11 +32,8 @@ class Metadata:
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
         return FrameEvidence.STRONG if head[4:6] == b"\x00\x03" and len(head) >= 14 else FrameEvidence.NONE
 
-    def are_consistent(self, heads: list[bytes], ends: int) -> bool:
-        return True
-
-    def may_follow(self, before: bytes, head: bytes) -> bool:
-        return True
+    def series(self) -> FrameSeries:
+        return RequestSeries()
 
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         return True

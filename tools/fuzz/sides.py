@@ -1,6 +1,7 @@
 """Connections whose ends are not a client and a broker: both send requests or responses, or one of them nothing."""
 
 import random
+import struct
 from typing import Final
 
 from tests.traffic import (
@@ -23,6 +24,8 @@ from tools.fuzz.seeds import Seeds
 PORTS: Final = (9092, 9092, 9092, 8080, 19_092, 443)
 MANY: Final = (200, 1_000, 4_000)
 MANY_SHARE: Final = 0.06
+ZOOKEEPER_SHARE: Final = 0.1
+"""Of captures of orphan responses."""
 LONGEST: Final = 1 << 19
 """Bytes of a file."""
 
@@ -47,9 +50,10 @@ def orphans_file(seeds: Seeds, chance: random.Random) -> bytes:
     real, damaged = chance.choice((0.0, 0.0, 0.5, 1.0)), chance.choice((0.0, 0.0, 0.1))
     count = _count(chance)
     talks = chance.choice((1, 1, 2, count))
+    zookeepers = chance.random() < ZOOKEEPER_SHARE
 
     def turn(number: int) -> Turn:
-        data = _response(number, real, seeds, chance)
+        data = _zookeeper_reply(number, chance) if zookeepers else _response(number, real, seeds, chance)
         return Turn(False, mutated(data, chance) if chance.random() < damaged else data)
 
     return _file([[turn(n) for n in range(max(1, count // talks))] for _ in range(talks)], chance)
@@ -73,6 +77,11 @@ def _response(number: int, real: float, seeds: Seeds, chance: random.Random) -> 
     size = chance.choice((0, 2, 8, 30, 40, 400))
     few = bytes(chance.choices((0, 0, 0, 1, 2), k=size))
     return response(number, few if chance.random() < 0.5 else chance.randbytes(size))
+
+
+def _zookeeper_reply(number: int, chance: random.Random) -> bytes:
+    """It has the size and the rising id of a response of Kafka."""
+    return response(number + 1, struct.pack(">qi", number + 1, 0) + chance.randbytes(chance.randint(0, 60)))
 
 
 def _file(talks: list[list[Turn]], chance: random.Random) -> bytes:
