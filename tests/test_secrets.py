@@ -18,7 +18,7 @@ from dissector.protocol.message import trace
 from dissector.protocol.records.batch_writing import batch_bytes
 from tests.conftest import CAPTURES, PCAPS
 from tests.traffic import Turn, capture_of, conversation, response
-from tools.fuzz.leaks import faces, leak, pieces, rare_faces, screen_faces
+from tools.fuzz.leaks import Pieces, faces, leak, pieces, rare_faces, screen_faces
 from tools.fuzz.logins import login_file
 from tools.fuzz.seeds import framed
 
@@ -128,12 +128,15 @@ def test_the_search_for_secrets_finds_what_is_shown(tmp_path: Path) -> None:
     found: set[str] = set()
     for number in range(12):
         data, secrets = login_file(random.Random(f"login {number}"), recorded=0)
-        wanted = [piece for each in secrets for piece in pieces(each)]
+        wanted, slowly = Pieces(secrets), [piece for each in secrets for piece in pieces(each)]
         path.write_bytes(data)
         with Capture([str(path)], show_secrets=True) as capture:
             deque(capture.read(), maxlen=0)
             for way in (faces, rare_faces, screen_faces)[: 3 if number < 3 else 2]:
-                found |= {name for name, shown in way(capture) if any(piece in shown for piece in wanted)}
+                for name, shown in way(capture):
+                    piece = wanted.first_in(shown)
+                    assert (piece is not None) == any(each in shown for each in slowly)
+                    found |= {name} if piece is not None else set()
     assert not [name for name in found if "--redact" in name]
     assert {face for face in FACES if any(name.startswith(face) for name in found)} == set(FACES)
 

@@ -70,9 +70,10 @@ class SearchQuery:
         found = self._fields(message.tree) if self.kind is not SearchKind.HEX else {}
         order = {node: place for place, node in enumerate(message.tree.walk())}
         hits = [(order[node], SearchHit(node.path, node.source, node.start, node.end)) for node in found.values()]
+        starts = {source.number: list(self._starts(source.data)) for source in message.sources}
+        leaves = message.tree.leaves() if any(starts.values()) else {}
         for source in message.sources:
-            starts = list(self._starts(source.data))
-            for node, start in _leaves_at(message.tree, source.number, starts):
+            for node, start in _leaves_at(leaves.get(source.number, []), starts[source.number]):
                 hits.append((order[node], SearchHit(node.path, source.number, start, start + len(self.data))))
         return [hit for _, hit in sorted(hits)[:MAX_HITS]]
 
@@ -164,12 +165,12 @@ def search_query(text: str, kind: SearchKind, *, opens_records: bool = False) ->
     return SearchQuery(kind, text, data, any_case, opens_records)
 
 
-def _leaves_at(tree: Node, source: int, starts: list[int]) -> Iterator[tuple[Node, int]]:
+def _leaves_at(leaves: list[Node], starts: list[int]) -> Iterator[tuple[Node, int]]:
     """Yield the leaf of each offset of a source; offsets ascend."""
     at = 0
     if not starts:
         return
-    for leaf in tree.leaves(source):
+    for leaf in leaves:
         while at < len(starts) and starts[at] < leaf.end:
             yield leaf, starts[at]
             at += 1

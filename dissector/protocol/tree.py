@@ -81,11 +81,14 @@ class Node:
             yield node
             stack.extend(reversed(node.children))
 
-    def leaves(self, source: int = 0) -> Iterator["Node"]:
-        """Yield the nodes that tile a source: those without a child in it."""
+    def leaves(self) -> dict[int, list["Node"]]:
+        """Return the nodes that tile each source, by its number: those without a child in it. There may be hundreds of
+        sources, so one walk serves them all."""
+        found: dict[int, list[Node]] = {}
         for node in self.walk():
-            if node.source == source and not any(child.source == source for child in node.children):
-                yield node
+            if not any(child.source == node.source for child in node.children):
+                found.setdefault(node.source, []).append(node)
+        return found
 
     def find(self, path: str) -> "Node | None":
         """Return the node at `path`, or None."""

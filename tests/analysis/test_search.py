@@ -1,5 +1,6 @@
 """A search finds the same as decoding every row does, without decoding them."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector import encode_request
 from dissector.analysis.search import SearchError, SearchKind, SearchQuery, search_query
 from dissector.capture_session import Capture
+from dissector.exchange.model import ExchangeMessage
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.message import request_layout
+from dissector.protocol.records.batch import Record
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.tree import Node
 from tests.conftest import PCAPS
+from tests.protocol.records.test_batch import batch
 
 
 def rows_with(capture: Capture, query: SearchQuery) -> list[int]:
@@ -64,6 +73,27 @@ def test_a_hit_has_the_offsets_of_its_bytes(bundled: Path) -> None:
                     data = message.sources[hit.source].data[hit.start : hit.end]
                     node = nodes[hit.path]
                     assert data in (b"a", b"A") or "a" in f"{node.name} {node.note}".lower()
+
+
+def test_sources_are_searched_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each compressed batch is a source of its own: a walk for each would be the square of their number."""
+    walks = 0
+    walk = Node.walk
+
+    def counted(node: Node) -> Iterator[Node]:
+        nonlocal walks
+        walks += 1
+        return walk(node)
+
+    sections = 50
+    field = batch([Record(100, 5_000, b"teapot", None, [])], codec=2) * sections
+    frame = encode_request("Produce", 3, {"topic_data": [{"name": "a", "partition_data": [{"records": field}]}]})
+    layout = request_layout(ApiKey.PRODUCE, 3)
+    message = ExchangeMessage.of_frame(0, len(frame), frame, len(frame), layout, DecodingContext(), show_secrets=False)
+    assert len(message.sources) == 1 + sections
+    monkeypatch.setattr(Node, "walk", counted)
+    assert len(search_query("teapot", SearchKind.TEXT).hits(message)) >= sections
+    assert 0 < walks < 5
 
 
 def test_capital_letters_make_a_search_case_sensitive() -> None:

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+import numpy as np
+
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.render.rows import row_line
 from dissector.cli.render.trees import tree_lines
+from dissector.core.arrays import Int64, UInt8
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.export.exporter import ExportRequest, export_rows
@@ -26,6 +29,7 @@ from tui.screens.main_screen import MainScreen
 LEAST: Final = 6
 """Bytes of a secret that are no chance."""
 OF_BASE64: Final = 9
+HASH_BITS: Final = 20
 SCREEN: Final = (200, 60)
 ROWS_ON_SCREEN: Final = 12
 """Rows whose fields and bytes the screen shows in turn."""
@@ -103,13 +107,44 @@ def leak(capture: Capture, secrets: Sequence[bytes], *ways: Callable[[Capture], 
     usual ones."""
     if not secrets:
         return ""
-    wanted = list(dict.fromkeys(piece for each in secrets for piece in pieces(each)))
+    wanted = Pieces(secrets)
     for way in (faces, *ways):
         for name, shown in way(capture):
-            found = next((piece for piece in wanted if piece in shown), None)
+            found = wanted.first_in(shown)
             if found is not None:
                 return f"{name} shows {found!r}"
     return ""
+
+
+class Pieces:
+    """What no face may show of some secrets. There are thousands, and faces of megabytes: a face is looked at once."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        self._by_head: dict[bytes, set[bytes]] = {}
+        for piece in (piece for each in secrets for piece in pieces(each)):
+            self._by_head.setdefault(piece[:LEAST], set()).add(piece)
+        heads = np.frombuffer(b"".join(self._by_head), np.uint8).reshape(-1, LEAST)
+        self._may_begin = np.zeros(1 << HASH_BITS, np.bool_)
+        self._may_begin[_hashes(heads)] = True
+
+    def first_in(self, shown: bytes) -> bytes | None:
+        """The first piece that is there."""
+        if len(shown) < LEAST:
+            return None
+        windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(shown, np.uint8), LEAST)
+        for at in np.flatnonzero(self._may_begin[_hashes(windows)]).tolist():
+            for piece in self._by_head.get(shown[at : at + LEAST], ()):
+                if shown.startswith(piece, at):
+                    return piece
+        return None
+
+
+def _hashes(heads: UInt8) -> Int64:
+    """A number of `HASH_BITS` for each row of bytes."""
+    found = np.zeros(len(heads), np.int64)
+    for column in range(heads.shape[1]):
+        found = (found * 31 + heads[:, column]) & ((1 << HASH_BITS) - 1)
+    return found
 
 
 def pieces(secret: bytes) -> Iterator[bytes]:
