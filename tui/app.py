@@ -82,7 +82,10 @@ class KDissectApp(TypeAhead):
 
     async def on_event(self, event: events.Event) -> None:
         """Drop clicks on what was removed: it is still drawn until the next frame, and Textual fails on its place. What
-        is dragged gets them."""
+        is dragged gets them. Drop keys that come back from a screen when the last one is gone: Textual fails on them,
+        too."""
+        if isinstance(event, events.Key) and not self.screen_stack:
+            return
         comes = isinstance(event, events.MouseEvent) and not event.is_forwarded and self.mouse_captured is None
         if isinstance(event, events.MouseEvent) and comes and self._is_gone_at(event.x, event.y):
             return

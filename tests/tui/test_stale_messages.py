@@ -1,5 +1,6 @@
 """Messages about what is no longer shown when they are handled: they change nothing."""
 
+from textual import events
 from textual.widgets import Input, OptionList
 
 from tests.tui.diff_driver import opened as compared
@@ -80,3 +81,16 @@ async def test_a_suggestion_taken_while_others_appear_is_the_one_that_was_shown(
         dialog.on_input_changed(Input.Changed(line, "a.pcap"))
         await screen.settle()
         assert given == ["/captures/b.pcap"]
+
+
+async def test_a_key_that_comes_back_from_the_last_screen_is_dropped() -> None:
+    async with opened(JAVA) as screen:
+        app = screen.pilot.app
+        screens = app.screen_stack
+        app._screen_stack.clear()  # as at the end of the program, while the screen still handles the key
+        try:
+            event = events.Key("shift+down", None)
+            event._set_forwarded()
+            await app.on_event(event)
+        finally:
+            app._screen_stack.extend(screens)
