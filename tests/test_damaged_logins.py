@@ -232,3 +232,22 @@ def test_the_list_says_what_is_masked_and_what_shows_it(tmp_path: Path) -> None:
     with Capture([str(path)], show_secrets=True) as capture:
         deque(capture.read(), maxlen=0)
         assert not any("masked" in row.row.info for row in capture.exchanges())
+
+
+@pytest.mark.parametrize("start", [b"", b"\x01"])
+@pytest.mark.parametrize(("key", "version"), [(2, 0x7FFF), (0, -1), (0x633D, 0x6269)])
+def test_a_client_id_in_a_version_that_no_api_ever_had_is_not_shown(
+    tmp_path: Path, key: int, version: int, start: bytes
+) -> None:
+    client_id = start + b"c=biws,p=" + HIDDEN
+    head = struct.pack(">hhih", key, version, 7, len(client_id)) + client_id + bytes(20)
+    turns = [
+        *turns_of(*exchange(36, 2, {"auth_bytes": b"n,,n=x"}, {})),
+        Turn(True, struct.pack(">i", len(head)) + head),
+    ]
+    path = capture_of(tmp_path, conversation(turns, handshake=True))
+    with Capture([path]) as capture:
+        deque(capture.read(), maxlen=0)
+        rows = list(capture.exchanges())
+        assert not any(HIDDEN.decode() in repr(exchange.row) for exchange in rows)
+        assert not any(HIDDEN in each.data for row in rows for each in (row.request, row.response) if each)

@@ -17,9 +17,10 @@ from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import is_unclean, may_hold_secrets
+from dissector.protocol.masking import NEWER
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.protocol.schema.loader import apis
+from dissector.protocol.schema.loader import api, apis
 
 REQUEST_HEAD_SIZE: Final = 14
 RESPONSE_HEAD_SIZE: Final = 8
@@ -39,7 +40,7 @@ class _Trust(IntEnum):
     TEXT = 1
     """Those without control characters: the request may have a secret behind the id."""
     NONE = 2
-    """None: by its length the id runs past the request."""
+    """None: by its length the id runs past the request, or no API ever had such a version."""
 
 
 def _is_believed(raw: bytes, trust: int) -> bool:
@@ -130,7 +131,7 @@ def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: Clie
     is_oldest = (api_key == ApiKey.CONTROLLED_SHUTDOWN) & (version == 0)
     lengths[is_oldest] = NO_CLIENT_ID
     trust = np.where(np.isin(api_key, _harmless_keys()), _Trust.ANY, _Trust.TEXT)
-    trust[declared > room] = _Trust.NONE
+    trust[(declared > room) | (version < 0) | (version > _last_versions(api_key) + NEWER)] = _Trust.NONE
     client_id = np.zeros(len(rows), np.int64)
     named = np.flatnonzero(lengths >= 0)
     if len(named):
@@ -143,6 +144,13 @@ def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: Clie
 def _harmless_keys() -> Int64:
     """The APIs whose requests have no secrets."""
     return np.array([each.key for each in apis() if not may_hold_secrets(each.request, b"", EMPTY_CONTEXT)], np.int64)
+
+
+def _last_versions(api_key: Int64) -> Int64:
+    """The newest known version of each API, 0 of one that is not known."""
+    different, which = np.unique(api_key, return_inverse=True)
+    found = (api(key) for key in different.tolist())
+    return np.array([0 if known is None else known.versions.high for known in found], np.int64)[which]
 
 
 def _client_ids(

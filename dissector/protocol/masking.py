@@ -27,7 +27,7 @@ MALFORMED: Final = "malformed"
 OVER_LIMIT: Final = "over-limit"
 UNREAD: Final = frozenset((MALFORMED, "trailing-bytes", OVER_LIMIT))
 """Codes of findings of a message that was not read to its end."""
-_NEWER: Final = 100
+NEWER: Final = 100
 """How far a version may be above the known ones; a header with more is none."""
 
 
@@ -130,7 +130,7 @@ def _plain_findings(layout: MessageLayout) -> tuple[Finding, ...]:
 
 def _header_end(data: bytes, layout: MessageLayout, end: int) -> int | None:
     """Return where the header ends; None if there is none that can be relied on."""
-    if layout.header is None:
+    if layout.header is None or (layout.header == "RequestHeader" and not _is_plausible(data)):
         return None
     try:
         values, at = reader(layout.header, layout.header_version)(data[:end], PREFIX, end)
@@ -152,6 +152,11 @@ def _least_header(data: bytes, layout: MessageLayout) -> int:
         return PREFIX if layout.token else 0
     if layout.header == "ResponseHeader":
         return PREFIX + 4
-    key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+    return PREFIX + 8 if _is_plausible(data) else PREFIX
+
+
+def _is_plausible(request: bytes) -> bool:
+    """Whether a request begins with an API that is known, in a version that it may have one day."""
+    key, version = (int.from_bytes(request[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
     known = api(key)
-    return PREFIX + 8 if known is not None and 0 <= version <= known.versions.high + _NEWER else PREFIX
+    return known is not None and 0 <= version <= known.versions.high + NEWER
