@@ -71,8 +71,8 @@ class InfoTexts:
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
         self._pairs: dict[int, PairWords | None] = {}
         self._texts: dict[tuple[int, int, int, str], str] = {}
-        self._names = -1
-        """How many names of topics there were when `_texts` were made."""
+        self._generation = -1
+        """Of the index when `_texts` were made: more names of topics may be known since."""
 
     def texts(self, rows: Int64) -> list[str | None]:
         """The texts of rows, ascending; None where a row needs a careful look."""
@@ -85,34 +85,39 @@ class InfoTexts:
         answered[missing] = self._without_response(rows[missing])
         pairs = np.where((asked > 0) & (answered >= 0), asked << 32 | answered, -1)
         self._decode_pairs(rows, pairs)
-        uses_response = ~asked_records.has_bytes
-        counts = np.where(uses_response, answered_records.counts, asked_records.counts)
-        codecs = np.where(uses_response, answered_records.codecs, asked_records.codecs).astype(np.int64)
-        codecs |= (asked_records.has_bytes | answered_records.has_bytes).astype(np.int64) << 8
-        names = self._indexer.conversation_state.topic_names
-        if len(names) != self._names or len(self._texts) > MOST_TEXTS:
-            self._names = len(names)
+        counts, codecs = _shown_records(asked_records, answered_records)
+        if self._generation != self._indexer.generation or len(self._texts) > MOST_TEXTS:
+            self._generation = self._indexer.generation
             self._texts.clear()
-        continues = asked_records.continues_session.tolist()
-        found: list[str | None] = []
-        for row, pair, count, codec, is_continued in zip(
-            rows.tolist(), pairs.tolist(), counts.tolist(), codecs.tolist(), continues, strict=True
-        ):
-            known = self._pairs.get(pair)
-            if known is None:
-                found.append(None)
-                continue
-            session = ""
-            if is_continued and not known.names_topics:
-                session = fetch_session_words(self._decoder.fetch_session(row))
-            key = pair, count, codec, session
-            text = self._texts.get(key)
-            if text is None:
-                words = records_words(count, codec >> 8, codec_names(codec & 0xFF))
-                text = " · ".join(filter(None, (session, info_text(known.words, words, names))))
-                text = self._texts[key] = text or known.words.otherwise
-            found.append(text)
-        return found
+        found = np.empty(len(rows), object)
+        different, first, which = _distinct(pairs, counts, codecs)
+        texts = np.empty(different, object)
+        texts[:] = [
+            self._text(*each)
+            for each in zip(pairs[first].tolist(), counts[first].tolist(), codecs[first].tolist(), strict=True)
+        ]
+        found[:] = texts[which]
+        for at in np.flatnonzero(asked_records.continues_session & (pairs >= 0)).tolist():
+            pair = int(pairs[at])
+            words = self._pairs[pair]
+            if words is not None and not words.names_topics:
+                session = fetch_session_words(self._decoder.fetch_session(int(rows[at])))
+                found[at] = self._text(pair, int(counts[at]), int(codecs[at]), session)
+        return list(found.tolist())
+
+    def _text(self, pair: int, count: int, codecs: int, session: str = "") -> str | None:
+        """The text of a row; None where it needs a careful look."""
+        words = self._pairs.get(pair)
+        if words is None:
+            return None
+        key = pair, count, codecs, session
+        text = self._texts.get(key)
+        if text is None:
+            records = records_words(count, codecs >> 8, codec_names(codecs & 0xFF))
+            names = self._indexer.conversation_state.topic_names
+            text = " · ".join(filter(None, (session, info_text(words.words, records, names))))
+            text = self._texts[key] = text or words.words.otherwise
+        return text
 
     def _without_response(self, rows: Int64) -> Int64:
         """What stands for the response of rows that have none."""
@@ -134,6 +139,24 @@ class InfoTexts:
         at = np.sort(np.array(new, np.int64))
         for pair, exchange in zip(pairs[at].tolist(), self._decoder.exchanges(rows[at]), strict=True):
             self._pairs[pair] = _pair_words(exchange)
+
+
+def _shown_records(asked: "_Records", answered: "_Records") -> tuple[Int64, Int64]:
+    """How many records each row shows, those of its request or else of its response; and a bit for each of their
+    codecs, with 256 where there are bytes of records at all."""
+    counts = np.where(asked.has_bytes, asked.counts, answered.counts)
+    codecs = np.where(asked.has_bytes, asked.codecs, answered.codecs).astype(np.int64)
+    return counts, codecs | (asked.has_bytes | answered.has_bytes).astype(np.int64) << 8
+
+
+def _distinct(*columns: Int64) -> tuple[int, Int64, Int64]:
+    """How many different rows some columns have, the first row of each, and which one each row is."""
+    which = np.zeros(len(columns[0]), np.int64)
+    first = which[:1]
+    for column in columns:
+        values, inverse = np.unique(column, return_inverse=True)
+        _, first, which = np.unique(which * len(values) + inverse, return_index=True, return_inverse=True)
+    return len(first), first, which
 
 
 class _Records:

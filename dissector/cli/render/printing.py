@@ -95,7 +95,8 @@ def text_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
         words = [each for each in info if each is not None]
         plain = text_of_exchanges(capture.columns(COLUMNS, some[is_plain]), words, capture.start_ns)
         decoded = (row_line(exchange.row, capture.start_ns) for exchange in capture.at(some[~is_plain]))
-        yield "".join(f"{next(plain if each else decoded)}\n" for each in is_plain.tolist()).encode()
+        lines = plain if is_plain.all() else (next(plain if each else decoded) for each in is_plain.tolist())
+        yield ("\n".join(lines) + "\n").encode()
 
 
 def _text(exchange: Exchange, start_ns: int) -> bytes:
