@@ -21,7 +21,7 @@
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT };
 enum { COMPACT = 1, NULLABLE = 2 };
 enum { VALUES = 1, NONZERO = 2, KEY = 4 };
-enum { WIDTH = 6, DEPTH = 40 };
+enum { WIDTH = 6, DEPTH = 40, MOST_TAGS = 64 /* bits of `seen` */ };
 enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG };
 
 typedef enum { OF_ARRAY, OF_TAGS } LevelKind;
@@ -227,7 +227,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
         case TAGS: {
           uint32_t count;
           if (!uvarint(data, &at, end, &count)) FAIL(BAD_VARINT);
-          if (depth == DEPTH) FAIL(TOO_DEEP);
+          if (depth == DEPTH || op[3] > MOST_TAGS) FAIL(TOO_DEEP);
           levels[depth++] = (Level){count, end, 0, 0, (int32_t)((op - program) / WIDTH), OF_TAGS};
           goto next_tag;
         }
