@@ -24,7 +24,7 @@ from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds, Pair
-from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, infer_response
+from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, ScoredResponse, infer
 from dissector.protocol.message import read
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -47,6 +47,9 @@ CORRELATION_ID_END: Final = 8
 """Offset in a frame."""
 DIGEST_SIZE: Final = 20
 VERDICT_CACHE_SIZE: Final = 16_384
+SCORED_BY: Final = 4
+"""Fields of `_Response` that are no evidence."""
+MOST_SCORED: Final = 16
 
 
 class _Response(NamedTuple):
@@ -95,6 +98,8 @@ class ResponseInference:
         self._same_evidence: dict[object, InferenceEvidence] = {}
         self._same_usual_layouts: dict[object, _UsualLayouts] = {}
         self._verdicts: dict[_Response, InferenceVerdict] = {}
+        self._scored: dict[tuple[object, ...], ScoredResponse] = {}
+        """The last responses, by all that is no evidence: each is inferred for its connection's, and then with it."""
         self._requests_everywhere = lru_cache(maxsize=1)(self._count_everywhere)
         self._requests_elsewhere: Counter[Pair] = Counter()
         """In other partitions."""
@@ -107,7 +112,7 @@ class ResponseInference:
         """What an orphan response of a connection is. The conversation state is updated to `generation`."""
         if generation != self._generation:
             self._generation = generation
-            for known in (self._same_evidence, self._same_usual_layouts, self._verdicts):
+            for known in (self._same_evidence, self._same_usual_layouts, self._verdicts, self._scored):
                 known.clear()
             for cache in (
                 self._evidence, self._first_orphans, self._usual_layouts, self._last_doubt, self._requests_everywhere,
@@ -135,7 +140,11 @@ class ResponseInference:
         key = _Response(digest, len(data), whole, size, evidence, narrowed)
         found = self._verdicts.get(key)
         if found is None:
-            found = infer_response(data, whole, size, evidence, narrowed.odds if narrowed is not None else None)
+            scored = self._scored.pop(key[:SCORED_BY], None) or ScoredResponse(data, whole, size, evidence.words)
+            if len(self._scored) >= MOST_SCORED:
+                del self._scored[next(iter(self._scored))]
+            self._scored[key[:SCORED_BY]] = scored
+            found = infer(scored, evidence, narrowed.odds if narrowed is not None else None)
             if len(self._verdicts) >= VERDICT_CACHE_SIZE:
                 self._verdicts.clear()
             self._verdicts[key] = found

@@ -12,7 +12,7 @@ from dissector.capture_session import Capture
 from dissector.exchange import response_inference
 from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.inference.scoring import Scorer
-from dissector.protocol.inference.verdict import InferenceVerdict, infer_response
+from dissector.protocol.inference.verdict import InferenceVerdict, infer
 from dissector.protocol.schema.loader import apis
 from tests.conftest import PCAPS
 from tests.index.inferred_rows import rewritten
@@ -66,7 +66,6 @@ def test_the_same_responses_of_many_connections_are_inferred_once(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inferred = Counter[int]()
-    infer = infer_response
     bodies = [random.Random(n).randbytes(size) for n in range(10)]
     for connections in (3, 600):
         talks = [
@@ -80,7 +79,7 @@ def test_the_same_responses_of_many_connections_are_inferred_once(
             inferred[connections] += 1
             return infer(*args)
 
-        monkeypatch.setattr(response_inference, "infer_response", counted)
+        monkeypatch.setattr(response_inference, "infer", counted)
         with Capture([path]) as capture:
             list(capture.read())
             assert len(list(capture.exchanges())) == 10 * connections
@@ -99,3 +98,25 @@ def test_orphans_of_every_api_on_one_connection_try_few_layouts(
         rows = len(list(capture.exchanges()))
     assert rows == 4 * len(frames)
     assert len(scored) < 6 * rows
+
+
+def test_a_response_alone_on_its_connection_is_scored_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is inferred to be evidence, and again as the first response of its connection."""
+    scored: list[tuple[bytes, int]] = []
+    score = Scorer.message
+
+    def noted(scorer: Scorer, plan: StructPlan) -> None:
+        scored.append((scorer._data, id(plan)))
+        score(scorer, plan)
+
+    chance = random.Random(1)
+    packets = [
+        packet
+        for port in range(100)
+        for packet in conversation([Turn(False, response(port, chance.randbytes(200)))], client=("10.0.0.1", port + 1))
+    ]
+    path = capture_of(tmp_path, packets)
+    monkeypatch.setattr(Scorer, "message", noted)
+    with Capture([path]) as capture:
+        assert len(list(capture.exchanges())) == 100
+    assert 1_000 < len(scored) < 1.1 * len(set(scored))

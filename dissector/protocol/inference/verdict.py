@@ -4,7 +4,7 @@ By Bayes' theorem: the prior of a layout (`evidence`), and the likelihood of the
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -82,15 +82,78 @@ class _ScoredLayout(NamedTuple):
     fit: float
 
 
-def infer_response(
-    data: bytes, whole: int, size: int, evidence: InferenceEvidence, odds: Odds | None = None
-) -> InferenceVerdict:
-    """Infer the layout of a response frame of `size` bytes on the wire, of which the first `whole` were captured.
+class ScoredResponse:
+    """A response frame of `size` bytes on the wire, of which the first `whole` were captured: how well it fits layouts,
+    whatever else is known of its connection. `words` occur elsewhere in the capture.
 
-    `odds` are the layouts to try, with their priors; all by default."""
-    chance = CHANCE * (size - BEGIN)
+    Remembers what it was asked: a response is inferred once to be evidence, and again with all evidence."""
+
+    def __init__(self, data: bytes, whole: int, size: int, words: Set[str]) -> None:
+        self.size = size
+        self._data = data[:whole]
+        self._words = words
+        self._headers = [_header(self._data, size, version) for version in (0, 1)]
+        self._begins: dict[tuple[int, Beginning], float] = {}
+        self._scores: dict[ResponseLayout, _Score] = {}
+
+    def fit(self, layout: ResponseLayout, most: float) -> float | None:
+        """Return the bits of the bytes under a layout; None if they don't fit it, or cost more than `most`."""
+        header = self._headers[layout.header_version]
+        if header is None or header.at + layout.least > self.size:
+            return None
+        begin = layout.beginning
+        key = (layout.header_version, begin)
+        least = self._begins.get(key)
+        if least is None:
+            least = self._begins[key] = least_bits(begin, self._data, header.at)
+        if header.bits + least > most:
+            return None
+        known = self._scores.get(layout)
+        if known is None or (known.fit is None and known.most < most):
+            known = self._scores[layout] = self._score(layout, header, most)
+        return known.fit if known.paid <= most else None
+
+    def _score(self, layout: ResponseLayout, header: Scorer, most: float) -> "_Score":
+        data, size = self._data, self.size
+        scorer = Scorer(data, header.at, size, most - header.bits, self._words)
+        try:
+            scorer.message(layout.plan)
+        except LayoutMismatchError:
+            return _Score(most)
+        except InconclusiveError:
+            if len(data) == size and not _reads(data, header.at, layout):
+                return _NO_FIT
+        else:
+            if scorer.at != size:
+                return _NO_FIT
+        fit = header.bits + scorer.bits * (size - header.at) / max(1, scorer.at - header.at)
+        return _Score(most, header.bits + scorer.bits, fit)
+
+
+class _Score(NamedTuple):
+    """What scoring a layout gave."""
+
+    most: float
+    """The limit of bits that was set."""
+    paid: float = 0.0
+    """The bits that were paid for the fields that were scored, ..."""
+    fit: float | None = None
+    """... and for all; None if the bytes don't fit, or it would have been more than the limit."""
+
+
+_NO_FIT: Final = _Score(math.inf)
+
+
+def infer_response(data: bytes, whole: int, size: int, evidence: InferenceEvidence) -> InferenceVerdict:
+    """Infer the layout of a response frame of `size` bytes on the wire, of which the first `whole` were captured."""
+    return infer(ScoredResponse(data, whole, size, evidence.words), evidence)
+
+
+def infer(response: ScoredResponse, evidence: InferenceEvidence, odds: Odds | None = None) -> InferenceVerdict:
+    """Infer the layout of a response. `odds` are the layouts to try, with their priors; all by default."""
+    chance = CHANCE * (response.size - BEGIN)
     odds = evidence.odds if odds is None else odds
-    weighed = sorted(_scored_layouts(data[:whole], size, evidence, odds, chance), key=lambda each: each.bits)
+    weighed = sorted(_scored_layouts(response, odds, chance), key=lambda each: each.bits)
     if not weighed:
         return UNDECIDED
     best = weighed[0]
@@ -108,37 +171,13 @@ def infer_response(
     )
 
 
-def _scored_layouts(
-    data: bytes, size: int, evidence: InferenceEvidence, odds: Odds, best: float
-) -> Iterator[_ScoredLayout]:
+def _scored_layouts(response: ScoredResponse, odds: Odds, best: float) -> Iterator[_ScoredLayout]:
     """Yield the layouts that fit, except those far behind the best one; `best` is the initial limit in bits."""
-    headers = [_header(data, size, version) for version in (0, 1)]
-    begins: dict[tuple[int, Beginning], float] = {}
     for named, layout in odds:
-        header = headers[layout.header_version]
-        if header is None or header.at + layout.least > size:
-            continue
-        begin = layout.beginning
-        key = (layout.header_version, begin)
-        least = begins.get(key)
-        if least is None:
-            least = begins[key] = least_bits(begin, data, header.at)
-        if named + header.bits + least > best + MARGIN:
-            continue
-        scorer = Scorer(data, header.at, size, best + MARGIN - named - header.bits, evidence.words)
-        try:
-            scorer.message(layout.plan)
-        except LayoutMismatchError:
-            continue
-        except InconclusiveError:
-            if len(data) == size and not _reads(data, header.at, layout):
-                continue
-        else:
-            if scorer.at != size:
-                continue
-        fit = header.bits + scorer.bits * (size - header.at) / max(1, scorer.at - header.at)
-        best = min(best, named + fit)
-        yield _ScoredLayout(layout, named + fit, fit)
+        fit = response.fit(layout, best + MARGIN - named)
+        if fit is not None:
+            best = min(best, named + fit)
+            yield _ScoredLayout(layout, named + fit, fit)
 
 
 def _header(data: bytes, size: int, version: int) -> Scorer | None:

@@ -12,7 +12,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.inference.evidence import NOTHING, InferenceEvidence
 from dissector.protocol.inference.layouts import layouts
 from dissector.protocol.inference.scoring import Scorer
-from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, infer_response
+from dissector.protocol.inference.verdict import Confidence, InferenceVerdict, ScoredResponse, infer, infer_response
 from dissector.protocol.message import read, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import alternatives, apis
@@ -141,3 +141,17 @@ def test_a_large_frame_of_which_little_was_captured_is_survived() -> None:
         196_612,
         InferenceEvidence(seen={(ApiKey.METADATA, 0): 1.0}, elsewhere={(ApiKey.METADATA, 0): 1.0}),
     )
+
+
+@given(
+    data=st.binary(min_size=8, max_size=80) | st.lists(st.sampled_from([0, 0, 0, 1, 2]), min_size=8).map(bytes),
+    keys=st.lists(st.sampled_from([ApiKey.METADATA, ApiKey.FETCH, ApiKey.HEARTBEAT]), max_size=2),
+    whole=st.integers(8, 80),
+    first=st.booleans(),
+)
+def test_what_was_scored_with_other_evidence_makes_no_difference(
+    data: bytes, keys: list[ApiKey], whole: int, first: bool
+) -> None:
+    scored = ScoredResponse(data, min(whole, len(data)), len(data), frozenset())
+    for evidence in (NOTHING, InferenceEvidence({(key, 0): 9.0 for key in keys}, first=first), NOTHING):
+        assert infer(scored, evidence) == infer_response(data, min(whole, len(data)), len(data), evidence)
