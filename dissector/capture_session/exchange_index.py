@@ -10,6 +10,7 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.info_texts import InfoTexts
+from dissector.exchange.json_lines import JsonLines, JsonText
 from dissector.exchange.listing import Listing
 from dissector.exchange.row_fields import ROW_FIELDS, Value
 from dissector.index.exchange_table import NO_FRAME
@@ -47,6 +48,7 @@ class ExchangeIndex:
         self._decoder = decoder
         self._listing = Listing(pipeline.indexer, decoder)
         connections = pipeline.transport.connections
+        self._json = JsonLines(pipeline.indexer, pipeline.store, decoder)
         self._info = InfoTexts(pipeline.indexer, pipeline.store, decoder, lambda each: any(connections.ended(each)))
 
     def is_complete(self, rows: Int64) -> Bool:
@@ -82,6 +84,18 @@ class ExchangeIndex:
                 texts[at] = None
             found += texts
         return found
+
+    def json_lines(self, rows: range | Int64, findings: "Summaries") -> Iterator[JsonText]:
+        """The JSON lines of rows, some at a time; empty for entries of files, and where a row has to be decoded."""
+        entries, indexed = self._rows.split(rows)
+        if len(entries):
+            yield JsonText(b"", np.zeros(len(entries), np.int64))
+        for some in self._json.steps(np.asarray(indexed, np.int64)):
+            marked, _ = findings.cross_message_summaries(some)
+            found = self._json.lines(some[marked == 0], self._rows.entries, self._rows.files)
+            sizes = np.zeros(len(some), np.int64)
+            sizes[marked == 0] = np.diff(found.ends, prepend=0)
+            yield found._replace(ends=np.cumsum(sizes))
 
     def index_columns(self, rows: Int64) -> IndexColumns:
         """What the index has of rows, as numbers. The size of an entry is in the column of requests."""

@@ -18,6 +18,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT, Limits
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.json_lines import JsonText
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.row_fields import Value
 from dissector.index.index_columns import IndexColumns
@@ -185,6 +186,10 @@ class Capture:
     def info(self, rows: range | Int64) -> list[str | None]:
         """The info column of rows, without decoding each; None where a row has to be decoded for it."""
         return self.index.info(rows, self.findings)
+
+    def json_lines(self, rows: range | Int64) -> Iterator[JsonText]:
+        """The JSON lines of rows, some at a time; a line is empty where the row has to be decoded for it."""
+        return self.index.json_lines(rows, self.findings)
 
     def index_columns(self, rows: Int64) -> IndexColumns:
         """What the index has of rows, as numbers."""

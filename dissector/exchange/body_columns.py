@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.core.columns import Column
 from dissector.core.store import Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
@@ -67,17 +67,17 @@ class BodyColumns:
         kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]
         order = np.argsort(kinds, kind="stable")
         there, kinds = there[order], kinds[order]
+        pointers, size, owners = self._memory(frames[there], kinds >> 16 == ApiKey.FETCH)
+        is_whole = pointers != 0
+        there, kinds, pointers, size = there[is_whole], kinds[is_whole], pointers[is_whole], size[is_whole]
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
             layout = _plain_layout(key, version, is_request=is_request)
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
-                at, memory = self._memory(
-                    there[first:stop], frames[there[first:stop]], may_name_log=key == ApiKey.FETCH
-                )
-                if len(at):
-                    yield Messages(at, key, layout, program, memory)
+                memory = FrameMemory(pointers[first:stop], size[first:stop], owners)
+                yield Messages(there[first:stop], key, layout, program, memory)
 
     def are_plain_clients(self, client_ids: Int64) -> Bool:
         """Which client ids, given by their numbers, are text that is known as a whole."""
@@ -95,13 +95,14 @@ class BodyColumns:
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
 
-    def _memory(self, at: Int64, frames: Int64, *, may_name_log: bool) -> tuple[Int64, FrameMemory]:
-        """Where whole frames are in memory, with their places; those in pieces are joined."""
+    def _memory(self, frames: Int64, may_name_log: Bool) -> tuple[UInt64, Int64, object]:
+        """Where frames are in memory, `(n,)`, their sizes, and what keeps that memory; those in pieces are joined. 0
+        for a frame that is not whole, and for one that may name the metadata log and does."""
         table = self._indexer.frames
         address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
         in_one = address >= 0
         owners: list[object] = []
-        pointers = np.zeros(len(at), np.uint64)
+        pointers = np.zeros(len(frames), np.uint64)
         pointers[in_one], owner = self._store.pointers(address[in_one], size[in_one])
         owners.append(owner)
         for place in np.flatnonzero(~in_one).tolist():
@@ -110,10 +111,10 @@ class BodyColumns:
                 joined = np.frombuffer(data, np.uint8)
                 pointers[place] = joined.ctypes.data
                 owners.append(joined)
-        is_whole = pointers != 0
-        if may_name_log and is_whole.any():
-            is_whole[is_whole] &= ~self._name_metadata_log(frames[is_whole])
-        return at[is_whole], FrameMemory(pointers[is_whole], size[is_whole], owners)
+        searched = np.flatnonzero(may_name_log & (pointers != 0))
+        if len(searched):
+            pointers[searched[self._name_metadata_log(frames[searched])]] = 0
+        return pointers, size, owners
 
     def _name_metadata_log(self, frames: Int64) -> Bool:
         """Which frames may name the metadata log."""

@@ -86,8 +86,11 @@ def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
 
 
 def _message(message: ExchangeMessage | None, body: Body) -> dict[str, Any] | None:
-    if message is None:
-        return None
+    return None if message is None else message_object(message, body)
+
+
+def message_object(message: ExchangeMessage, body: Body = whole_body) -> dict[str, Any]:
+    """Return the object of one message."""
     values, rest = body(message), message.rest
     value = {
         "time_ns": message.time_ns,

@@ -76,6 +76,8 @@ class RowRenderer:
             return index_lines(capture, self.names, rows, self.cells)
         if self.form is Format.TEXT and not self.names:
             return text_lines(capture, rows)
+        if self.form is Format.JSON:
+            return json_lines(capture, rows)
         return self.exchanges(capture.at(rows), capture.start_ns)
 
     def exchanges(self, exchanges: Iterable[Exchange], start_ns: int) -> Iterator[bytes]:
@@ -97,6 +99,23 @@ def text_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
         decoded = (row_line(exchange.row, capture.start_ns) for exchange in capture.at(some[~is_plain]))
         lines = plain if is_plain.all() else (next(plain if each else decoded) for each in is_plain.tolist())
         yield ("\n".join(lines) + "\n").encode()
+
+
+def json_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
+    """Render rows as JSON. Only those are decoded that need it."""
+    first = 0
+    for text, ends in capture.json_lines(rows):
+        careful = np.flatnonzero(np.diff(ends, prepend=0) == 0)
+        exchanges = capture.at(np.asarray(rows[first : first + len(ends)], np.int64)[careful])
+        start = 0
+        for end, exchange in zip(ends[careful].tolist(), exchanges, strict=True):
+            if end > start:
+                yield text[start:end]
+            yield json_line(exchange)
+            start = end
+        if start < len(text):
+            yield text[start:]
+        first += len(ends)
 
 
 def _text(exchange: Exchange, start_ns: int) -> bytes:

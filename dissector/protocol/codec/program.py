@@ -54,6 +54,8 @@ class Operation(IntEnum):
     TAG_END = 8
     TAGGED_STRUCT = 9
     """A nullable structure that is the value of a tagged field: the row behind it."""
+    LITERAL = 10
+    """Text of `JsonProgram` that is written: where it begins, its size."""
 
 
 class Want(IntEnum):
@@ -135,10 +137,16 @@ class Program:
         return len(self.columns) - 1
 
     def _struct(self, layout: StructPlan, path: tuple[str, ...], above: tuple[int, ...]) -> None:
-        for field in layout.fields:
+        self._literal("{")
+        for number, field in enumerate(layout.fields):
+            self._literal(f'{"," if number else ""}"{field.name}":')
             self._value(field.type, (*path, field.name), above)
         if layout.flexible:
             self._tags(layout.tagged, path, above)
+        self._literal("}")
+
+    def _literal(self, text: str) -> None:
+        """Add what is around values, where a program has that."""
 
     def _tags(self, tagged: Sequence[FieldPlan], path: tuple[str, ...], above: tuple[int, ...]) -> None:
         start = self._emit(Operation.TAGS, 0, self._column(path, Part.UNKNOWN_TAGS, above), len(tagged))
@@ -150,6 +158,7 @@ class Program:
         around = (*above, *presences)  # all of them: in a key, values stand in the order of the wire
         for row, field in zip(rows, tagged, strict=True):
             self._rows[row][4] = len(self._rows)
+            self._literal(f'"{field.name}":')
             self._value(field.type, (*path, field.name), around, is_tagged=True)
             self._emit(Operation.TAG_END)
         self._rows[start][4] = len(self._rows)

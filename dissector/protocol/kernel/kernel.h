@@ -13,6 +13,40 @@
 #define KERNEL_API __declspec(dllexport)
 #else
 #define KERNEL_API __attribute__((visibility("default")))
+/* Messages, and where `kernel_json` writes them. `kernel/json_messages.py` has the same. */
+typedef struct {
+  const uint64_t *frames; /* address of each frame */
+  const int64_t *sizes;
+  const int64_t *times;
+  int64_t rows;
+  int64_t begin;            /* offset in a frame at which its layout begins */
+  const uint64_t *programs; /* of each message the address of its program, and that of the program's literals */
+  const uint8_t *topic_ids;    /* of 16 bytes each, ascending */
+  const uint8_t *topic_texts;  /* what is written behind each of them */
+  const int64_t *topic_starts; /* where its text begins in `topic_texts`, and where the last one ends */
+  const uint8_t *topic_is_internal;
+  int64_t topics;
+  const int64_t *first_section; /* by row, and behind the last row; NULL if there are no sections */
+  const uint64_t *sections;     /* address of each decompressed section */
+  const int64_t *section_sizes;
+  uint8_t *scratch; /* for a section that the kernel decompresses */
+  int64_t scratch_size;
+  int64_t most_packed; /* limits of one message, as `Limits` has them */
+  int64_t most_records;
+  uint8_t *out;
+  int64_t capacity;
+  int64_t *ends; /* by row, as are the next two */
+  uint8_t *codes;
+  int64_t *reported;
+} KernelJson;
+
+/* Returns the row for which there was no room, or `rows`. */
+KERNEL_API int64_t kernel_json(KernelJson *call);
+KERNEL_API int64_t kernel_join(const uint64_t *parts, const int64_t *sizes, int64_t count, uint8_t *out);
+KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int64_t *sizes, int64_t count,
+                                              int64_t capacity, int64_t *field, int64_t *codec, uint64_t *address,
+                                              int64_t *section_size);
+
 #endif
 
 KERNEL_API uint32_t kernel_crc32c(const uint8_t *data, int64_t size);

@@ -1,0 +1,105 @@
+/* Values as JSON, written behind a check for room: what json.c and json_records.c share. */
+#ifndef JSON_H
+#define JSON_H
+
+#include <string.h>
+
+#include "big_endian.h"
+#include "kernel.h"
+
+/* What becomes of a message: as in `json_messages.Outcome`. FULL is not seen there. */
+enum { DONE, CAREFUL, COMPRESSED, FULL };
+
+typedef struct {
+  uint8_t *data;
+  int64_t at, capacity;
+} JsonOut;
+
+/* What the records of one message may still cost (`compression.DecompressionBudget`), and its decompressed sections, in
+ * the order of the wire. */
+typedef struct {
+  int64_t packed, left;
+  const uint64_t *sections;
+  const int64_t *section_sizes;
+  int64_t section, section_end;
+  uint8_t *scratch;
+  int64_t scratch_size;
+  int64_t plain_left; /* bytes that may still be decompressed here */
+} JsonRecords;
+
+/* Decompresses an lz4 frame of one block without checksums, as `lz4.single_block` knows it, and most are. Returns how
+ * many bytes it has, or -1 where it is another frame, is damaged or has more than `capacity`. */
+int64_t lz4_frame(const uint8_t *data, int64_t size, uint8_t *out, int64_t capacity);
+
+/* Writes a `records` field. Returns DONE, CAREFUL, FULL, or COMPRESSED where a section is needed that is not there. */
+int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *records);
+
+static inline int room(const JsonOut *out, int64_t size) {
+  return size <= out->capacity - out->at;
+}
+
+static inline int write_text(JsonOut *out, const void *text, int64_t size) {
+  if (!room(out, size)) return FULL;
+  memcpy(out->data + out->at, text, (size_t)size);
+  out->at += size;
+  return DONE;
+}
+
+static inline int write_int(JsonOut *out, int64_t value) {
+  uint8_t digits[20];
+  int n = sizeof digits;
+  uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  do {
+    digits[--n] = (uint8_t)('0' + left % 10);
+    left /= 10;
+  } while (left);
+  if (value < 0) digits[--n] = '-';
+  return write_text(out, digits + n, (int64_t)sizeof digits - n);
+}
+
+static inline int write_hex(JsonOut *out, const uint8_t *data, int64_t size) {
+  if (!room(out, 2 * size + 2)) return FULL;
+  uint8_t *to = out->data + out->at;
+  *to++ = '"';
+  for (int64_t n = 0; n < size; n++) {
+    uint8_t high = data[n] >> 4, low = data[n] & 15;
+    to[2 * n] = (uint8_t)(high + (high > 9 ? 'a' - 10 : '0'));
+    to[2 * n + 1] = (uint8_t)(low + (low > 9 ? 'a' - 10 : '0'));
+  }
+  to[2 * size] = '"';
+  out->at += 2 * size + 2;
+  return DONE;
+}
+
+/* Text of printable ASCII; other text is for the careful way. */
+static inline int write_string(JsonOut *out, const uint8_t *data, int64_t size) {
+  if (!room(out, 2 * size + 2)) return FULL;
+  uint8_t *to = out->data + out->at;
+  *to++ = '"';
+  for (int64_t n = 0; n < size; n++) {
+    uint8_t each = data[n];
+    if (each < 0x20 || each > 0x7E) return CAREFUL;
+    if (each == '"' || each == '\\') *to++ = '\\';
+    *to++ = each;
+  }
+  *to++ = '"';
+  out->at = to - out->data;
+  return DONE;
+}
+
+static inline int json_uvarint(const uint8_t *data, int64_t *at, int64_t end, uint32_t *value) {
+  uint64_t sum = 0;
+  for (int n = 0; n < 5; n++) {
+    if (*at + n >= end) return 0;
+    uint8_t byte = data[*at + n];
+    sum |= (uint64_t)(byte & 0x7F) << (7 * n);
+    if (byte < 0x80) {
+      *value = (uint32_t)sum;
+      *at += n + 1;
+      return sum <= UINT32_MAX;
+    }
+  }
+  return 0;
+}
+
+#endif

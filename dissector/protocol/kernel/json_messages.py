@@ -1,0 +1,243 @@
+"""Messages written as JSON by the native kernel, many at once (`json.c`).
+
+A `JsonMessages` has the memory for the text, and uses it again and again: fresh memory costs more than writing to it.
+Memory is bounded by `MOST_BYTES`; a message for which there is no room is for the careful way.
+"""
+
+import ctypes
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.core import limits
+from dissector.core.arrays import Int64, UInt8, UInt64
+from dissector.core.json_text import dumps
+from dissector.protocol.kernel.library import library
+from dissector.protocol.kernel.shredding import FrameMemory
+from dissector.protocol.wire import uuid_text
+
+MOST_BYTES: Final = 64 << 20
+FEW_BYTES: Final = 1 << 18
+SCRATCH: Final = 4 << 20
+"""Decompressed bytes of a section that the kernel decompresses itself: the largest block of lz4."""
+_NONE: Final = np.zeros(0, np.int64)
+
+
+class Outcome(IntEnum):
+    """What became of a message."""
+
+    WRITTEN = 0
+    CAREFUL = 1
+    """It is not written, as it has what the kernel leaves to Python, or does not fit its layout."""
+    COMPRESSED = 2
+    """The same, as it has compressed records, and no sections were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTopics:
+    """What is written behind topic ids, by the ids."""
+
+    ids: UInt8
+    texts: UInt8
+    starts: Int64
+    is_internal: UInt8
+
+    @classmethod
+    def of(cls, names: Mapping[str, str], is_internal: Callable[[str], bool], key: str) -> "NamedTopics":
+        """Return the table of some names by id, each to be written as a member `key`."""
+        known = sorted((_id(text), name) for text, name in names.items() if _id(text))
+        texts = [f',"{key}":'.encode() + dumps(name) for _, name in known]
+        starts = np.cumsum([0, *map(len, texts)])
+        return cls(
+            np.frombuffer(b"".join(each for each, _ in known), np.uint8),
+            np.frombuffer(b"".join(texts), np.uint8),
+            starts,
+            np.array([is_internal(name) for _, name in known], np.uint8),
+        )
+
+
+def _id(text: str) -> bytes:
+    """The bytes of an id; empty for what is none."""
+    try:
+        raw = urlsafe_b64decode(f"{text}==")
+    except ValueError:
+        return b""
+    return raw if len(raw) == 16 and uuid_text(raw) == text else b""
+
+
+class Sections(NamedTuple):
+    """The decompressed sections of messages, in the order of the wire."""
+
+    first: Int64
+    """The first one of each message; behind the last message, how many there are."""
+    addresses: UInt64
+    sizes: Int64
+    owner: object
+
+
+class Written(NamedTuple):
+    """What became of messages, `(n,)`."""
+
+    starts: Int64
+    """Where the text of each begins in `JsonMessages.text`."""
+    ends: Int64
+    outcomes: UInt8
+    reported: Int64
+    """The value of the field that is marked so, 0 where there is none."""
+
+
+class _JsonCall(ctypes.Structure):
+    """`KernelJson` of kernel.h."""
+
+    _fields_ = [
+        (
+            name,
+            ctypes.c_int64
+            if name in ("rows", "begin", "topics", "scratch_size", "most_packed", "most_records", "capacity")
+            else ctypes.c_void_p,
+        )
+        for name in (
+            "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
+            "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
+            "most_packed", "most_records", "out", "capacity", "ends", "codes", "reported",
+        )
+    ]  # fmt: skip
+
+
+class JsonMessages:
+    """The text of some messages, and the memory for it."""
+
+    def __init__(self, bounds: limits.Limits = limits.DEFAULT) -> None:
+        self._bounds = bounds
+        self.text: UInt8 = np.empty(FEW_BYTES, np.uint8)
+        self._filled = 0
+        self._scratch: UInt8 = np.empty(SCRATCH, np.uint8)
+        self._joined: UInt8 = np.empty(FEW_BYTES, np.uint8)
+
+    def clear(self) -> None:
+        """Forget all text."""
+        self._filled = 0
+
+    def write(
+        self,
+        frames: FrameMemory,
+        times: Int64,
+        programs: UInt64,
+        topics: NamedTopics,
+        begin: int,
+        sections: Sections | None = None,
+    ) -> Written:
+        """Write messages, which have these times and, `(n, 2)`, the addresses of these programs. Their layouts begin
+        `begin` bytes behind the start of their frames."""
+        rows = len(frames)
+        starts, ends, reported = np.zeros((3, rows), np.int64)
+        written = Written(starts, ends, np.zeros(rows, np.uint8), reported)
+        first = 0
+        while first < rows:
+            step = slice(first, rows)
+            part = Written(starts[step], ends[step], written.outcomes[step], reported[step])
+            some = FrameMemory(frames.addresses[step], frames.sizes[step], frames.owner)
+            of_some = sections and sections._replace(first=sections.first[first:])
+            count = self._write(some, times[step], programs[step], topics, begin, of_some, part)
+            part.ends[:count] += self._filled
+            part.starts[:count] = np.append(self._filled, part.ends[: count - 1])[:count]
+            self._filled = int(part.ends[count - 1]) if count else self._filled
+            first += count
+            if first < rows and not self._grow():
+                written.outcomes[first] = Outcome.CAREFUL
+                first += 1
+        return written
+
+    def _grow(self) -> bool:
+        """Make more room, if that is allowed."""
+        if len(self.text) >= MOST_BYTES:
+            return False
+        larger = np.empty(4 * len(self.text), np.uint8)
+        larger[: self._filled] = self.text[: self._filled]
+        self.text = larger
+        return True
+
+    def _write(
+        self,
+        frames: FrameMemory,
+        times: Int64,
+        programs: UInt64,
+        topics: NamedTopics,
+        begin: int,
+        sections: Sections | None,
+        written: Written,
+    ) -> int:
+        addresses, sizes = np.ascontiguousarray(frames.addresses), np.ascontiguousarray(frames.sizes)
+        times, programs = np.ascontiguousarray(times, np.int64), np.ascontiguousarray(programs, np.uint64)
+        found = sections or Sections(_NONE, _NONE.astype(np.uint64), _NONE, None)
+        call = _JsonCall(
+            addresses.ctypes.data, sizes.ctypes.data, times.ctypes.data, len(addresses), begin,
+            programs.ctypes.data, topics.ids.ctypes.data, topics.texts.ctypes.data, topics.starts.ctypes.data,
+            topics.is_internal.ctypes.data, len(topics.is_internal), found.first.ctypes.data,
+            found.addresses.ctypes.data if sections is not None else None, found.sizes.ctypes.data,
+            self._scratch.ctypes.data, len(self._scratch),
+            self._bounds.packed_records, self._bounds.frame_records, self.text.ctypes.data + self._filled,
+            len(self.text) - self._filled, written.ends.ctypes.data, written.outcomes.ctypes.data,
+            written.reported.ctypes.data,
+        )  # fmt: skip
+        return _json()(ctypes.byref(call))
+
+    def joined(self, addresses: UInt64, sizes: Int64) -> bytes:
+        """Return the bytes at these addresses, one behind the other."""
+        total = int(sizes.sum())
+        if len(self._joined) < total:
+            self._joined = np.empty(total + total // 2, np.uint8)
+        _join()(addresses.ctypes.data, sizes.ctypes.data, len(addresses), self._joined.ctypes.data)
+        return self._joined[:total].tobytes()
+
+
+class CompressedSections(NamedTuple):
+    """Compressed record sections, `(n,)`, in the order of the fields that have them."""
+
+    field: Int64
+    codec: Int64
+    address: UInt64
+    size: Int64
+
+
+def compressed_sections(addresses: UInt64, sizes: Int64) -> CompressedSections:
+    """Return the compressed sections of the `records` fields at these addresses."""
+    addresses, sizes = np.ascontiguousarray(addresses), np.ascontiguousarray(sizes, np.int64)
+    room = len(addresses)
+    while True:
+        field, codec, size = np.zeros((3, room), np.int64)
+        address = np.zeros(room, np.uint64)
+        count = _compressed_sections()(
+            addresses.ctypes.data, sizes.ctypes.data, len(addresses), room, field.ctypes.data, codec.ctypes.data,
+            address.ctypes.data, size.ctypes.data,
+        )  # fmt: skip
+        if count <= room:
+            return CompressedSections(field[:count], codec[:count], address[:count], size[:count])
+        room = count
+
+
+@cache
+def _json() -> Callable[..., int]:
+    function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(("kernel_json", library()))
+    return function
+
+
+@cache
+def _compressed_sections() -> Callable[..., int]:
+    number, address = ctypes.c_int64, ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(number, address, address, number, number, address, address, address, address)
+    function: Callable[..., int] = kind(("kernel_compressed_sections", library()))
+    return function
+
+
+@cache
+def _join() -> Callable[..., int]:
+    address = ctypes.c_void_p
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, address, address, ctypes.c_int64, address)
+    function: Callable[..., int] = kind(("kernel_join", library()))
+    return function

@@ -1,0 +1,254 @@
+/* Writes a `records` field as JSON, as `records/to_json.py` does: batches of magic 2 that can be read to their end.
+ * Messages of old formats, control batches, masked ones and damaged ones are for the careful way.
+ *
+ * Why no byte outside the field is read: `entry_at` gives entries that tile it, and a batch that has its whole header.
+ * Each record ends inside its section, each part of it inside the record: `at <= end`, and a length is compared with
+ * end - at before it is added. A compressed batch is read from the section that the caller gives, with its size, or
+ * from the scratch, as far as it was filled. */
+#include "json.h"
+#include "record_entries.h"
+
+enum { CRC_AT = 17, CRC_FROM = 21, CODEC = 7, APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32, LEAST_RECORD = 7 };
+enum { LZ4 = 3, KNOWN_CODECS = 5 };
+
+#define TEXT(literal) write_text(out, literal, (int64_t)sizeof literal - 1)
+#define TRY(call_)        \
+  do {                    \
+    int tried = (call_);  \
+    if (tried) return tried; \
+  } while (0)
+#define NUMBER(name, value)             \
+  do {                                  \
+    TRY(TEXT("\"" name "\":"));         \
+    TRY(write_int(out, value));         \
+    TRY(TEXT(","));                     \
+  } while (0)
+
+typedef struct {
+  const uint8_t *data;
+  int64_t at, end;
+} Reader;
+
+/* A varint of at most 32 bits. */
+static inline int read_uint32(Reader *in, uint64_t *value) {
+  uint32_t found;
+  if (in->at < in->end && in->data[in->at] < 0x80) {
+    *value = in->data[in->at++];
+    return 1;
+  }
+  if (!json_uvarint(in->data, &in->at, in->end, &found)) return 0;
+  *value = found;
+  return 1;
+}
+
+/* A varint of at most 64 bits. */
+static inline int read_uint64(Reader *in, uint64_t *value) {
+  *value = 0;
+  for (int n = 0; n < 10 && in->at < in->end; n++) {
+    uint8_t byte = in->data[in->at++];
+    if (n == 9 && byte > 1) return 0;
+    *value |= (uint64_t)(byte & 0x7F) << (7 * n);
+    if (byte < 0x80) return 1;
+  }
+  return 0;
+}
+
+static inline int64_t zigzag(uint64_t value) {
+  return as_int64(value >> 1 ^ (0 - (value & 1)));
+}
+
+static inline int add_checked(int64_t base, int64_t delta, int64_t *sum) {
+  *sum = as_int64((uint64_t)base + (uint64_t)delta);
+  return delta < 0 ? *sum < base : *sum >= base;
+}
+
+/* The size of a key, a value or a name, -1 for null; its bytes are there. */
+static inline int read_size(Reader *in, int64_t *size) {
+  uint64_t value;
+  if (!read_uint32(in, &value)) return 0;
+  *size = value & 1 ? -1 : (int64_t)(value >> 1);
+  return *size <= in->end - in->at;
+}
+
+static int write_bytes(JsonOut *out, Reader *in) {
+  int64_t size;
+  if (!read_size(in, &size)) return CAREFUL;
+  if (size < 0) return TEXT("null");
+  TRY(write_hex(out, in->data + in->at, size));
+  in->at += size;
+  return DONE;
+}
+
+static int write_headers(JsonOut *out, Reader *in, int64_t most, int64_t *written) {
+  uint64_t count;
+  if (!read_uint32(in, &count) || count & 1 || count > (uint64_t)(in->end - in->at)) return CAREFUL;
+  count >>= 1;
+  if ((int64_t)count > most) return CAREFUL;
+  *written = (int64_t)count;
+  for (uint64_t n = 0; n < count; n++) {
+    int64_t size;
+    if (!read_size(in, &size) || size < 0) return CAREFUL;
+    TRY(n ? TEXT(",{\"key\":") : TEXT("{\"key\":"));
+    TRY(write_string(out, in->data + in->at, size));
+    in->at += size;
+    TRY(TEXT(",\"value\":"));
+    TRY(write_bytes(out, in));
+    TRY(TEXT("}"));
+  }
+  return DONE;
+}
+
+static int write_record(JsonOut *out, const uint8_t *batch, Reader *section, int64_t most_headers, int64_t *headers) {
+  uint64_t size, time, offset_delta;
+  int64_t offset, timestamp, append_time = batch[22] & APPEND_TIME;
+  if (!read_uint32(section, &size) || size & 1 || size >> 1 > (uint64_t)(section->end - section->at)) return CAREFUL;
+  Reader in = {section->data, section->at, section->at + (int64_t)(size >> 1)};
+  if (in.at == in.end) return CAREFUL;
+  in.at++; /* attributes, which have no bits yet */
+  if (!read_uint64(&in, &time) || !read_uint32(&in, &offset_delta)) return CAREFUL;
+  if (!add_checked(be_int64(batch), zigzag(offset_delta), &offset)) return CAREFUL;
+  if (append_time) timestamp = be_int64(batch + 35);
+  else if (!add_checked(be_int64(batch + 27), zigzag(time), &timestamp)) return CAREFUL;
+  TRY(TEXT("{"));
+  NUMBER("offset", offset);
+  NUMBER("timestamp", timestamp);
+  TRY(TEXT("\"key\":"));
+  TRY(write_bytes(out, &in));
+  TRY(TEXT(",\"value\":"));
+  TRY(write_bytes(out, &in));
+  TRY(TEXT(",\"headers\":["));
+  TRY(write_headers(out, &in, most_headers, headers));
+  if (in.at != in.end) return CAREFUL;
+  TRY(TEXT("]"));
+  if (append_time) {
+    TRY(TEXT(",\"timestamp_delta\":"));
+    TRY(write_int(out, zigzag(time)));
+  }
+  section->at = in.end;
+  return TEXT("}");
+}
+
+static int write_head(JsonOut *out, const uint8_t *batch, int64_t size) {
+  static const char *const codecs[KNOWN_CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
+  int64_t attributes = be_int16(batch + CRC_FROM);
+  const char *codec = codecs[attributes & CODEC];
+  int is_valid = kernel_crc32c(batch + CRC_FROM, size - CRC_FROM) == be_uint32(batch + CRC_AT);
+  TRY(TEXT("{"));
+  NUMBER("base_offset", be_int64(batch));
+  NUMBER("batch_length", be_int32(batch + 8));
+  NUMBER("partition_leader_epoch", be_int32(batch + 12));
+  NUMBER("magic", 2);
+  NUMBER("crc", be_uint32(batch + CRC_AT));
+  TRY(is_valid ? TEXT("\"crc_valid\":true,") : TEXT("\"crc_valid\":false,"));
+  NUMBER("attributes", attributes);
+  TRY(TEXT("\"compression\":\""));
+  TRY(write_text(out, codec, (int64_t)strlen(codec)));
+  TRY(attributes & APPEND_TIME ? TEXT("\",\"timestamp_type\":\"LogAppendTime\"")
+                               : TEXT("\",\"timestamp_type\":\"CreateTime\""));
+  TRY(attributes & TRANSACTIONAL ? TEXT(",\"transactional\":true,") : TEXT(",\"transactional\":false,"));
+  TRY(TEXT("\"control\":false,"));
+  NUMBER("last_offset_delta", be_int32(batch + 23));
+  NUMBER("base_timestamp", be_int64(batch + 27));
+  NUMBER("max_timestamp", be_int64(batch + 35));
+  NUMBER("producer_id", be_int64(batch + 43));
+  NUMBER("producer_epoch", be_int16(batch + 51));
+  NUMBER("base_sequence", be_int32(batch + 53));
+  NUMBER("records_count", be_int32(batch + 57));
+  return DONE;
+}
+
+static int is_masked(const uint8_t *section, int64_t size) {
+  int64_t n = 0;
+  while (n < size && section[n] == '*') n++;
+  return size && n == size;
+}
+
+static inline int64_t least(int64_t one, int64_t other) {
+  return one < other ? one : other;
+}
+
+static int write_batch(JsonOut *out, const uint8_t *batch, int64_t size, JsonRecords *budget) {
+  int64_t attributes = be_int16(batch + CRC_FROM), count = be_int32(batch + 57), wire_size = size - BATCH_HEADER;
+  Reader section = {batch + BATCH_HEADER, 0, wire_size};
+  int codec = attributes & CODEC;
+  if (attributes & CONTROL || codec >= KNOWN_CODECS || is_masked(section.data, wire_size)) return CAREFUL;
+  if (codec && budget->section < budget->section_end) {
+    section.data = (const uint8_t *)(uintptr_t)budget->sections[budget->section];
+    section.end = budget->section_sizes[budget->section++];
+  } else if (codec) {
+    int64_t plain = codec == LZ4 && !budget->sections
+                        ? lz4_frame(section.data, wire_size, budget->scratch, least(budget->scratch_size, budget->plain_left))
+                        : -1;
+    if (plain < 0) return COMPRESSED;
+    budget->plain_left -= plain;
+    section.data = budget->scratch;
+    section.end = plain;
+  }
+  if (count < 0 || count > section.end / LEAST_RECORD) return CAREFUL;
+  if (count > least(budget->left, budget->packed + wire_size)) return CAREFUL;
+  budget->packed += wire_size - count;
+  budget->left -= count;
+  TRY(write_head(out, batch, size));
+  if (codec) {
+    TRY(TEXT("\"compressed\":"));
+    TRY(write_hex(out, batch + BATCH_HEADER, wire_size));
+    TRY(TEXT(","));
+  }
+  TRY(TEXT("\"records\":["));
+  int64_t all_headers = 0, most_headers = least(budget->left, budget->packed);
+  for (int64_t n = 0; n < count; n++) {
+    int64_t headers = 0;
+    if (n) TRY(TEXT(","));
+    TRY(write_record(out, batch, &section, most_headers - all_headers, &headers));
+    all_headers += headers;
+  }
+  if (section.at != section.end) return CAREFUL;
+  budget->packed -= all_headers;
+  budget->left -= all_headers;
+  return TEXT("]}");
+}
+
+int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *budget) {
+  int64_t next = size;
+  TRY(TEXT("{\"size\":"));
+  TRY(write_int(out, size));
+  TRY(TEXT(",\"batches\":["));
+  for (int64_t at = 0; at < size; at = next) {
+    int kind = entry_at(data, at, size, &next);
+    if (kind == ENTRY_MESSAGE) return CAREFUL;
+    if (kind != ENTRY_BATCH) { /* the last one */
+      TRY(kind == ENTRY_TRUNCATED ? TEXT("],\"truncated\":{\"size\":") : TEXT("],\"unknown\":{\"size\":"));
+      TRY(write_int(out, size - at));
+      TRY(TEXT(",\"data\":"));
+      TRY(write_hex(out, data + at, size - at));
+      return TEXT("}}");
+    }
+    if (at) TRY(TEXT(","));
+    TRY(write_batch(out, data + at, next - at, budget));
+  }
+  return TEXT("]}");
+}
+
+/* Lists the compressed batches of the fields at `fields`, in their order: the field, the codec, the address and the size
+ * of the section. Returns how many there are; those behind `capacity` are not listed. */
+KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int64_t *sizes, int64_t count, int64_t capacity,
+                                              int64_t *field, int64_t *codec, uint64_t *address, int64_t *section_size) {
+  int64_t found = 0;
+  for (int64_t n = 0; n < count; n++) {
+    const uint8_t *data = (const uint8_t *)(uintptr_t)fields[n];
+    int64_t next;
+    for (int64_t at = 0; at < sizes[n]; at = next) {
+      int kind = entry_at(data, at, sizes[n], &next);
+      int found_codec = kind == ENTRY_BATCH ? be_int16(data + at + CRC_FROM) & CODEC : 0;
+      if (!found_codec) continue;
+      if (found < capacity) {
+        field[found] = n;
+        codec[found] = found_codec;
+        address[found] = fields[n] + (uint64_t)(at + BATCH_HEADER);
+        section_size[found] = next - at - BATCH_HEADER;
+      }
+      found++;
+    }
+  }
+  return found;
+}
