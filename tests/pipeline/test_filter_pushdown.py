@@ -18,11 +18,12 @@ EXACT = (
     "conn == 3", "conn in {C2..C5}", "number < 20", "number in {7, 30..35}", "!(number > 9)", "corr == 5", "corr > 7",
     "time < 0.1s", "time > 1s", "time > 2020-01-01", "time < 2020-01-01", "size > 1k", "request.size > 100",
     "response.size < 60", "!(size > 50)", "request", "response", "!response", "!request", "kind == exchange",
-    "kind != exchange", "info contains rec", "finding", "finding == unanswered", "!finding",
+    "kind != exchange", "finding", "finding == unanswered", "!finding",
     "finding in {unanswered, error-response}", "severity == warning", "severity >= note", "!(severity == warning)",
     "number > 5 && finding",
 )  # fmt: skip
 NARROWED = (
+    "info contains rec",
     "api contains etc", "api matches '^f.*h$'", "client_id matches 'a.*o'", "error", "error == NONE", "!error",
     "error != 0 && api == Fetch", "topic", 'topic == "orders"', "topic contains o", '!(topic == "orders")',
     "partition == 0",
