@@ -31,7 +31,7 @@ ROW_COST: Final = 2048
 """Cost of a row beside that of its bytes, in bytes."""
 ROWS_PER_BATCH: Final = 1 << 16
 """Rows whose sizes are read together."""
-CHUNK: Final = 256 << 10
+CHUNK: Final = 1 << 20
 """Cost of the rows of a chunk."""
 MIN_CHUNKS: Final = 64
 """Chunks below which one process is faster."""

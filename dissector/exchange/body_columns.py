@@ -46,6 +46,8 @@ class Messages(NamedTuple):
     layout: MessageLayout
     program: Program
     frames: FrameMemory
+    names_log: Bool
+    """Which of them may name the metadata log."""
 
 
 class BodyColumns:
@@ -57,8 +59,9 @@ class BodyColumns:
         self._is_plain_client = Column(np.bool_)
         """By the number of a client id, as far as they were looked at."""
 
-    def messages(self, rows: Int64, *, is_request: bool) -> Iterator[Messages]:
-        """The plain requests of rows, or their plain responses, by layout."""
+    def messages(self, rows: Int64, *, is_request: bool, with_log: bool = False) -> Iterator[Messages]:
+        """The plain requests of rows, or their plain responses, by layout; `with_log` also those that may name the
+        metadata log."""
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
         is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
@@ -67,9 +70,13 @@ class BodyColumns:
         kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]
         order = np.argsort(kinds, kind="stable")
         there, kinds = there[order], kinds[order]
-        pointers, size, owners = self._memory(frames[there], kinds >> 16 == ApiKey.FETCH)
-        is_whole = pointers != 0
-        there, kinds, pointers, size = there[is_whole], kinds[is_whole], pointers[is_whole], size[is_whole]
+        pointers, size, owners = self._memory(frames[there])
+        names_log = np.zeros(len(there), np.bool_)
+        searched = np.flatnonzero((kinds >> 16 == ApiKey.FETCH) & (pointers != 0))
+        names_log[searched] = self._name_metadata_log(frames[there[searched]])
+        shown = np.flatnonzero((pointers != 0) & (~names_log | with_log))
+        there, kinds, names_log = there[shown], kinds[shown], names_log[shown]
+        pointers, size = pointers[shown], size[shown]
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
@@ -77,7 +84,7 @@ class BodyColumns:
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
                 memory = FrameMemory(pointers[first:stop], size[first:stop], owners)
-                yield Messages(there[first:stop], key, layout, program, memory)
+                yield Messages(there[first:stop], key, layout, program, memory, names_log[first:stop])
 
     def are_plain_clients(self, client_ids: Int64) -> Bool:
         """Which client ids, given by their numbers, are text that is known as a whole."""
@@ -95,9 +102,9 @@ class BodyColumns:
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
 
-    def _memory(self, frames: Int64, may_name_log: Bool) -> tuple[UInt64, Int64, object]:
-        """Where frames are in memory, `(n,)`, their sizes, and what keeps that memory; those in pieces are joined. 0
-        for a frame that is not whole, and for one that may name the metadata log and does."""
+    def _memory(self, frames: Int64) -> tuple[UInt64, Int64, object]:
+        """Where frames are in memory, `(n,)`, 0 for one that is not whole, their sizes, and what keeps that memory;
+        those in pieces are joined."""
         table = self._indexer.frames
         address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
         in_one = address >= 0
@@ -111,9 +118,6 @@ class BodyColumns:
                 joined = np.frombuffer(data, np.uint8)
                 pointers[place] = joined.ctypes.data
                 owners.append(joined)
-        searched = np.flatnonzero(may_name_log & (pointers != 0))
-        if len(searched):
-            pointers[searched[self._name_metadata_log(frames[searched])]] = 0
         return pointers, size, owners
 
     def _name_metadata_log(self, frames: Int64) -> Bool:

@@ -3,18 +3,18 @@
 The kernel writes both messages from their bytes; what the row has besides comes from columns of the index.
 
 Invariant: a line is that of `to_json` (a property test); empty where a row needs a careful look: a message that the
-kernel leaves to Python, no response, any finding.
+kernel leaves to Python, no response, a finding that is not about its error codes.
 """
 
 import ctypes
 from collections.abc import Iterator
 from functools import cache, lru_cache, partial
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
-from dissector.core.arrays import Int64, UInt8
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
@@ -23,6 +23,7 @@ from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.listing import Listing
 from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.row_fields import Value, row_fields
+from dissector.exchange.to_json import findings_object
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
@@ -53,7 +54,8 @@ MOST_FRAME_BYTES: Final = 4 << 20
 ROWS_PER_STEP: Final = 1 << 10
 _BETWEEN: Final = np.frombuffer(b'},"response":', np.uint8)
 """Behind a request without its last brace, in front of a response."""
-_END: Final = np.frombuffer(b',"findings":[]}\n', np.uint8)
+_NO_FINDINGS: Final = b',"findings":[]}\n'
+MOST_FINDINGS: Final = 1 << 12
 _TOPIC_FIELDS: Final = ("topic", "name")
 _RECORDS: Final = "records"
 
@@ -76,6 +78,8 @@ class JsonLines:
         self._listing = Listing(indexer, decoder)
         self._messages = JsonMessages()
         self._arena = Arena()
+        self._of_errors: dict[tuple[int, int, int], bytes | None] = {}
+        """By API key, version, and the error codes of a response."""
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
 
@@ -100,7 +104,10 @@ class JsonLines:
             self._names, self._topics = names, NamedTopics.of(names, _is_internal, TOPIC_ID + SUFFIX)
         self._messages.clear()
         requests, responses = self._written(rows)
-        at = np.flatnonzero((requests.sizes > 0) & (responses.sizes > 0))
+        is_there = (requests.sizes > 0) & (responses.sizes > 0)
+        is_there &= ~((requests.names_log | responses.names_log) & responses.may_be_masked)
+        findings = self._findings(rows, np.where(is_there, responses.errors, 0))
+        at = np.flatnonzero(is_there & np.array([each is not None for each in findings], np.bool_))
         heads = self._heads(rows[at], first_number, first_connection)
         sessions = [
             self._session(row) if epoch > 0 else b""
@@ -109,7 +116,7 @@ class JsonLines:
         text = self._messages.text
         parts = [
             _Part.of(heads), requests.part(text, at, cut=1), _Part.of(sessions), _Part.constant(_BETWEEN, len(at)),
-            responses.part(text, at), _Part.constant(_END, len(at)),
+            responses.part(text, at), _Part.of([findings[each] or b"" for each in at.tolist()]),
         ]  # fmt: skip
         addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64)
         sizes = np.stack([part.sizes for part in parts], axis=1)
@@ -125,21 +132,39 @@ class JsonLines:
         cells = [_cells(column, added.get(name, 0)) for name, column in zip(head.names, columns, strict=True)]
         return [text.encode() for text in map(head.text.__mod__, zip(*cells, strict=True))]
 
+    def _findings(self, rows: Int64, errors: Int64) -> list[bytes | None]:
+        """What of lines is behind their messages: the findings that the error codes of a response make. None where
+        there are others."""
+        found: list[bytes | None] = [_NO_FINDINGS] * len(rows)
+        table = self._indexer.table
+        for at in np.flatnonzero(errors).tolist():
+            row = int(rows[at])
+            key = int(table.api_key.values[row]), int(table.version.values[row]), int(errors[at])
+            if key not in self._of_errors:
+                if len(self._of_errors) >= MOST_FINDINGS:
+                    self._of_errors.clear()
+                exchange = self._decoder.exchange(row)
+                is_plain = [each.code for each in exchange.findings] == [ERROR_RESPONSE]
+                text = dumps(findings_object(exchange)) if is_plain else None
+                self._of_errors[key] = None if text is None else b"".join((b',"findings":', text, b"}\n"))
+            found[at] = self._of_errors[key]
+        return found
+
     def _written(self, rows: Int64) -> "tuple[_Side, _Side]":
         """The JSON of requests and of responses."""
         table, time_ns = self._indexer.table, self._indexer.frames.time_ns
         groups: list[tuple[Messages, Int64, JsonProgram]] = []
         for is_request, column in ((True, table.request), (False, table.response)):
-            for messages in self._bodies.messages(rows, is_request=is_request):
+            for messages in self._bodies.messages(rows, is_request=is_request, with_log=True):
                 program = _program(messages.api_key, messages.layout, is_request=is_request)
                 if program is not None:
                     times = time_ns.values[column.values[rows[messages.at]]]
                     place = messages.at if is_request else messages.at + len(rows)
                     groups.append((messages._replace(at=place), times, program))
-        both = _Side(*np.zeros((3, 2 * len(rows)), np.int64))
+        both = _Side(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((2, 2 * len(rows)), np.bool_))
         if groups:
             self._write(groups, both)
-        return _Side(*(each[: len(rows)] for each in both)), _Side(*(each[len(rows) :] for each in both))
+        return both.at(slice(len(rows))), both.at(slice(len(rows), None))
 
     def _write(self, groups: "list[tuple[Messages, Int64, JsonProgram]]", both: "_Side") -> None:
         """Write messages, some by layout."""
@@ -152,7 +177,9 @@ class JsonLines:
         programs = np.repeat(np.array([program.addresses for _, _, program in groups], np.uint64), counts, axis=0)
         times = np.concatenate([each for _, each, _ in groups])
         written = self._messages.write(frames, times, programs, self._topics, PREFIX)
-        both.take(np.concatenate([messages.at for messages, _, _ in groups]), written)
+        at = np.concatenate([messages.at for messages, _, _ in groups])
+        both.take(at, written)
+        both.names_log[at] |= np.concatenate([messages.names_log for messages, _, _ in groups])
         compressed = np.flatnonzero(written.outcomes == Outcome.COMPRESSED)
         ends = np.cumsum(counts)
         for number in np.unique(np.searchsorted(ends, compressed, side="right")).tolist():
@@ -222,6 +249,19 @@ class _Side(NamedTuple):
     """0 where one needs a careful look."""
     epochs: Int64
     """Of fetch sessions."""
+    errors: Int64
+    """The error code of a response and how many fields have it, as one number; 0 for none."""
+    names_log: Bool
+    """Whether it may name the metadata log."""
+    may_be_masked: Bool
+    """Whether anything would be masked in a response that has records of the metadata log."""
+
+    def at(self, rows: slice) -> "_Side":
+        """Return those of some rows."""
+        return _Side(
+            self.starts[rows], self.sizes[rows], self.epochs[rows], self.errors[rows], self.names_log[rows],
+            self.may_be_masked[rows],
+        )  # fmt: skip
 
     def take(self, at: Int64, written: Written) -> None:
         """Add what was written for some rows."""
@@ -229,7 +269,11 @@ class _Side(NamedTuple):
         some = at[is_there]
         self.starts[some] = written.starts[is_there]
         self.sizes[some] = (written.ends - written.starts)[is_there]
-        self.epochs[some] = written.reported[is_there]
+        reports = written.reports[is_there]
+        self.epochs[some] = reports["reported"]
+        self.errors[some] = reports["error"] << 32 | reports["errors"]
+        self.names_log[some] |= reports["is_like_log"] != 0
+        self.may_be_masked[some] = reports["may_be_masked"] != 0
 
     def part(self, text: UInt8, at: Int64, cut: int = 0) -> "_Part":
         """Return the messages of some rows, without so many bytes at their end."""
@@ -265,7 +309,9 @@ def _sections(plain: list[bytes], first: list[int]) -> Sections:
 
 def _cells(column: list[Value], added: int) -> list[object]:
     """The values of a row field as JSON."""
-    return [value + added if isinstance(value, int) else _quoted(value) for value in column]
+    if set(map(type, column)) == {int}:
+        return [cast(int, value) + added for value in column] if added else list(column)
+    return [_quoted(value) for value in column]
 
 
 @lru_cache(maxsize=4096)
@@ -309,6 +355,8 @@ def marks(body: str, column: ColumnPlan, *, is_request: bool) -> Mark:
         return Mark.TOPIC_ID
     if is_value(column, "string") and column.path[1:-1] == (topics,) and column.name in _TOPIC_FIELDS:
         return Mark.TOPIC_NAME
+    if body == "FetchResponse" and is_value(column, "int64"):
+        return Mark.TIME
     if body == "FetchRequest" and column.path == ("body", "session_epoch"):
         return Mark.REPORTED
     if not is_request and is_value(column, "int16", "int32") and column.name in ERROR_CODES:

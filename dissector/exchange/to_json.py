@@ -37,7 +37,7 @@ def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, An
     return {
         **{key: value(exchange) for key, value in json_fields().items()},
         **messages_object(exchange, body),
-        "findings": _findings(exchange),
+        "findings": findings_object(exchange),
     }
 
 
@@ -46,7 +46,8 @@ def messages_object(exchange: Exchange, body: Body = whole_body) -> dict[str, An
     return {"request": _request(exchange, body), "response": _message(exchange.response, body)}
 
 
-def _findings(exchange: Exchange) -> list[dict[str, str]]:
+def findings_object(exchange: Exchange) -> list[dict[str, str]]:
+    """Return the findings of an exchange."""
     return [
         {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
     ]
@@ -55,7 +56,7 @@ def _findings(exchange: Exchange) -> list[dict[str, str]]:
 def _other_object(exchange: Exchange) -> dict[str, Any]:
     """An entry of one of Kafka's own files, or what is between frames."""
     fields = exchange.fields
-    findings = {"findings": _findings(exchange)}
+    findings = {"findings": findings_object(exchange)}
     if exchange.is_stored and exchange.request is not None:
         where = {"kind": fields.kind, "number": fields.number, "file": fields.server, "time_ns": fields.time_ns}
         return where | {"size": fields.request_size} | exchange.request.body | findings

@@ -24,9 +24,12 @@ class Mark(IntFlag):
     """A name may follow it, and records beside it may be those of an internal topic."""
     TOPIC_NAME = 8
     REPORTED = 16
-    """Its value is reported. A number of two or four bytes."""
+    """Its value is reported. A number of two, four or eight bytes."""
     ERROR_CODE = 32
-    """A message in which it is not 0 is not written. A number of two or four bytes."""
+    """It is counted where it is not 0; a message with two different ones is not written. A number of two or four
+    bytes."""
+    TIME = 64
+    """A number of eight bytes that is a time or a duration, if the message is to be believed."""
 
 
 class JsonProgram(Program):

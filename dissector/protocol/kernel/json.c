@@ -14,7 +14,7 @@
 
 /* Operations and flags: as in codec/program.py and json_program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT, LITERAL };
-enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, ERROR_CODE = 32 };
+enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, ERROR_CODE = 32, TIME = 64 };
 enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID };
 enum { STRING, BYTES, RECORDS };
 enum { WIDTH = 6, DEPTH = 40, ID_SIZE = 16 };
@@ -79,11 +79,29 @@ static int is_like_log_id(const uint8_t *id) {
   return zeros >= 12 && zeros < ID_SIZE;
 }
 
-static int write_fixed(JsonOut *out, const KernelJson *call, const uint8_t *data, const int32_t *op, int *is_internal) {
+/* Whether a number of eight bytes can be what messages with secrets have (`secrets._is_time`). */
+static int is_time(int64_t value) {
+  return value == INT64_MAX || (value >= -1 && value < INT64_C(1) << 43);
+}
+
+/* Looks at a number that is marked. Returns whether the message can be written. */
+static int report_number(KernelJsonReport *report, const uint8_t *data, const int32_t *op) {
+  int64_t value = op[4] == 2 ? be_int16(data) : op[4] == 4 ? be_int32(data) : be_int64(data);
+  if (op[1] & REPORTED) report->reported = value;
+  if (op[1] & TIME && !is_time(value)) report->may_be_masked = 1;
+  if (!(op[1] & ERROR_CODE) || !value) return 1;
+  if (report->errors && report->error != value) return 0;
+  report->error = value;
+  report->errors++;
+  return 1;
+}
+
+static int write_fixed(JsonOut *out, const KernelJson *call, const uint8_t *data, const int32_t *op,
+                       KernelJsonReport *report, int *is_internal) {
   if (op[3] == UUID) {
     int code = write_uuid(out, data);
     if (code || !(op[1] & TOPIC_ID)) return code;
-    if (is_like_log_id(data)) return CAREFUL;
+    if (is_like_log_id(data)) report->is_like_log = 1;
     int64_t topic = find_topic(call, data);
     if (topic < 0) {
       *is_internal = 0;
@@ -133,7 +151,8 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
   }
   Level levels[DEPTH];
   int depth = 0, code = DONE, is_internal = 0;
-  call->reported[row] = 0;
+  KernelJsonReport *report = &call->reports[row];
+  *report = (KernelJsonReport){0};
   REFUSE_UNLESS(at <= end);
   WRITE(write_text(out, "{\"time_ns\":", 11));
   WRITE(write_int(out, call->times[row]));
@@ -147,12 +166,8 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
         break;
       case FIXED: {
         REFUSE_UNLESS(op[4] <= end - at);
-        if (op[1] & (REPORTED | ERROR_CODE)) {
-          int64_t value = op[4] == 2 ? be_int16(data + at) : be_int32(data + at);
-          if (op[1] & REPORTED) call->reported[row] = value;
-          REFUSE_UNLESS(!(op[1] & ERROR_CODE) || !value);
-        }
-        WRITE(write_fixed(out, call, data + at, op, &is_internal));
+        if (op[1] & (REPORTED | ERROR_CODE | TIME)) REFUSE_UNLESS(report_number(report, data + at, op));
+        WRITE(write_fixed(out, call, data + at, op, report, &is_internal));
         at += op[4];
         op += WIDTH;
         break;
@@ -178,12 +193,13 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
             WRITE(write_string(out, data + at, size));
             if (op[1] & TOPIC_NAME) {
               is_internal = size > 1 && data[at] == '_' && data[at + 1] == '_';
-              REFUSE_UNLESS(!is_like_log_name(data + at, size));
+              if (is_like_log_name(data + at, size)) report->is_like_log = 1;
             }
           } else if (op[3] == BYTES) {
             WRITE(write_hex(out, data + at, size));
           } else {
-            REFUSE_UNLESS(!is_internal);
+            REFUSE_UNLESS(!is_internal || !size);
+            if (size) report->may_be_masked = 1;
             WRITE(write_records(out, data + at, size, &records));
           }
           at += size;

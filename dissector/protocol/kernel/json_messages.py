@@ -80,6 +80,13 @@ class Sections(NamedTuple):
     owner: object
 
 
+REPORT: Final = np.dtype([(name, np.int64) for name in ("reported", "error", "errors", "is_like_log", "may_be_masked")])
+"""`KernelJsonReport` of kernel.h: the value of the field that is marked so, else 0; the error code, and how many fields
+have it; whether a topic is the metadata log, or what damage made of it; whether the message has records, or times that
+are none: what the metadata log would have masked."""
+Reports = np.ndarray[tuple[int], np.dtype[np.void]]
+
+
 class Written(NamedTuple):
     """What became of messages, `(n,)`."""
 
@@ -87,8 +94,8 @@ class Written(NamedTuple):
     """Where the text of each begins in `JsonMessages.text`."""
     ends: Int64
     outcomes: UInt8
-    reported: Int64
-    """The value of the field that is marked so, 0 where there is none."""
+    reports: Reports
+    """What else is known of each, as `REPORT`."""
 
 
 class _JsonCall(ctypes.Structure):
@@ -104,7 +111,7 @@ class _JsonCall(ctypes.Structure):
         for name in (
             "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
             "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_packed", "most_records", "out", "capacity", "ends", "codes", "reported",
+            "most_packed", "most_records", "out", "capacity", "ends", "codes", "reports",
         )
     ]  # fmt: skip
 
@@ -135,12 +142,12 @@ class JsonMessages:
         """Write messages, which have these times and, `(n, 2)`, the addresses of these programs. Their layouts begin
         `begin` bytes behind the start of their frames."""
         rows = len(frames)
-        starts, ends, reported = np.zeros((3, rows), np.int64)
-        written = Written(starts, ends, np.zeros(rows, np.uint8), reported)
+        starts, ends = np.zeros((2, rows), np.int64)
+        written = Written(starts, ends, np.zeros(rows, np.uint8), np.zeros(rows, REPORT))
         first = 0
         while first < rows:
             step = slice(first, rows)
-            part = Written(starts[step], ends[step], written.outcomes[step], reported[step])
+            part = Written(starts[step], ends[step], written.outcomes[step], written.reports[step])
             some = FrameMemory(frames.addresses[step], frames.sizes[step], frames.owner)
             of_some = sections and sections._replace(first=sections.first[first:])
             count = self._write(some, times[step], programs[step], topics, begin, of_some, part)
@@ -183,7 +190,7 @@ class JsonMessages:
             self._scratch.ctypes.data, len(self._scratch),
             self._bounds.packed_records, self._bounds.frame_records, self.text.ctypes.data + self._filled,
             len(self.text) - self._filled, written.ends.ctypes.data, written.outcomes.ctypes.data,
-            written.reported.ctypes.data,
+            written.reports.ctypes.data,
         )  # fmt: skip
         return _json()(ctypes.byref(call))
 

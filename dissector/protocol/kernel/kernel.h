@@ -13,6 +13,11 @@
 #define KERNEL_API __declspec(dllexport)
 #else
 #define KERNEL_API __attribute__((visibility("default")))
+/* What a reader of a message wants to know besides: `json_messages.REPORT` in Python, which says more. */
+typedef struct {
+  int64_t reported, error, errors, is_like_log, may_be_masked;
+} KernelJsonReport;
+
 /* Messages, and where `kernel_json` writes them. `kernel/json_messages.py` has the same. */
 typedef struct {
   const uint64_t *frames; /* address of each frame */
@@ -37,7 +42,7 @@ typedef struct {
   int64_t capacity;
   int64_t *ends; /* by row, as are the next two */
   uint8_t *codes;
-  int64_t *reported;
+  KernelJsonReport *reports;
 } KernelJson;
 
 /* Returns the row for which there was no room, or `rows`. */
