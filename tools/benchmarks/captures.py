@@ -5,8 +5,9 @@ Repeated traffic goes from other client addresses at later times, so every turn 
 
 import random
 import struct
+from itertools import cycle
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import dissector
 from dissector.capture import open_capture
@@ -18,6 +19,8 @@ PCAPS: Final = Path(__file__).parents[2] / "pcaps"
 CHATTY: Final = PCAPS / "librdkafka-pipelined.pcapng"
 """An exchange in about 640 bytes of capture: 45 of them in 100 packets."""
 SERVER_PORT: Final = 9092
+ETHERNET: Final = 1
+IPV4: Final = b"\x08\x00"
 BATCH_RECORDS: Final = 1_000
 RECORD: Final = 1_000
 """Bytes of a record's value in the bulk capture."""
@@ -29,6 +32,58 @@ _SERVER: Final = End("127.0.0.1", SERVER_PORT)
 def chatty(target: Path, packets: int) -> None:
     """The bundled capture again and again, until there are so many packets."""
     repeated(CHATTY, target, packets)
+
+
+def mixed(target: Path, packets: int) -> None:
+    """All bundled captures of Ethernet one behind the other, again and again, until there are so many packets."""
+    sources = [each for each in map(_Source.of, sorted(PCAPS.glob("*.pcapng"))) if each is not None]
+    written = 0
+    with target.open("wb") as file:
+        file.write(_file_header(ETHERNET))
+        for turn, source in enumerate(cycle(sources)):
+            if written >= packets:
+                break
+            base_ns = _START_NS + turn * max(each.span_ns for each in sources)
+            file.write(b"".join(_record(_of_turn(raw, turn), base_ns + since) for raw, since in source.packets))
+            written += len(source.packets)
+
+
+class _Source(NamedTuple):
+    """The packets of a capture, each with its time since the first, in nanoseconds."""
+
+    packets: list[tuple[bytes, int]]
+    span_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "_Source | None":
+        """Read a capture; None for one of another link type, or with other packets than those of IPv4."""
+        store = Store()
+        found: list[tuple[bytes, int]] = []
+        for batch in open_capture(str(path), store).batches():
+            for at, size, time_ns in zip(
+                batch.offset.tolist(), batch.captured.tolist(), batch.time_ns.tolist(), strict=True
+            ):
+                found.append((bytes(batch.data[at : at + size]), time_ns))
+            if (batch.link_type != ETHERNET).any():
+                return None
+        if any(raw[12:14] != IPV4 for raw, _ in found):
+            return None
+        start = found[0][1]
+        return cls([(raw, time_ns - start) for raw, time_ns in found], found[-1][1] - start + _MILLISECOND)
+
+
+def _of_turn(raw: bytes, turn: int) -> bytes:
+    """Both ends at an address of its own each turn, so that connections of different turns differ."""
+    address = bytes((127, 1 + turn // 65536, turn // 256 % 256, turn % 256))
+    return raw[:26] + 2 * address + raw[34:]
+
+
+def _file_header(link_type: int) -> bytes:
+    return struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, link_type)
+
+
+def _record(raw: bytes, time_ns: int) -> bytes:
+    return struct.pack("<IIII", *divmod(time_ns, 1_000_000_000), len(raw), len(raw)) + raw
 
 
 def chatty_files(folder: Path, packets: int, count: int) -> None:
@@ -52,12 +107,11 @@ def repeated(source: Path, target: Path, packets: int, first: int = 0) -> None:
     span = rows[-1][2] - rows[0][2] + _MILLISECOND
     raws = [bytes(batch.data[offset : offset + size]) for offset, size, _ in rows]
     with target.open("wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, int(batch.link_type[0])))
+        file.write(_file_header(int(batch.link_type[0])))
         for turn in range(first, first - (-packets // len(rows))):
             block = bytearray()
-            for raw, (_, size, time_ns) in zip(raws[: packets - (turn - first) * len(rows)], rows, strict=False):
-                whole, rest = divmod(time_ns + span * turn, 1_000_000_000)
-                block += struct.pack("<IIII", whole, rest, size, size) + _moved(raw, turn)
+            for raw, (_, _, time_ns) in zip(raws[: packets - (turn - first) * len(rows)], rows, strict=False):
+                block += _record(_moved(raw, turn), time_ns + span * turn)
             file.write(block)
 
 

@@ -9,21 +9,25 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from tools.benchmarks.captures import bulk, chatty
+from tools.benchmarks.captures import bulk, chatty, mixed
 from tools.benchmarks.measuring import KDISSECT, Figure, head, line
 
 CHATTY_PACKETS: Final = 221_000
 """100,000 exchanges."""
+MIXED_PACKETS: Final = 400_000
 BULK_EXCHANGES: Final = 400
 FIELDS: Final = ("api_key", "api_version", "correlation_id")
 TSHARK_FIELDS: Final = ("-T", "fields", *(word for name in FIELDS for word in ("-e", f"kafka.{name}")))
 
 
 def main(folder: Path) -> None:
-    """Both kinds of capture."""
+    """All kinds of captures."""
     path = folder / "chatty.pcap"
     chatty(path, CHATTY_PACKETS)
     compare(f"chatty: {CHATTY_PACKETS:,} packets, 100,000 small exchanges", path)
+    path = folder / "mixed.pcap"
+    mixed(path, MIXED_PACKETS)
+    compare(f"mixed: {MIXED_PACKETS:,} packets of all bundled captures of Ethernet", path)
     path = folder / "bulk.pcapng"
     bulk(path, BULK_EXCHANGES)
     compare(f"bulk: {BULK_EXCHANGES:,} exchanges with a record batch of a megabyte", path)
