@@ -8,10 +8,12 @@ import numpy as np
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
+from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.info_texts import InfoTexts
 from dissector.exchange.json_lines import JsonLines, JsonText
 from dissector.exchange.listing import Listing
+from dissector.exchange.message_answers import MessageAnswers
 from dissector.exchange.row_fields import ROW_FIELDS, Value
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
@@ -50,6 +52,9 @@ class ExchangeIndex:
         connections = pipeline.transport.connections
         self._json = JsonLines(pipeline.indexer, pipeline.store, decoder)
         self._info = InfoTexts(pipeline.indexer, pipeline.store, decoder, lambda each: any(connections.ended(each)))
+        self._answers = MessageAnswers(
+            BodyColumns(pipeline.indexer, pipeline.store), decoder, pipeline.indexer.conversation_state.topic_names
+        )
 
     def is_complete(self, rows: Int64) -> Bool:
         """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
@@ -115,14 +120,17 @@ class ExchangeIndex:
         merged.connection[is_entry] = [self._files.file_of(row) for row in rows[is_entry].tolist()]
         return merged
 
-    def index_rows(self, rows: range | Int64, findings: "Summaries", start_ns: int) -> "tuple[int, IndexRows]":
+    def index_rows(
+        self, rows: range | Int64, findings: "Summaries", start_ns: int, *, reads_messages: bool
+    ) -> "tuple[int, IndexRows]":
         """How many of these rows, which come first, are entries of files; and the others, as filters read them."""
         from dissector.exchange.index_rows import IndexRows
 
         entries, indexed = self._rows.split(rows)
         columns = IndexRows(
-            self._indexer, self._decoder, indexed, findings, start_ns, self._rows.entries, self._rows.files
-        )
+            self._indexer, self._decoder, indexed, findings, start_ns, self._rows.entries, self._rows.files,
+            self._answers if reads_messages else None,
+        )  # fmt: skip
         return len(entries), columns
 
     def client_id(self, number: int) -> str | None:

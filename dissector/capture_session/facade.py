@@ -218,9 +218,10 @@ class Capture:
 
         return matching(filter, self, rows)
 
-    def index_rows(self, rows: range | Int64) -> "tuple[int, IndexRows]":
-        """How many of these rows, which come first, are entries of files; and the others, as filters read them."""
-        return self.index.index_rows(rows, self.findings, self.start_ns)
+    def index_rows(self, rows: range | Int64, *, reads_messages: bool = False) -> "tuple[int, IndexRows]":
+        """How many of these rows, which come first, are entries of files; and the others, as filters read them: by the
+        index alone, or by columns of their messages too."""
+        return self.index.index_rows(rows, self.findings, self.start_ns, reads_messages=reads_messages)
 
     # Findings.
 

@@ -15,7 +15,7 @@ from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.workers import print_rows
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
@@ -77,23 +77,23 @@ class WholeFile:
         """Print the first rows while others are examined; return the first row of the rest."""
         tested = stop = 0
         for rows in self._examined() if self._printing.names_findings_only and self._examines else ():
-            some = self._candidates(rows)
-            self._write(self._matching(some))
+            some, is_sure = self._candidates(rows)
+            self._write(self._matching(some, is_sure))
             tested, stop = tested + len(some), rows.stop
             if tested >= EARLY:
                 break
         return stop
 
     def _print_rest(self, start: int) -> None:
-        """Narrow rows by the index, then filter and print them in all processes."""
+        """Narrow rows by columns, then filter and print them in all processes."""
         if self._examines and start < self._stop:
             examine_with_progress(self._capture)
-        rows = self._candidates(range(start, self._stop))
+        rows, is_sure = self._candidates(range(start, self._stop))
 
         def render(first: int, stop: int) -> Iterator[bytes]:
             for at in range(first, stop, ROWS_PER_BATCH):
-                batch = rows[at : min(at + ROWS_PER_BATCH, stop)]
-                yield from self._printing.lines(self._capture, self._matching(batch))
+                batch = slice(at, min(at + ROWS_PER_BATCH, stop))
+                yield from self._printing.lines(self._capture, self._matching(rows[batch], is_sure[batch]))
 
         def sizes(first: int, stop: int) -> Int64:
             some = np.asarray(rows[first:stop])
@@ -111,21 +111,26 @@ class WholeFile:
                 if self._printed == limit:
                     return
 
-    def _candidates(self, rows: range) -> range | Int64:
-        """Return those of these rows that may match, by the index alone."""
+    def _candidates(self, rows: range) -> tuple[range | Int64, Bool]:
+        """Return those of these rows that may match, by columns, and which of them do."""
         if self._filter is None:
-            return rows
+            return rows, np.ones(len(rows), np.bool_)
         from dissector.filter.selection import candidates
 
         found = candidates(self._filter, self._capture, rows)
-        if not self._filter.reads_row_summaries:
-            return found
-        for _ in self._capture.examine_messages(found):  # before the fork: workers don't share what they find
-            pass
-        return candidates(self._filter, self._capture, rows)
+        if self._filter.reads_row_summaries and not found.is_sure.all():
+            for _ in self._capture.examine_messages(found.rows[~found.is_sure]):  # before the fork: workers don't share
+                pass
+            found = candidates(self._filter, self._capture, rows)
+        return found
 
-    def _matching(self, rows: range | Int64) -> range | Int64:
-        return rows if isinstance(rows, range) or self._filter is None else self._capture.matching(self._filter, rows)
+    def _matching(self, rows: range | Int64, is_sure: Bool) -> range | Int64:
+        if isinstance(rows, range) or self._filter is None or is_sure.all():
+            return rows
+        matches = is_sure.copy()
+        matches[~is_sure] = np.isin(rows[~is_sure], self._capture.matching(self._filter, rows[~is_sure]))
+        matching: Int64 = rows[matches]
+        return matching
 
     def _write(self, rows: range | Int64) -> None:
         """Write rows at once."""

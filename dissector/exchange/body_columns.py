@@ -32,6 +32,8 @@ from dissector.protocol.schema.loader import alternatives, api
 
 SEARCHED_TOGETHER: Final = 1 << 22
 """Bytes that are searched for the metadata log at once."""
+SEARCHED_BETWEEN: Final = 1 << 10
+"""Bytes between two frames that are rather searched than skipped."""
 NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
 FALLBACK: Final = np.array([0, ErrorCode.UNSUPPORTED_VERSION], np.uint8)
 """The error code of a response in version 0, as bytes."""
@@ -126,13 +128,15 @@ class BodyColumns:
         address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
         named = np.zeros(len(frames), np.bool_)
         order = np.argsort(address, kind="stable")
+        starts, ends = address[order], (address + size)[order]
+        breaks = np.append(np.flatnonzero(starts[1:] > ends[:-1] + SEARCHED_BETWEEN) + 1, len(order))
         first = 0
         while first < len(order):
-            start = int(address[order[first]])
-            together = np.searchsorted(address[order], start + SEARCHED_TOGETHER) if start >= 0 else first + 1
-            stop = max(first + 1, int(together))
+            start = int(starts[first])
+            together = np.searchsorted(starts, start + SEARCHED_TOGETHER) if start >= 0 else first + 1
+            stop = max(first + 1, min(int(together), int(breaks[np.searchsorted(breaks, first, side="right")])))
             some = order[first:stop]
-            end = int((address[some] + size[some]).max())
+            end = int(ends[first:stop].max())
             if start < 0 or names_metadata_log(self._store.span(start, end)):
                 named[some] = [names_metadata_log(table.read(int(frames[each]))[0]) for each in some.tolist()]
             first = stop

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.exchange.message_answers import Answers, MessageAnswers, MessageQuestion
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 
@@ -87,6 +88,7 @@ class IndexRows:
         start_ns: int = 0,
         entries: int = 0,
         files: int = 0,
+        messages: MessageAnswers | None = None,
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
@@ -95,6 +97,7 @@ class IndexRows:
         self._rows = slice(rows.start, rows.stop) if isinstance(rows, range) else rows
         self._entries = entries
         self._files = files
+        self._messages = messages
         self.start_ns = start_ns
         """Time of the capture's first packet."""
 
@@ -250,6 +253,16 @@ class IndexRows:
     @cached_property
     def _cross_message_summaries(self) -> tuple[Int64, Sequence[Summary]]:
         return self._known_summaries.cross_message_summaries(np.asarray(self._numbers, np.int64))
+
+    @property
+    def reads_messages(self) -> bool:
+        """Whether `answers` can be asked for."""
+        return self._messages is not None
+
+    def answers(self, question: MessageQuestion, side: str, at: Int64) -> Answers:
+        """The answers to a question about the messages of one side, of the rows at these places, ascending."""
+        assert self._messages is not None, "these rows were taken without their messages"
+        return self._messages.of(question, side, np.asarray(self._numbers, np.int64)[at])
 
     @property
     def _known_summaries(self) -> Summaries:

@@ -16,6 +16,7 @@ from dissector.protocol.schema.field_enums import CoordinatorType
 
 TOPIC_ID: Final = "topic_id"
 PARTITIONS: Final = frozenset(("partition", "partition_index", "partition_id", "partition_indexes"))
+_KEY_TYPE: Final = "key_type"
 _INTEGERS: Final = ("int8", "int16", "int32", "int64")
 
 
@@ -23,13 +24,15 @@ _INTEGERS: Final = ("int8", "int16", "int32", "int64")
 class MessageSubject:
     """Fields of many messages under one name.
 
-    `is_at` selects their places; `values` converts what stands there; `more` gives values of an exchange that no field
-    of its messages has.
+    `is_at` selects their places; `values` converts what stands there; `more` gives values of an incremental Fetch that
+    no field of its messages has.
     """
 
     is_at: Callable[[FieldPlace], bool]
-    values: Callable[[ExchangeMessage, Iterable[object]], Iterable[object]] = lambda _, values: values
-    more: Callable[[Exchange], Iterable[object]] = lambda _: ()
+    values: Callable[[ExchangeMessage, Iterable[object]], Iterable[object]] | None = None
+    more: Callable[[Exchange], Iterable[object]] | None = None
+    beside: str = ""
+    """A field at the top of a message that `values` reads too."""
 
     @cached_property
     def places(self) -> tuple[FieldPlace, ...]:
@@ -52,9 +55,18 @@ class MessageSubject:
         if exchange.fields.kind != "exchange":
             return
         for message in (exchange.request, exchange.response):
-            if message is not None and (paths := self.paths.get(message.layout.body or "")):
-                yield from self.values(message, [value for path in paths for value in found(message.body, path)])
-        yield from self.more(exchange)
+            if message is not None:
+                yield from self.in_message(message)
+        if self.more is not None:
+            yield from self.more(exchange)
+
+    def in_message(self, message: ExchangeMessage) -> Iterable[object]:
+        """The values of one message."""
+        paths = self.paths.get(message.layout.body or "")
+        if not paths:
+            return ()
+        values = [value for path in paths for value in found(message.body, path)]
+        return values if self.values is None else self.values(message, values)
 
 
 def _is_error(place: FieldPlace) -> bool:
@@ -104,7 +116,7 @@ def _is_coordinator_key(place: FieldPlace) -> bool:
 
 def _groups(message: ExchangeMessage, values: Iterable[object]) -> Iterable[object]:
     """FindCoordinator names a group only with the key type of groups. Before version 1 all keys are groups."""
-    return values if message.body.get("key_type", CoordinatorType.GROUP) == CoordinatorType.GROUP else ()
+    return values if message.body.get(_KEY_TYPE, CoordinatorType.GROUP) == CoordinatorType.GROUP else ()
 
 
 ERROR: Final = MessageSubject(_is_error, _errors)
@@ -112,4 +124,4 @@ TOPIC: Final = MessageSubject(_is_topic, _topics, lambda exchange: exchange.fetc
 PARTITION: Final = MessageSubject(
     _is_partition, more=lambda exchange: [n for numbers in (exchange.fetched or {}).values() for n in numbers]
 )
-GROUP: Final = MessageSubject(_is_group, _groups)
+GROUP: Final = MessageSubject(_is_group, _groups, beside=_KEY_TYPE)

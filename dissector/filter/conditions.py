@@ -5,19 +5,22 @@ Invariant, a property test: where columns say yes or no, the exchange says the s
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from dissector.core.arrays import Bool, UInt8
 from dissector.exchange.field_paths import SIDES, Path, found, holds
 from dissector.exchange.index_rows import IndexRows, RowValues
+from dissector.exchange.message_answers import MessageQuestion, NumberTest
 from dissector.exchange.message_subjects import ERROR, MessageSubject
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_fields import EXCHANGE, RowField
 from dissector.filter.column_evaluation import NO, OPEN, YES, evaluate_column, has_any
-from dissector.filter.message_fields import HEADER
-from dissector.filter.predicates import Predicate
+from dissector.filter.message_fields import BODY, HEADER
+from dissector.filter.predicates import Intervals, Predicate
+from dissector.index.fetch_sessions import is_incremental
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 
 
@@ -139,7 +142,7 @@ class RowFieldCondition:
         return any(self.predicate is None or self.predicate(value) for value in values)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SubjectCondition:
     """A predicate on a row field that stands for fields of messages. `error` exists with an error other than NONE."""
 
@@ -155,19 +158,39 @@ class SubjectCondition:
         return self.field.from_summary is not None
 
     def evaluate(self, rows: IndexRows) -> UInt8:
-        may = np.zeros(len(rows), np.bool_)
+        results = np.zeros(len(rows), np.uint8)
         for side in SIDES:
             keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
-            may |= _may_have(rows, side, keys)
-        if self.field.from_summary is None:
-            return np.where(may, np.uint8(OPEN), np.uint8(NO))
-        return np.where(may, evaluate_column(self.field.from_summary(rows), self.predicate), np.uint8(NO))
+            may = _may_have(rows, side, keys)
+            if self.field.from_summary is None:
+                results = np.maximum(results, _by_messages(rows, self, side, may))
+            else:
+                results[may] = OPEN
+        if self.field.from_summary is not None:
+            return np.where(results == OPEN, evaluate_column(self.field.from_summary(rows), self.predicate), results)
+        if self.subject.more is not None:
+            unclear = (results == NO) & _may_have(rows, SIDES[0], [ApiKey.FETCH])
+            results = np.maximum(results, np.minimum(_by_messages(rows, _CONTINUES_SESSION, SIDES[0], unclear), OPEN))
+        return results
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
+        return self._is_any(self.subject.of(exchange))
+
+    def _is_any(self, values: Iterable[object]) -> bool:
         if self.predicate is None:
             nothing = (None, ErrorCode.NONE) if self.subject is ERROR else (None,)
-            return any(value not in nothing for value in self.subject.of(exchange))
-        return any(map(self.predicate, self.subject.of(exchange)))
+            return any(value not in nothing for value in values)
+        return any(map(self.predicate, values))
+
+    def reads(self, _side: str, body: str) -> Mapping[Path, NumberTest | None]:
+        """As `MessageQuestion` says."""
+        test = _number_test(self.predicate) if self.subject.values is None else None
+        paths = dict.fromkeys(((BODY, *path) for path in self.subject.paths.get(body, ())), test)
+        return paths | {(BODY, self.subject.beside): None} if paths and self.subject.beside else paths
+
+    def answer(self, _side: str, message: ExchangeMessage) -> bool:
+        """As `MessageQuestion` says."""
+        return self._is_any(self.subject.in_message(message))
 
 
 @dataclass(frozen=True)
@@ -180,7 +203,7 @@ class FieldTest:
     predicate: Predicate | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MessageCondition:
     """A field of messages.
 
@@ -198,7 +221,8 @@ class MessageCondition:
         results = np.zeros(len(rows), np.uint8)
         for side, keys in self.api_keys.items():
             in_header = (side, side) in self.tests
-            results[_may_have(rows, side, None if in_header else [key for key in keys if key is not None])] = OPEN
+            may = _may_have(rows, side, None if in_header else [key for key in keys if key is not None])
+            results = np.maximum(results, _by_messages(rows, self, side, may))
         return results
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
@@ -208,11 +232,22 @@ class MessageCondition:
             if exchange.is_stored:
                 if self._holds_in(message, (side, exchange.fields.kind)):
                     return True
-            elif exchange.fields.kind == EXCHANGE and (
-                self._holds_in(message, (side, side)) or self._holds_in(message, (side, message.layout.body or ""))
-            ):
+            elif exchange.fields.kind == EXCHANGE and self.answer(side, message):
                 return True
         return False
+
+    def reads(self, side: str, body: str) -> Mapping[Path, NumberTest | None] | None:
+        """As `MessageQuestion` says."""
+        of_header, of_body = self.tests.get((side, side), ()), self.tests.get((side, body), ())
+        if any(test.opened for test in of_body):
+            return None
+        return {test.path: _number_test(test.predicate) for test in of_header} | {
+            (BODY, *test.path): _number_test(test.predicate) for test in of_body
+        }
+
+    def answer(self, side: str, message: ExchangeMessage) -> bool:
+        """As `MessageQuestion` says."""
+        return self._holds_in(message, (side, side)) or self._holds_in(message, (side, message.layout.body or ""))
 
     def _holds_in(self, message: ExchangeMessage, key: tuple[str, str]) -> bool:
         tests = self.tests.get(key, ())
@@ -229,6 +264,35 @@ class MessageCondition:
             elif any(map(test.predicate, found(values, test.path))):
                 return True
         return False
+
+
+class _ContinuesSession:
+    """Whether a Fetch is incremental: then it is about partitions that it does not name."""
+
+    def reads(self, _side: str, _body: str) -> Mapping[Path, NumberTest | None]:
+        """As `MessageQuestion` says."""
+        return {(BODY, "session_epoch"): lambda epochs: epochs > 0}
+
+    def answer(self, _side: str, message: ExchangeMessage) -> bool:
+        """As `MessageQuestion` says."""
+        return is_incremental(message.body)
+
+
+_CONTINUES_SESSION: Final = _ContinuesSession()
+
+
+def _number_test(predicate: Predicate | None) -> NumberTest | None:
+    return predicate.of_column if isinstance(predicate, Intervals) else None
+
+
+def _by_messages(rows: IndexRows, question: MessageQuestion, side: str, may: Bool) -> UInt8:
+    """Answer a question about the messages of a side, where it may hold, as far as the rows are read for that."""
+    results = np.where(may, np.uint8(OPEN), np.uint8(NO))
+    if rows.reads_messages:
+        at = np.flatnonzero(may)
+        known, holds = rows.answers(question, side, at)
+        results[at[known]] = np.where(holds[known], np.uint8(YES), np.uint8(NO))
+    return results
 
 
 def _may_have(rows: IndexRows, side: str, api_keys: Iterable[int] | None) -> Bool:

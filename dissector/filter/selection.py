@@ -1,6 +1,7 @@
 """Select the rows of a capture that match a filter, in steps so short that a screen can draw between them.
 
-A filter is evaluated on columns of the index first, batch by batch; only open rows are decoded.
+A filter is evaluated on columns of the index first, batch by batch; rows that are open then on columns of their
+messages; and only those that are still open are decoded.
 
 Invariants:
   * rows come in ascending order, each once, however a range is split;
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from dissector.core.arrays import Int64, UInt8
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
 from dissector.filter.column_evaluation import NO, OPEN, YES
@@ -40,6 +41,14 @@ class SelectedRows(NamedTuple):
     """Rows that match, numbered from 0, `(n,)`."""
 
 
+class Candidates(NamedTuple):
+    """Rows that may match, ascending."""
+
+    rows: Int64
+    is_sure: Bool
+    """Which of them do match."""
+
+
 class SelectableRows(Protocol):
     """A capture, as far as selecting rows needs it."""
 
@@ -47,7 +56,7 @@ class SelectableRows(Protocol):
     def start_ns(self) -> int:
         """Start of the capture, nanoseconds since 1970."""
 
-    def index_rows(self, rows: range | Int64) -> tuple[int, IndexRows]:
+    def index_rows(self, rows: range | Int64, *, reads_messages: bool = False) -> tuple[int, IndexRows]:
         """Return how many of these rows, which come first, are not in the index, and columns of the others."""
 
     def at(self, rows: Int64) -> Iterator[Exchange]:
@@ -70,20 +79,26 @@ def select(filter: Filter, capture: SelectableRows, start: int, stop: int) -> It
         start, batch = end, min(2 * batch, LARGEST_BATCH)
 
 
-def evaluate_index(filter: Filter, capture: SelectableRows, rows: range | Int64) -> UInt8:
-    """Evaluate a filter on the index for rows in ascending order, `(n,)`: `NO`, `OPEN`, `YES`."""
-    entries, columns = capture.index_rows(rows)
+def evaluate_index(
+    filter: Filter, capture: SelectableRows, rows: range | Int64, *, reads_messages: bool = False
+) -> UInt8:
+    """Evaluate a filter on the index for rows in ascending order, `(n,)`: `NO`, `OPEN`, `YES`; and on columns of their
+    messages too if that is wanted."""
+    entries, columns = capture.index_rows(rows, reads_messages=reads_messages)
     of_index = filter.evaluate(columns)
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
 
-def candidates(filter: Filter, capture: SelectableRows, rows: range) -> Int64:
-    """Return those rows that may match, by the index alone, `(n,)`."""
-    found = [np.zeros(0, np.int64)]
+def candidates(filter: Filter, capture: SelectableRows, rows: range) -> Candidates:
+    """Return those rows that may match, by columns of the index and of messages."""
+    found, sure = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
     for start in range(rows.start, rows.stop, LARGEST_BATCH):
-        results = evaluate_index(filter, capture, range(start, min(start + LARGEST_BATCH, rows.stop)))
-        found.append(start + np.flatnonzero(results != NO))
-    return np.concatenate(found)
+        some = np.arange(start, min(start + LARGEST_BATCH, rows.stop))
+        results = evaluate_index(filter, capture, range(start, start + len(some)))
+        _evaluate_messages(filter, capture, some, results, np.flatnonzero(results == OPEN))
+        found.append(some[results != NO])
+        sure.append(results[results != NO] == YES)
+    return Candidates(np.concatenate(found), np.concatenate(sure))
 
 
 def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
@@ -92,12 +107,11 @@ def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
     for start in range(0, len(rows), LARGEST_BATCH):
         some = rows[start : start + LARGEST_BATCH]
         results = evaluate_index(filter, capture, some)
-        undecided = np.flatnonzero(results == OPEN)
+        undecided = _evaluate_messages(filter, capture, some, results, np.flatnonzero(results == OPEN))
         if filter.reads_row_summaries and len(undecided):
             for _ in capture.examine_messages(some[undecided]):
                 pass
-            results[undecided] = evaluate_index(filter, capture, some[undecided])
-            undecided = undecided[results[undecided] == OPEN]
+            undecided = _evaluate_messages(filter, capture, some, results, undecided)
         for at, exchange in zip(undecided.tolist(), capture.at(some[undecided]), strict=True):
             results[at] = YES if filter.matches(exchange, capture.start_ns) else NO
         found.append(some[results == YES])
@@ -107,17 +121,18 @@ def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
 def _select_decoded(filter: Filter, capture: SelectableRows, start: int, results: UInt8) -> Iterator[SelectedRows]:
     """Yield the matching rows of a range that has open rows, step by step."""
     undecided = np.flatnonzero(results == OPEN)
+    rows = start + np.arange(len(results))
     reported = 0
     step_start = perf_counter()
     for first in range(0, len(undecided), EXAMINED_TOGETHER):
         some = undecided[first : first + EXAMINED_TOGETHER]
+        some = _evaluate_messages(filter, capture, rows, results, some)
         if filter.reads_row_summaries:
             for _ in capture.examine_messages(start + some):
                 if perf_counter() - step_start > STEP:
                     yield SelectedRows(start + reported, np.zeros(0, np.int64))
                     step_start = perf_counter()
-            results[some] = evaluate_index(filter, capture, start + some)
-            some = some[results[some] == OPEN]
+            some = _evaluate_messages(filter, capture, rows, results, some)
         for at, exchange in _decoded(capture, start, some):
             results[at] = YES if filter.matches(exchange, capture.start_ns) else NO
             if perf_counter() - step_start > STEP:
@@ -127,6 +142,14 @@ def _select_decoded(filter: Filter, capture: SelectableRows, start: int, results
         if perf_counter() - step_start > STEP or upto == len(results):
             yield SelectedRows(start + upto, start + reported + np.flatnonzero(results[reported:upto]))
             reported, step_start = upto, perf_counter()
+
+
+def _evaluate_messages(filter: Filter, capture: SelectableRows, rows: Int64, results: UInt8, undecided: Int64) -> Int64:
+    """Evaluate a filter on columns of messages, of the rows at some places; return those that are still open."""
+    if len(undecided):
+        results[undecided] = evaluate_index(filter, capture, rows[undecided], reads_messages=True)
+    still: Int64 = undecided[results[undecided] == OPEN]
+    return still
 
 
 def _decoded(capture: SelectableRows, start: int, undecided: Int64) -> Iterator[tuple[int, Exchange]]:
