@@ -34,6 +34,8 @@ SEARCHED_TOGETHER: Final = 1 << 22
 """Bytes that are searched for the metadata log at once."""
 SEARCHED_BETWEEN: Final = 1 << 10
 """Bytes between two frames that are rather searched than skipped."""
+JOINED_TOGETHER: Final = 1 << 23
+"""Bytes of frames in pieces that are joined at once, unless one frame has more."""
 NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
 FALLBACK: Final = np.array([0, ErrorCode.UNSUPPORTED_VERSION], np.uint8)
 """The error code of a response in version 0, as bytes."""
@@ -64,6 +66,23 @@ class BodyColumns:
     def messages(self, rows: Int64, *, is_request: bool, with_log: bool = False) -> Iterator[Messages]:
         """The plain requests of rows, or their plain responses, by layout; `with_log` also those that may name the
         metadata log."""
+        first = 0
+        for some in self._parts(rows, is_request=is_request):
+            for messages in self._messages(some, is_request=is_request, with_log=with_log):
+                yield messages._replace(at=messages.at + first)
+            first += len(some)
+
+    def _parts(self, rows: Int64, *, is_request: bool) -> list[Int64]:
+        """Rows in parts, so that frames in pieces, which are joined, take a bounded memory."""
+        table, frames = self._indexer.table, self._indexer.frames
+        numbers = (table.request if is_request else table.response).values[rows]
+        joined = np.zeros(len(rows), np.int64)
+        there = np.flatnonzero(numbers != NO_FRAME)
+        there = there[frames.contiguous(numbers[there]) < 0]
+        joined[there] = frames.size.values[numbers[there]]
+        return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
+
+    def _messages(self, rows: Int64, *, is_request: bool, with_log: bool) -> Iterator[Messages]:
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
         is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange import field_keys, info_texts
+from dissector.exchange import body_columns, field_keys, info_texts
+from dissector.exchange.body_columns import BodyColumns
 from tests.conftest import CAPTURES, PCAPS
 
 
@@ -57,3 +59,15 @@ def test_a_text_does_not_depend_on_which_rows_are_asked_for() -> None:
     capture = opened(PCAPS / "librdkafka.pcapng")
     every = capture.info(range(len(capture)))
     assert [capture.info(range(row, row + 1))[0] for row in range(len(capture))] == every
+
+
+def test_frames_in_pieces_are_joined_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    capture = opened(PCAPS / "two-brokers.pcapng")
+    every = capture.info(range(len(capture)))
+    monkeypatch.setattr(body_columns, "JOINED_TOGETHER", 1 << 10)
+    bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store)
+    rows = np.arange(len(capture))
+    parts = [part for side in (True, False) for part in bodies.messages(rows, is_request=side)]
+    whole = {(part.api_key, part.layout) for part in parts}
+    assert len(parts) > len(whole)
+    assert opened(PCAPS / "two-brokers.pcapng").info(range(len(capture))) == every
