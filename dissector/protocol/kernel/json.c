@@ -18,7 +18,6 @@ enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, E
 enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID };
 enum { STRING, BYTES, RECORDS };
 enum { WIDTH = 6, DEPTH = 40, ID_SIZE = 16 };
-enum { MOST_PLAIN = 1 << 24 }; /* `Limits.packed_size`: what all sections of a message may have in any case */
 
 typedef struct {
   int64_t left; /* elements of an array, or tagged fields */
@@ -144,7 +143,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
   int64_t at = call->begin, end = call->sizes[row];
   JsonRecords records = {.packed = call->most_packed, .left = call->most_records, .sections = call->sections,
                          .section_sizes = call->section_sizes, .scratch = call->scratch,
-                         .scratch_size = call->scratch_size, .plain_left = MOST_PLAIN};
+                         .scratch_size = call->scratch_size, .plain_left = call->most_plain};
   if (call->sections) {
     records.section = call->first_section[row];
     records.section_end = call->first_section[row + 1];

@@ -105,13 +105,13 @@ class _JsonCall(ctypes.Structure):
         (
             name,
             ctypes.c_int64
-            if name in ("rows", "begin", "topics", "scratch_size", "most_packed", "most_records", "capacity")
+            if name in ("rows", "begin", "topics", "capacity") or name.startswith(("most_", "scratch_"))
             else ctypes.c_void_p,
         )
         for name in (
             "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
             "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_packed", "most_records", "out", "capacity", "ends", "codes", "reports",
+            "most_plain", "most_packed", "most_records", "out", "capacity", "ends", "codes", "reports",
         )
     ]  # fmt: skip
 
@@ -187,10 +187,9 @@ class JsonMessages:
             programs.ctypes.data, topics.ids.ctypes.data, topics.texts.ctypes.data, topics.starts.ctypes.data,
             topics.is_internal.ctypes.data, len(topics.is_internal), found.first.ctypes.data,
             found.addresses.ctypes.data if sections is not None else None, found.sizes.ctypes.data,
-            self._scratch.ctypes.data, len(self._scratch),
-            self._bounds.packed_records, self._bounds.frame_records, self.text.ctypes.data + self._filled,
-            len(self.text) - self._filled, written.ends.ctypes.data, written.outcomes.ctypes.data,
-            written.reports.ctypes.data,
+            self._scratch.ctypes.data, len(self._scratch), self._bounds.packed_size, self._bounds.packed_records,
+            self._bounds.frame_records, self.text.ctypes.data + self._filled, len(self.text) - self._filled,
+            written.ends.ctypes.data, written.outcomes.ctypes.data, written.reports.ctypes.data,
         )  # fmt: skip
         return _json()(ctypes.byref(call))
 

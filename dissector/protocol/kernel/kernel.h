@@ -36,7 +36,8 @@ typedef struct {
   const int64_t *section_sizes;
   uint8_t *scratch; /* for a section that the kernel decompresses */
   int64_t scratch_size;
-  int64_t most_packed; /* limits of one message, as `Limits` has them */
+  int64_t most_plain; /* limits of one message, as `Limits` has them: bytes that are decompressed in any case, */
+  int64_t most_packed; /* records and headers beyond one for each byte, all of them */
   int64_t most_records;
   uint8_t *out;
   int64_t capacity;
