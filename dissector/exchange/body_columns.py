@@ -91,6 +91,10 @@ class BodyColumns:
         kinds = table.api_key.values[rows[there]].astype(np.int64) << 16 | table.version.values[rows[there]]
         order = np.argsort(kinds, kind="stable")
         there, kinds = there[order], kinds[order]
+        if not is_request:
+            of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
+            unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
+            there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
         pointers, size, owners = self._memory(frames[there])
         names_log = np.zeros(len(there), np.bool_)
         searched = np.flatnonzero((kinds >> 16 == ApiKey.FETCH) & (pointers != 0))
