@@ -8,7 +8,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange import body_columns, field_keys, info_texts
 from dissector.exchange.body_columns import BodyColumns
-from tests.conftest import CAPTURES, PCAPS
+from tests.conftest import BUNDLED, PCAPS
 
 
 def opened(path: Path, *, show_secrets: bool = False) -> Capture:
@@ -29,7 +29,7 @@ def check(capture: Capture) -> int:
 
 
 @pytest.mark.parametrize("show_secrets", [False, True])
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BUNDLED)
 def test_texts_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None:
     check(opened(path, show_secrets=show_secrets))
 

@@ -8,7 +8,7 @@ from dissector.capture_session import Capture
 from dissector.exchange import json_lines
 from dissector.exchange.to_json import json_line
 from dissector.protocol.kernel import json_messages
-from tests.conftest import CAPTURES, PCAPS
+from tests.conftest import BUNDLED, PCAPS
 from tests.exchange.test_info_texts import opened
 
 
@@ -24,7 +24,7 @@ def check(capture: Capture) -> int:
 
 
 @pytest.mark.parametrize("show_secrets", [False, True])
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", BUNDLED)
 def test_lines_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None:
     capture = opened(path, show_secrets=show_secrets)
     for _ in capture.examine():
