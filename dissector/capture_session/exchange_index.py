@@ -1,6 +1,6 @@
 """Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
@@ -10,10 +10,12 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
 from dissector.exchange.info_texts import InfoTexts
 from dissector.exchange.json_lines import JsonLines, JsonText
 from dissector.exchange.listing import Listing
 from dissector.exchange.message_answers import MessageAnswers
+from dissector.exchange.message_shapes import MessageShapes, Shape
 from dissector.exchange.row_fields import ROW_FIELDS, Value
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
@@ -52,9 +54,9 @@ class ExchangeIndex:
         connections = pipeline.transport.connections
         self._json = JsonLines(pipeline.indexer, pipeline.store, decoder)
         self._info = InfoTexts(pipeline.indexer, pipeline.store, decoder, lambda each: any(connections.ended(each)))
-        self._answers = MessageAnswers(
-            BodyColumns(pipeline.indexer, pipeline.store), decoder, pipeline.indexer.conversation_state.topic_names
-        )
+        self._bodies = BodyColumns(pipeline.indexer, pipeline.store)
+        self._answers = MessageAnswers(self._bodies, decoder, pipeline.indexer.conversation_state.topic_names)
+        self._shapes = MessageShapes(self._bodies)
 
     def is_complete(self, rows: Int64) -> Bool:
         """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
@@ -101,6 +103,21 @@ class ExchangeIndex:
             sizes = np.zeros(len(some), np.int64)
             sizes[marked == 0] = np.diff(found.ends, prepend=0)
             yield found._replace(ends=np.cumsum(sizes))
+
+    def field_keys(
+        self, keys: Choose, values: Choose, nonzero: Choose = no_column, *, is_request: bool
+    ) -> Callable[[Int64, Visit], Int64]:
+        """What numbers rows of connections by fields of their messages: see `FieldKeys`."""
+        found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request)
+        return lambda rows, visit: found.numbers(self._rows.index_rows(rows), visit)
+
+    def message_shapes(self, rows: Int64, *, is_request: bool) -> list[Shape | None]:
+        """The shapes of messages of rows of connections: see `MessageShapes`."""
+        return self._shapes.of(self._rows.index_rows(rows), is_request=is_request)
+
+    def fetch_session(self, row: int) -> dict[str, list[int]] | None:
+        """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""
+        return self._decoder.fetch_session(self._rows.index_row(row))
 
     def index_columns(self, rows: Int64) -> IndexColumns:
         """What the index has of rows, as numbers. The size of an entry is in the column of requests."""

@@ -32,12 +32,21 @@ def no_column(_api_key: int, _column: ColumnPlan) -> bool:
 
 class FieldKeys:
     """Of the requests of one capture, or of its responses. `keys` chooses the fields; of `nonzero` columns the values
-    that are not zero are there for whoever visits the messages."""
+    that are not zero, of `values` columns all, are there for whoever visits the messages."""
 
-    def __init__(self, bodies: BodyColumns, keys: Choose, nonzero: Choose = no_column, *, is_request: bool) -> None:
+    def __init__(
+        self,
+        bodies: BodyColumns,
+        keys: Choose,
+        nonzero: Choose = no_column,
+        values: Choose = no_column,
+        *,
+        is_request: bool,
+    ) -> None:
         self._bodies = bodies
         self._keys = keys
         self._nonzero = nonzero
+        self._values = values
         self._is_request = is_request
         self._arena = Arena()
         self._wanted: dict[int, tuple[Wanted, int | None]] = {}
@@ -80,7 +89,8 @@ class FieldKeys:
             chosen = [number for number, column in columns if self._keys(key, column)]
             nonzero = [number for number, column in columns if self._nonzero(key, column)]
             unknown = [n for n, column in columns if column.part is Part.UNKNOWN_TAGS and column.path == ("header",)]
-            wanted = program.wanted(keys=chosen, nonzero=[*nonzero, *unknown])
+            values = [number for number, column in columns if self._values(key, column)]
+            wanted = program.wanted(values=values, keys=chosen, nonzero=[*nonzero, *unknown])
             found = self._wanted[id(program)] = wanted, next(iter(unknown), None)
             self._programs.append(program)  # so that no other program gets its id
         return found

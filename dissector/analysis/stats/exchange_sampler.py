@@ -25,9 +25,9 @@ class ExchangeSampler:
         self._kept: dict[int, tuple[Int64, Int64]] = {}
         """By group: random numbers, ascending, and their rows."""
 
-    def rows(self) -> list[int]:
+    def rows(self) -> Int64:
         """Return the rows of the sample, ascending."""
-        return sorted(number for _, rows in self._kept.values() for number in rows.tolist())
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._kept.values())]))
 
     def add(self, rows: Int64, groups: Int64, found: IndexColumns, fields: FieldBytes) -> None:
         """Add rows; `groups` numbers the API and version of each. Messages and bytes of all are counted in `fields`.

@@ -1,9 +1,9 @@
 """The share of each field in the traffic.
 
-Measured on traced frames: their leaves tile them, so the bytes of all fields add up to the frame. Of each kind of
-message (API, version, side) at most a sample is traced: the numbers are then estimates, in proportion to the bytes of
-all, and `FieldBytes` has the number of traced messages. Records count as one field; bytes that the capture lacks are
-`(not captured)`.
+Measured on traced frames: their leaves tile them, so the bytes of all fields add up to the frame; of frames with the
+same layout one is traced. Of each kind of message (API, version, side) at most a sample is measured: the numbers are
+then estimates, in proportion to the bytes of all, and `FieldBytes` has the number of measured messages. Records count
+as one field; bytes that the capture lacks are `(not captured)`.
 """
 
 import re
@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
+from dissector.exchange.message_shapes import Shape
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
@@ -19,6 +22,7 @@ from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
 
+ROWS_PER_STEP: Final = 1 << 10
 _INDEX: Final = re.compile(r"\[\d+\]")
 _WIRE_PARTS: Final = re.compile(r"\.?\([^)]*\).*$")
 """Parts of the encoding, such as a count or a size: they belong to the field that they are in."""
@@ -95,6 +99,28 @@ class FieldBytes:
         """Add the counts of another one."""
         for kind, sample in other.kinds.items():
             self.of(kind).merge(sample)
+
+
+def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[None]:
+    """Add the messages of rows, ascending, all of them exchanges with a request. Those of equal shape are traced once.
+    Yields between short steps."""
+    known: dict[Shape, dict[str, int]] = {}
+    for start in range(0, len(rows), ROWS_PER_STEP):
+        some = rows[start : start + ROWS_PER_STEP]
+        columns = capture.index_columns(some)
+        for side, sizes in (("request", columns.request_size), ("response", columns.response_size)):
+            shapes = capture.index.message_shapes(some, is_request=side == "request")
+            kinds = zip(columns.api_key.tolist(), columns.version.tolist(), sizes.tolist(), strict=True)
+            for row, shape, (key, version, size) in zip(some.tolist(), shapes, kinds, strict=True):
+                if size < 0:
+                    continue
+                paths = None if shape is None else known.get(shape)
+                if paths is None:
+                    paths = paths_of(getattr(capture.exchange(row), side))
+                    if shape is not None:
+                        known[shape] = paths
+                fields.of(MessageKind(key, version, side)).add_traced(size, paths)
+        yield
 
 
 class _OpaqueRecords(RecordTracer):

@@ -1,7 +1,7 @@
 """Count a capture that has been read, in one pass: first the index, then bodies, then the bytes of fields.
 
-The pass has steps, so that a screen can draw the counts so far, and stop. The index is counted in columns, a million
-rows in about a second; decoding bodies, the second part, takes most of the time.
+The pass has steps, so that a screen can draw the counts so far, and stop. Both the index
+and bodies are counted in columns; bodies that need a careful look are decoded, which takes most of the time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,37 +9,30 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.analysis.stats.body_counts import BodyCounts
 from dissector.analysis.stats.column_counts import count_by_group
 from dissector.analysis.stats.counts import (
     MAX_KEYS,
-    ApiError,
     ApiVersion,
     ClientSoftware,
     StatsConnection,
-    TopicPartition,
     VersionSpan,
     VersionUse,
     widen_span,
 )
 from dissector.analysis.stats.exchange_sampler import ExchangeSampler
-from dissector.analysis.stats.field_bytes import MessageKind, paths_of
+from dissector.analysis.stats.field_bytes import trace_fields
 from dissector.analysis.stats.statistics import Statistics
-from dissector.analysis.stats.topic_mentions import topic_mentions
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers
-from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
-from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import RowKind
 from dissector.index.index_columns import ENTRY, IndexColumns
-from dissector.protocol.codec.structs import structs_with
-from dissector.protocol.schema.waiting import WAITING
 
 ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index counted in one step."""
-EXCHANGES_PER_STEP: Final = 256
-"""Exchanges decoded in one step."""
-_EXCHANGE: Final = RowKind.EXCHANGE.name.lower()
+BODIES_PER_STEP: Final = 1 << 14
+"""Rows whose bodies are counted together."""
 
 
 class StatisticsProgress(NamedTuple):
@@ -62,36 +55,32 @@ class StatisticsPass:
         """Counted advertised versions, by server and identity; kept here so that an identity stays unique."""
         self._sampler = ExchangeSampler()
         self.statistics = Statistics()
+        self._bodies = BodyCounts(capture, self.statistics)
 
     def steps(self) -> Iterator[StatisticsProgress]:
         """Count. `statistics` grows with each step and is complete after the last."""
         total = 2 * self._count
         done = 0
-        for rows in self._row_batches():
+        for rows in self._row_batches(ROWS_PER_STEP):
             self._count_index(rows)
             done += len(rows)
             yield StatisticsProgress(done, total)
-        for some in self._exchange_batches():
-            for exchange in some:
-                self._count_body(exchange)
-            done += len(some)
+        for rows in self._row_batches(BODIES_PER_STEP):
+            found = self._capture.index_columns(rows)
+            which = found.is_exchange
+            found = found.where(which)
+            for _ in self._bodies.add(rows[which], found):
+                yield StatisticsProgress(done, total)
+            self._count_failed(found.where(self._bodies.has_error))
+            done += len(rows)
             yield StatisticsProgress(done, total)
-        for number in self._sampler.rows():
-            self._trace(self._capture.exchange(number))
+        for _ in trace_fields(self._capture, self._sampler.rows(), self.statistics.fields):
             yield StatisticsProgress(total, total)
 
-    def _row_batches(self) -> Iterator[Int64]:
-        for start in range(0, self._count, ROWS_PER_STEP):
-            stop = min(start + ROWS_PER_STEP, self._count)
+    def _row_batches(self, size: int) -> Iterator[Int64]:
+        for start in range(0, self._count, size):
+            stop = min(start + size, self._count)
             yield np.arange(start, stop) if self._rows is None else self._rows[start:stop]
-
-    def _exchange_batches(self) -> Iterator[list[Exchange]]:
-        """Yield the rows, decoded on demand; consecutive rows are looked up together."""
-        for rows in self._row_batches():
-            for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
-                for start in range(0, len(run), EXCHANGES_PER_STEP):
-                    some = run[start : start + EXCHANGES_PER_STEP]
-                    yield list(self._capture.at(range(int(some[0]), int(some[-1]) + 1)))
 
     def _count_index(self, rows: Int64) -> None:
         """Count the columns of the index."""
@@ -153,40 +142,16 @@ class StatisticsPass:
             use = VersionUse(self._clients.values[client], self._servers.values[server], key, version)
             self.statistics.used_versions.of(use).merge(counts)
 
-    def _count_body(self, exchange: Exchange) -> None:
-        """Count errors, topics and partitions of a body."""
-        row = exchange.fields
-        if row.kind != _EXCHANGE:
-            return
+    def _count_failed(self, found: IndexColumns) -> None:
+        """Count rows whose response has an error."""
         statistics = self.statistics
-        has_api = exchange.request is not None and exchange.api_key is not None
-        api = ApiVersion(exchange.api_key or 0, row.version or 0) if has_api else ApiVersion(-1, -1)
-        codes = _error_codes(exchange)
-        if codes:
-            client = ClientSoftware(row.client_id, *self._capture.connections.software(row.connection))
-            for counts in (
-                statistics.total, statistics.apis.of(api), statistics.clients.of(client),
-                statistics.connections.of(StatsConnection(row.connection, row.client, row.server)),
-            ):  # fmt: skip
-                counts.errors += 1
-        may_wait = exchange.api_key in WAITING
-        for code in codes:
-            sizes = row.request_size or 0, row.response_size or 0
-            statistics.errors.of(ApiError(api.api_key, code)).add(*sizes, True, row.latency_ns, waits=may_wait)
-        for about, (out, back, error) in record_bytes_by_topic(exchange).items():
-            counts = statistics.topics.of(about) if isinstance(about, str) else statistics.partitions.of(about)
-            counts.add(out, back, error, row.latency_ns, waits=may_wait)
-
-    def _trace(self, exchange: Exchange) -> None:
-        """Trace a sampled exchange."""
-        has_request = exchange.request is not None
-        version = exchange.fields.version if has_request else None
-        for side in ("request", "response"):
-            message = getattr(exchange, side)
-            if message is not None:
-                kind = MessageKind(exchange.api_key if has_request and exchange.api_key is not None else -1,
-                                   -1 if version is None else version, side)  # fmt: skip
-                self.statistics.fields.of(kind).add_traced(message.size, paths_of(message))
+        statistics.total.errors += len(found.kind)
+        for number, count in _frequencies(found.api_key << 16 | found.version & 0xFFFF):
+            statistics.apis.of(_api_version(number)).errors += count
+        for number, count in _frequencies(self._ends(found)[0]):
+            statistics.clients.of(self._clients.values[number]).errors += count
+        for number, count in _frequencies(found.connection):
+            statistics.connections.of(self._connection(number)).errors += count
 
 
 def _api_version(number: int) -> ApiVersion:
@@ -198,29 +163,6 @@ def _signed(number: int) -> int:
     return (number ^ 0x8000) - 0x8000
 
 
-def _error_codes(exchange: Exchange) -> set[int]:
-    """Return the distinct error codes of a response; the finding says whether it has any."""
-    response = exchange.response
-    if response is None or not any(each.code == ERROR_RESPONSE for each in exchange.row_findings):
-        return set()
-    structs = structs_with(response.layout, response.body, ERROR_CODES)
-    return {code for struct in structs for name in ERROR_CODES if isinstance(code := struct.get(name), int) and code}
-
-
-def record_bytes_by_topic(exchange: Exchange) -> dict[str | TopicPartition, tuple[int, int, bool]]:
-    """Return the bytes of records out and in, and whether there is an error, by each topic and partition that an
-    exchange mentions or that its fetch session has."""
-    found: dict[str | TopicPartition, tuple[int, int, bool]] = {}
-    for topic, numbers in (exchange.fetched or {}).items():
-        found[topic] = (0, 0, False)
-        found |= {TopicPartition(topic, number): (0, 0, False) for number in numbers}
-    for message, out in ((exchange.request, True), (exchange.response, False)):
-        for each in () if message is None else topic_mentions(message):
-            mentions: list[str | TopicPartition] = [each.topic]
-            if each.partition is not None:
-                mentions.append(TopicPartition(each.topic, each.partition))
-            for key in mentions:
-                sent, got, error = found.get(key, (0, 0, False))
-                sent, got = (sent + each.bytes, got) if out else (sent, got + each.bytes)
-                found[key] = sent, got, error or bool(each.error)
-    return found
+def _frequencies(numbers: Int64) -> Iterator[tuple[int, int]]:
+    different, counts = np.unique(numbers, return_counts=True)
+    return zip(different.tolist(), counts.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Find the topics and partitions that a message mentions, and the bytes of their records.
+"""Find the topics and partitions that a message mentions, and which of its records are theirs.
 
 The schema shows where they are: a field of entity type ``topicName``, or `topic_id`; beside it, or below, an array of
 partitions. Computed once for each layout, so a new API needs no change here.
@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
+from dissector.protocol.message import Values
 
 INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 ERRORS: Final = ("error_code", "partition_error_code", "acknowledge_error_code")
@@ -24,7 +25,8 @@ class TopicMention(NamedTuple):
 
     topic: str
     partition: int | None
-    bytes: int
+    records: int | None
+    """The place of its records among those of the message; None for none."""
     error: int
     """An error code; 0 for none, and in requests."""
 
@@ -52,15 +54,17 @@ class TopicStruct(NamedTuple):
     """The fields beside the name: the topic's error, or a single partition."""
 
 
-def topic_mentions(message: ExchangeMessage) -> Iterator[TopicMention]:
-    """Yield all topics and partitions of a message, in its order."""
+def topic_mentions(message: ExchangeMessage, body: Values) -> Iterator[TopicMention]:
+    """Yield all topics and partitions of a message, in its order. `body` is its own, with places instead of records."""
     layout = message.layout
     if layout.body is None:
         return
     for struct_fields in topic_structs(layout.body, layout.body_version):
-        for struct in _follow(message.body, struct_fields.path):
+        for struct in _follow(body, struct_fields.path):
             for each in struct_fields.lists:
-                yield from (TopicMention(name, None, 0, 0) for name in struct.get(each) or () if isinstance(name, str))
+                yield from (
+                    TopicMention(name, None, None, 0) for name in struct.get(each) or () if isinstance(name, str)
+                )
             for name in struct_fields.names:
                 topic = struct.get(name)
                 if topic not in _NO_NAMES:
@@ -70,16 +74,16 @@ def topic_mentions(message: ExchangeMessage) -> Iterator[TopicMention]:
 
 def _mentions_of_topic(topic: str, struct: Mapping[str, Any], struct_fields: TopicStruct) -> Iterator[TopicMention]:
     beside = struct_fields.beside
-    yield TopicMention(topic, None, 0, struct.get(beside.error) or 0 if beside.error else 0)
+    yield TopicMention(topic, None, None, struct.get(beside.error) or 0 if beside.error else 0)
     if beside.number is not None and beside.number in struct:
-        yield TopicMention(topic, struct[beside.number], 0, struct.get(beside.error) or 0 if beside.error else 0)
+        yield TopicMention(topic, struct[beside.number], None, struct.get(beside.error) or 0 if beside.error else 0)
     for field, number, records, error in struct_fields.partitions:
         for each in struct.get(field) or ():
             if isinstance(each, int):
-                yield TopicMention(topic, each, 0, 0)
+                yield TopicMention(topic, each, None, 0)
             elif number is not None and isinstance(each, dict):  # the version's other layout may have other fields
-                size = len(each.get(records) or b"") if records else 0
-                yield TopicMention(topic, each.get(number), size, each.get(error) or 0 if error else 0)
+                place = each.get(records) if records else None
+                yield TopicMention(topic, each.get(number), place, each.get(error) or 0 if error else 0)
 
 
 def _follow(value: Any, path: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
