@@ -12,6 +12,8 @@ import numpy as np
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
+from dissector.cli.formats import Format
+from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.rows import row_line
 from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64, UInt8
@@ -42,6 +44,9 @@ _BREAK: Final = re.compile(rb"\"?\s+\"?")
 
 def faces(capture: Capture) -> Iterator[Face]:
     """What the faces of a capture that was read show, by name."""
+    for form in (Format.TEXT, Format.JSON):
+        lines = b"".join(RowRenderer.of(form, None).lines(capture, range(len(capture))))
+        yield f"lines of {form.value}", lines
     for number in range(len(capture)):
         exchange = capture.exchange(number)
         yield f"row {number + 1}", _encoded(row_line(exchange.row, capture.start_ns))
