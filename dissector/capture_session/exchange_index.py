@@ -54,7 +54,7 @@ class ExchangeIndex:
         connections = pipeline.transport.connections
         self._json = JsonLines(pipeline.indexer, pipeline.store, decoder)
         self._info = InfoTexts(pipeline.indexer, pipeline.store, decoder, lambda each: any(connections.ended(each)))
-        self._bodies = BodyColumns(pipeline.indexer, pipeline.store)
+        self._bodies = BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
         self._answers = MessageAnswers(self._bodies, decoder, pipeline.indexer.conversation_state.topic_names)
         self._shapes = MessageShapes(self._bodies)
 

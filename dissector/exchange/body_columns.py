@@ -1,14 +1,15 @@
 """Messages of many rows as frames in memory, by layout, for the native kernel: those that need no careful look.
 
-A message is plain if it is whole, its API and version are known and alone decide its layout, and it is shown as it is
-on any connection: its API has no secrets, it does not name the metadata log, its client id is text.
+A message is plain if it is whole, its API and version are known and alone decide its layout, and it is not masked whole
+on any connection: its API has no secrets, or only such that are fields of its own and all is clean (`BulkMasking`); it
+does not name the metadata log; its client id is text.
 
-Invariant: a plain message that the kernel reads to its end is read by `ExchangeDecoder` with the same values, and is
-not masked. All others are for that decoder.
+Invariant: the frame of a plain message is masked, and one that the kernel reads to its end is read by `ExchangeDecoder`
+with the same values. All others are for that decoder.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,16 +20,17 @@ from dissector.core.store import Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
+from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import is_unclean, names_metadata_log
+from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_unclean, names_metadata_log
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.masking import is_public
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.schema.loader import alternatives, api
+from dissector.protocol.schema.loader import alternatives, api, apis
 
 SEARCHED_TOGETHER: Final = 1 << 22
 """Bytes that are searched for the metadata log at once."""
@@ -57,9 +59,10 @@ class Messages(NamedTuple):
 class BodyColumns:
     """Plain messages of one capture."""
 
-    def __init__(self, indexer: Indexer, store: Store) -> None:
+    def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool) -> None:
         self._indexer = indexer
         self._store = store
+        self._masking = None if show_secrets else BulkMasking()
         self._is_plain_client = Column(np.bool_)
         """By the number of a client id, as far as they were looked at."""
 
@@ -73,12 +76,14 @@ class BodyColumns:
             first += len(some)
 
     def _parts(self, rows: Int64, *, is_request: bool) -> list[Int64]:
-        """Rows in parts, so that frames in pieces, which are joined, take a bounded memory."""
+        """Rows in parts, so that frames in pieces, which are joined, and those to be masked, which are copied, take a
+        bounded memory."""
         table, frames = self._indexer.table, self._indexer.frames
         numbers = (table.request if is_request else table.response).values[rows]
         joined = np.zeros(len(rows), np.int64)
         there = np.flatnonzero(numbers != NO_FRAME)
-        there = there[frames.contiguous(numbers[there]) < 0]
+        is_copied = np.isin(table.api_key.values[rows[there]], _masked_keys(is_request=is_request))
+        there = there[is_copied | (frames.contiguous(numbers[there]) < 0)]
         joined[there] = frames.size.values[numbers[there]]
         return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
 
@@ -109,7 +114,15 @@ class BodyColumns:
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
                 memory = FrameMemory(pointers[first:stop], size[first:stop], owners)
-                yield Messages(there[first:stop], key, layout, program, memory, names_log[first:stop])
+                messages = Messages(there[first:stop], key, layout, program, memory, names_log[first:stop])
+                yield self._masked(messages)
+
+    def _masked(self, messages: Messages) -> Messages:
+        """Messages with their secrets masked, without those that may be masked whole."""
+        if self._masking is None or not has_plain_secrets(messages.layout):
+            return messages
+        at, frames = self._masking.masked(messages.frames, messages.layout, messages.program)
+        return messages._replace(at=messages.at[at], frames=frames, names_log=messages.names_log[at])
 
     def are_plain_clients(self, client_ids: Int64) -> Bool:
         """Which client ids, given by their numbers, are text that is known as a whole."""
@@ -175,7 +188,7 @@ def _is_plain_client(text: str | None) -> bool:
 
 @lru_cache(maxsize=4096)
 def _plain_layout(key: int, version: int, *, is_request: bool) -> MessageLayout | None:
-    """The layout of plain messages; None where API and version do not decide it, or it may have secrets."""
+    """The layout of plain messages; None where API and version do not decide it, or it may have secrets in bytes."""
     known = api(key)
     if known is None or not known.versions.contains(version):
         return None
@@ -183,4 +196,11 @@ def _plain_layout(key: int, version: int, *, is_request: bool) -> MessageLayout 
     if layout.body is None or layout.findings or alternatives(layout.body, version):
         return None
     is_fetch = layout.body == "FetchResponse"
-    return layout if is_fetch or is_public(layout, EMPTY_CONTEXT) else None
+    return layout if is_fetch or is_public(layout, EMPTY_CONTEXT) or has_plain_secrets(layout) else None
+
+
+@cache
+def _masked_keys(*, is_request: bool) -> list[int]:
+    """The keys of APIs whose messages may be masked."""
+    bodies = ((each.key, each.request if is_request else each.response) for each in apis())
+    return sorted(key for key, body in bodies if body in MESSAGES_WITH_SECRETS)

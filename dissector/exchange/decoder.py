@@ -57,6 +57,7 @@ class ExchangeDecoder:
         """Of each direction that is not Kafka."""
         self.response_to = response_to
         """API key and version of responses whose request is missing, as the user gave them."""
+        self.shows_secrets = show_secrets
         self._messages = MessageDecoder(store, indexer.frames, show_secrets=show_secrets)
         self._endpoints = EndpointNames(connections, indexer.detector)
         self._generation = -1

@@ -66,7 +66,7 @@ class InfoTexts:
         self._indexer = indexer
         self._decoder = decoder
         self._is_ended = is_ended
-        bodies = BodyColumns(indexer, store)
+        bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
         self._pairs: dict[int, PairWords | None] = {}
@@ -227,7 +227,7 @@ def _pair_words(exchange: Exchange) -> PairWords | None:
     request, response = exchange.request, exchange.response
     if request is None or (exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)):
         return None
-    if any(message is not None and message.masked for message in (request, response)):
+    if any(message is not None and message.masked_size for message in (request, response)):
         return None
     words = info_words(request, response, exchange.row_findings)
     return PairWords(words, bool(request.body.get("topics")))

@@ -74,7 +74,7 @@ class JsonLines:
     def __init__(self, indexer: Indexer, store: Store, decoder: ExchangeDecoder) -> None:
         self._indexer = indexer
         self._decoder = decoder
-        self._bodies = BodyColumns(indexer, store)
+        self._bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._listing = Listing(indexer, decoder)
         self._messages = JsonMessages()
         self._arena = Arena()

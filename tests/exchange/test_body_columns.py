@@ -24,7 +24,7 @@ def test_a_response_of_api_versions_that_may_have_the_body_of_version_0_is_not_p
     with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
         exchanges = list(capture.exchanges())
         assert [each.response.body.get("throttle_time_ms") for each in exchanges if each.response] == [5, None]
-        bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store)
+        bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=False)
         [plain] = bodies.messages(np.arange(len(capture)), is_request=False)
         assert plain.at.tolist() == [0]
         assert [each.fields.number for each in capture.exchanges("response.throttle_time_ms == 5")] == [1]

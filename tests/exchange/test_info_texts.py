@@ -65,7 +65,7 @@ def test_frames_in_pieces_are_joined_some_at_a_time(monkeypatch: pytest.MonkeyPa
     capture = opened(PCAPS / "two-brokers.pcapng")
     every = capture.info(range(len(capture)))
     monkeypatch.setattr(body_columns, "JOINED_TOGETHER", 1 << 10)
-    bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store)
+    bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=False)
     rows = np.arange(len(capture))
     parts = [part for side in (True, False) for part in bodies.messages(rows, is_request=side)]
     whole = {(part.api_key, part.layout) for part in parts}

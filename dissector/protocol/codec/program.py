@@ -59,13 +59,15 @@ class Operation(IntEnum):
 
 
 class Want(IntEnum):
-    """What of a column the kernel keeps. `KEY` can be added to the others."""
+    """What of a column the kernel keeps. `KEY` and `CHECKED` can be added to the others."""
 
     NOTHING = 0
     VALUES = 1
     NONZERO = 2
     """Only the values that are not zero."""
     KEY = 4
+    CHECKED = 8
+    """Whether it has what a message with secrets has, if it was read from the right places (`secrets.is_clean`)."""
 
 
 class Part(Enum):
@@ -117,15 +119,25 @@ class Program:
         """The columns of values, with their numbers."""
         return [(number, column) for number, column in enumerate(self.columns) if column.part is Part.VALUE]
 
-    def wanted(self, values: Iterable[int] = (), keys: Iterable[int] = (), nonzero: Iterable[int] = ()) -> Wanted:
+    def wanted(
+        self,
+        values: Iterable[int] = (),
+        keys: Iterable[int] = (),
+        nonzero: Iterable[int] = (),
+        *,
+        checked: bool = False,
+    ) -> Wanted:
         """Return what is wanted: the `values` of some columns, `nonzero` values of others; a key of others, which has
-        the counts around them too, so that equal keys mean equal values in equal places."""
+        the counts around them too, so that equal keys mean equal values in equal places; whether all columns that can
+        be `checked` are clean."""
         wanted = np.zeros(len(self.columns), np.uint8)
         wanted[list(values)] |= np.uint8(Want.VALUES)
         wanted[list(nonzero)] |= np.uint8(Want.NONZERO)
         chosen = set(keys)
         chosen.update(above for key in keys for above in self.columns[key].above)
         wanted[sorted(chosen)] |= np.uint8(Want.KEY)
+        if checked:
+            wanted |= np.uint8(Want.CHECKED)
         return wanted
 
     def _emit(self, operation: Operation, flags: int = 0, column: int = -1, first: int = 0, second: int = 0) -> int:

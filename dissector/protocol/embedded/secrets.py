@@ -7,7 +7,7 @@ message that was understood are secret; `protocol.masking` masks the others whol
 
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import google_crc32c
@@ -70,24 +70,30 @@ BROKER_LOGGER: Final = 8
 """The resource type whose configs are loggers."""
 PASSWORD: Final = 9
 """A config's type in a DescribeConfigs response."""
+DECIDING: Final = frozenset(("name", "config_name", "value", "config_type", "is_sensitive", "resource_type"))
+"""Fields around a config's value that say whether it is a secret."""
 MASKED: Final = "masked: --show-secrets shows it"
 
 
 def mark_secret(leaf: Node, chain: Sequence[Node]) -> None:
     """Mark a field's content as secret, unless it is harmless; `chain` has the structures around it."""
-    value = leaf.value if isinstance(leaf.value, str) else ""
-    if leaf.name == "error_message" and is_harmless_error(value):
-        return
-    if leaf.name == "value" and _is_public_value(value, chain):
-        return
-    seal(leaf)
+    if is_secret(leaf.name, leaf.value, [{child.name: child.value for child in node.children} for node in chain[-3:]]):
+        seal(leaf)
 
 
-def _is_public_value(value: str, chain: Sequence[Node]) -> bool:
+def is_secret(name: str, value: object, around: Sequence[Mapping[str, object]]) -> bool:
+    """Whether one of `SECRET_FIELDS` has a secret; `around` are the values of the structures around it, at least of
+    the three innermost, the field's own one last. Of these it depends on the fields in `DECIDING`."""
+    text = value if isinstance(value, str) else ""
+    if name == "error_message":
+        return not is_harmless_error(text)
+    return name != "value" or not _is_public_value(text, around[-3:])
+
+
+def _is_public_value(value: str, around: Sequence[Mapping[str, object]]) -> bool:
     """Whether a value may be shown that a config has, or one of its synonyms, which may have another name."""
     if "://" in value and "@" in value:
         return False  # a URL may have a password in it
-    around = [{child.name: child.value for child in node.children} for node in chain[-3:]]
     if any(each.get("config_type") == PASSWORD or each.get("is_sensitive") for each in around):
         return False
     if any(each.get("resource_type") == BROKER_LOGGER for each in around):

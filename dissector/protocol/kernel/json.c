@@ -10,6 +10,7 @@
  * size. What follows records is in json_records.c. Why nothing outside the output is written: each value is written
  * behind a check of its largest size against the room that is left (`room`); where there is none, the row is reported,
  * and begins again with more room. Time is bounded as in shred.c; a level of nesting is checked against DEPTH. */
+#include "clean.h"
 #include "json.h"
 
 /* Operations and flags: as in codec/program.py and json_program.py. */
@@ -76,11 +77,6 @@ static int is_like_log_id(const uint8_t *id) {
   int zeros = 0;
   for (int n = 0; n < ID_SIZE; n++) zeros += !id[n];
   return zeros >= 12 && zeros < ID_SIZE;
-}
-
-/* Whether a number of eight bytes can be what messages with secrets have (`secrets._is_time`). */
-static int is_time(int64_t value) {
-  return value == INT64_MAX || (value >= -1 && value < INT64_C(1) << 43);
 }
 
 /* Looks at a number that is marked. Returns whether the message can be written. */

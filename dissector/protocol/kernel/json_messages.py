@@ -202,6 +202,14 @@ class JsonMessages:
         return self._joined[:total].tobytes()
 
 
+def join(addresses: UInt64, sizes: Int64) -> UInt8:
+    """Return a copy of the bytes at these addresses, one behind the other."""
+    addresses, sizes = np.ascontiguousarray(addresses), np.ascontiguousarray(sizes, np.int64)
+    copy = np.empty(int(sizes.sum()), np.uint8)
+    _join()(addresses.ctypes.data, sizes.ctypes.data, len(addresses), copy.ctypes.data)
+    return copy
+
+
 class CompressedSections(NamedTuple):
     """Compressed record sections, `(n,)`, in the order of the fields that have them."""
 

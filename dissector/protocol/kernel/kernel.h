@@ -78,9 +78,10 @@ typedef struct {
   int32_t *in_row;
   uint8_t *keys;
   int64_t key_capacity;
-  int64_t *key_ends; /* by row, as are the next two */
+  int64_t *key_ends; /* by row, as are the next three */
   uint8_t *errors;
   int64_t *error_at;
+  uint8_t *unclean; /* whether a field that is to be checked is not what it should be */
 } KernelShred;
 
 /* Returns the row for which there was no room, or `rows`. */

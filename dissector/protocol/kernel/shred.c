@@ -15,12 +15,14 @@
  */
 #include <string.h>
 
+#include "clean.h"
 #include "kernel.h"
 
 /* Operations, and what of a column is wanted: as in codec/program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT };
 enum { COMPACT = 1, NULLABLE = 2 };
-enum { VALUES = 1, NONZERO = 2, KEY = 4 };
+enum { VALUES = 1, NONZERO = 2, KEY = 4, CHECKED = 8 };
+enum { INT64 = 6 /* place of the type in `plan.SCALARS` */, STRING = 0 };
 enum { WIDTH = 6, DEPTH = 40, MOST_TAGS = 64 /* bits of `seen` */ };
 enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG };
 
@@ -39,6 +41,7 @@ typedef struct {
   KernelShred *out;
   int64_t row;
   int64_t key_at;
+  uint8_t unclean; /* whether a field of the row that is to be checked is not what it should be */
 } Sink;
 
 static inline int uvarint(const uint8_t *data, int64_t *at, int64_t end, uint32_t *value) {
@@ -96,6 +99,11 @@ static inline int add(Sink *sink, int32_t column, int64_t value, int64_t positio
   return 1;
 }
 
+/* Looks at some values of eight bytes that stand one behind the other. */
+static inline void check_times(Sink *sink, const uint8_t *data, int64_t count) {
+  for (int64_t n = 0; n < count; n++) sink->unclean |= !is_time((int64_t)big_endian(data + 8 * n, 8));
+}
+
 /* The same for a length, a count or whether something is there, which are numbers in a key, too. */
 static inline int add_number(Sink *sink, int32_t column, int64_t value, int64_t position) {
   if (sink->out->wanted[column] & KEY) {
@@ -119,12 +127,13 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
   const int32_t *program = out->program;
   const uint8_t *wanted = out->wanted;
   Level levels[DEPTH];
-  Sink sink = {out, 0, 0};
+  Sink sink = {out, 0, 0, 0};
   for (; sink.row < out->rows; sink.row++) {
     const uint8_t *data = (const uint8_t *)(uintptr_t)out->frames[sink.row];
     int64_t at = out->begin, end = out->sizes[sink.row], key_start = sink.key_at;
     const int32_t *op = program;
     int depth = 0, error = OK;
+    sink.unclean = 0;
     memcpy(out->saved, out->counts, sizeof(int64_t) * (size_t)out->columns);
     if (at > end) FAIL(ENDS_INSIDE);
     for (;;) {
@@ -134,6 +143,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           if (size > end - at) FAIL(ENDS_INSIDE);
           if (wanted[op[2]]) {
             if (wanted[op[2]] & KEY) NEED(add_key(&sink, data + at, size));
+            if (wanted[op[2]] & CHECKED && op[3] == INT64) check_times(&sink, data + at, 1);
             NEED(add(&sink, op[2], scalar(data + at, op[3]), at));
           }
           at += size;
@@ -159,6 +169,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           if (wanted[op[2]]) {
             NEED(add_number(&sink, op[2], size, at));
             if (size > 0 && (wanted[op[2]] & KEY)) NEED(add_key(&sink, data + at, size));
+            if (wanted[op[2]] & CHECKED && op[3] == STRING) sink.unclean |= !is_plain_text(data + at, size);
           }
           if (size > 0) at += size;
           op += WIDTH;
@@ -186,6 +197,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           } else if (element[0] == FIXED && element[WIDTH] == NEXT) { /* numbers: no level is needed */
             if (wanted[element[2]]) {
               if (wanted[element[2]] & KEY) NEED(add_key(&sink, data + at, count * element[4]));
+              if (wanted[element[2]] & CHECKED && element[3] == INT64) check_times(&sink, data + at, count);
               for (int64_t n = 0; n < count; n++) {
                 int64_t place = at + n * element[4];
                 NEED(add(&sink, element[2], scalar(data + place, element[3]), place));
@@ -246,6 +258,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
               if (wanted[column] & KEY) { int32_t last = -1; NEED(add_key(&sink, &last, sizeof last)); }
             }
             NEED(add(&sink, tags[2], level->unknown, at));
+            sink.unclean |= wanted[tags[2]] & CHECKED && level->unknown;
             depth--;
             op = program + tags[4] * WIDTH;
             break;
@@ -278,6 +291,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
     memcpy(out->counts, out->saved, sizeof(int64_t) * (size_t)out->columns);
     sink.key_at = key_start;
     out->errors[sink.row] = (uint8_t)error;
+    out->unclean[sink.row] = 0;
     out->error_at[sink.row] = at;
     out->key_ends[sink.row] = sink.key_at;
     continue;
@@ -286,6 +300,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
     return sink.row;
   done:
     out->errors[sink.row] = OK;
+    out->unclean[sink.row] = sink.unclean;
     out->key_ends[sink.row] = sink.key_at;
   }
   return sink.row;

@@ -60,6 +60,10 @@ class FrameMemory:
         """Return some of the frames, by their numbers."""
         return FrameMemory(self.addresses[rows], self.sizes[rows], self.owner)
 
+    def data(self, row: int) -> bytes:
+        """Return the bytes of a frame."""
+        return ctypes.string_at(int(self.addresses[row]), int(self.sizes[row]))
+
     def __len__(self) -> int:
         return len(self.addresses)
 
@@ -91,6 +95,7 @@ class _Call(ctypes.Structure):
         for name in (
             "frames", "sizes", "rows", "begin", "program", "columns", "wanted", "base", "capacity", "counts",
             "saved", "values", "positions", "in_row", "keys", "key_capacity", "key_ends", "errors", "error_at",
+            "unclean",
         )
     ]  # fmt: skip
 
@@ -105,6 +110,9 @@ class Shredded:
     """By row."""
     error_at: Int64
     """Offset in the frame of the field that does not fit."""
+    unclean: UInt8
+    """By row: 1 where a column that was to be checked has a text that is not ASCII or has control characters, a number
+    of eight bytes that is no time, or tagged fields that no schema has."""
     _arena: "Arena"
 
     def column(self, number: int) -> ColumnValues:
@@ -127,7 +135,7 @@ class Arena:
         self.keys: UInt8 = np.empty(1 << 16, np.uint8)
         self.base = self.counts = np.zeros(0, np.int64)
         self._key_ends = self._error_at = np.zeros(0, np.int64)
-        self._errors = np.zeros(0, np.uint8)
+        self._errors = self._unclean = np.zeros(0, np.uint8)
 
     def _room(self, values: int) -> None:
         self.values: Int64 = np.empty(values, np.int64)
@@ -139,6 +147,7 @@ class Arena:
         rows = len(frames)
         if len(self._errors) < rows:
             self._errors = np.empty(rows, np.uint8)
+            self._unclean = np.empty(rows, np.uint8)
             self._error_at = np.empty(rows, np.int64)
             self._key_ends = np.empty(rows, np.int64)
         kept = np.flatnonzero(wanted & (Want.VALUES | Want.NONZERO))
@@ -149,15 +158,19 @@ class Arena:
             capacity = self._divide(kept, len(wanted))
             stop = self._read(frames, program, wanted, capacity, saved, first, begin)
             if stop > first:
-                yield Shredded(first, stop, self._errors[first:stop], self._error_at[first:stop], self)
+                yield self._shredded(first, stop)
             elif not self._grow():
                 self._errors[first], self._error_at[first] = ShredError.TOO_LARGE, begin
                 self._key_ends[first] = self._key_ends[first - 1] if first else 0
                 stop = first + 1
-                yield Shredded(first, stop, self._errors[first:stop], self._error_at[first:stop], self)
+                yield self._shredded(first, stop)
             if stop < rows:
                 self._grow()
             first = stop
+
+    def _shredded(self, first: int, stop: int) -> Shredded:
+        rows = slice(first, stop)
+        return Shredded(first, stop, self._errors[rows], self._error_at[rows], self._unclean[rows], self)
 
     def _divide(self, kept: Int64, columns: int) -> Int64:
         """Give each column that is kept an equal part of the arena; return how much that is of each."""
@@ -188,11 +201,12 @@ class Arena:
     ) -> int:
         addresses, sizes = np.ascontiguousarray(frames.addresses[first:]), np.ascontiguousarray(frames.sizes[first:])
         errors, error_at, key_ends = self._errors[first:], self._error_at[first:], self._key_ends[first:]
+        unclean = self._unclean[first:]
         call = _Call(
             addresses.ctypes.data, sizes.ctypes.data, len(addresses), begin, program.code.ctypes.data, len(wanted),
             wanted.ctypes.data, self.base.ctypes.data, capacity.ctypes.data, self.counts.ctypes.data, saved.ctypes.data,
             self.values.ctypes.data, self.positions.ctypes.data, self.in_row.ctypes.data, self.keys.ctypes.data,
-            len(self.keys), key_ends.ctypes.data, errors.ctypes.data, error_at.ctypes.data,
+            len(self.keys), key_ends.ctypes.data, errors.ctypes.data, error_at.ctypes.data, unclean.ctypes.data,
         )  # fmt: skip
         return first + _shred()(ctypes.byref(call))
 

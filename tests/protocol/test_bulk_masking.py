@@ -1,0 +1,125 @@
+"""Many messages are masked at once as they are one at a time."""
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.protocol import bulk_masking
+from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.program import message_program
+from dissector.protocol.codec.reader import UNKNOWN_TAGS
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.secrets import SECRET_FIELDS
+from dissector.protocol.frame import frame_bytes
+from dissector.protocol.kernel.shredding import FrameMemory
+from dissector.protocol.masking import mask_secrets
+from dissector.protocol.message import MessageLayout, request_layout, response_layout
+from dissector.protocol.schema.loader import apis
+from tests.protocol.random_messages import make
+
+WORDS = {
+    "name": ("retention.ms", "cleanup.policy", "ssl.key.password", "listener.name.a.sasl.jaas.config", "vault.token"),
+    "config_name": ("retention.ms", "vault.token"),
+    "value": ("86400000", "INFO", "compact", "http://user:word@host", "hunter2", ""),
+    "error_message": ("Topic 'a' already exists.", "Invalid value hunter2 for configuration vault.token", "", "oops"),
+}
+NUMBERS = {"config_type": (0, 1, 9), "resource_type": (2, 4, 8)}
+
+
+def plausible(value: object, chance: random.Random, name: str = "") -> object:
+    """A made value with words and numbers as brokers and clients send them."""
+    match value:
+        case dict():
+            fields = {key: each for key, each in value.items() if key != UNKNOWN_TAGS or chance.random() < 0.02}
+            return {key: each if key == UNKNOWN_TAGS else plausible(each, chance, key) for key, each in fields.items()}
+        case list():
+            return [plausible(each, chance, name) for each in value]
+        case bool():
+            return chance.random() < 0.1 if name == "is_sensitive" else value
+        case int() if name in NUMBERS:
+            return chance.choice(NUMBERS[name])
+        case int() if abs(value) < 1 << 32:
+            return abs(value) % 128
+        case int():
+            return value if chance.random() < 0.02 else abs(value) % (1 << 41)
+        case str():
+            is_kept = name.endswith("_id") or chance.random() < 0.02
+            return value if is_kept else chance.choice(WORDS.get(name, ("one", "two", "three")))
+    return value
+
+
+def frame_of(layout: MessageLayout, chance: random.Random) -> bytes:
+    assert layout.header is not None
+    assert layout.body is not None
+    parts = []
+    for name, version in ((layout.header, layout.header_version), (layout.body, layout.body_version)):
+        parts.append(plausible(make(plan(name, version), chance)[0], chance))
+    header, body = parts
+    assert isinstance(header, dict)
+    return frame_bytes(layout, header, body)
+
+
+LAYOUTS = [
+    layout
+    for known in apis()
+    for version in known.versions
+    for layout in (request_layout(known.key, version), response_layout(known.key, version, b""))
+    if layout.body in SECRET_FIELDS and has_plain_secrets(layout)
+]
+
+
+def check(masking: BulkMasking, layout: MessageLayout, frames: list[bytes]) -> int:
+    """Hold frames that are masked at once against the same one at a time; return how many there are."""
+    assert layout.header is not None
+    assert layout.body is not None
+    program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
+    sizes = np.array([len(each) for each in frames], np.int64)
+    memory = FrameMemory.of_buffer(np.frombuffer(b"".join(frames), np.uint8), np.cumsum(sizes) - sizes, sizes)
+    at, found = masking.masked(memory, layout, program)
+    assert all(one < other for one, other in pairwise(at.tolist()))
+    for row, number in enumerate(at.tolist()):
+        data = frames[number]
+        expected = mask_secrets(data, len(data), layout, len(data), EMPTY_CONTEXT)
+        assert expected.layout == layout  # not masked whole
+        assert found.data(row) == expected.data
+    return len(at)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"{layout.body}-{layout.body_version}")
+def test_messages_are_masked_as_one_at_a_time(layout: MessageLayout) -> None:
+    chance = random.Random(f"{layout.body} {layout.body_version}")
+    frames = [frame_of(layout, chance) for _ in range(60)]
+    masking = BulkMasking()
+    found = check(masking, layout, frames)
+    assert found > 10
+    assert check(masking, layout, frames[::-1]) == found
+
+
+@given(layout=st.sampled_from(LAYOUTS), seed=st.integers(0, 1000), data=st.data())
+def test_damaged_messages_are_masked_as_one_at_a_time(layout: MessageLayout, seed: int, data: st.DataObject) -> None:
+    chance = random.Random(seed)
+    frames = [bytearray(frame_of(layout, chance)) for _ in range(4)]
+    for frame in frames:
+        at = data.draw(st.integers(4, len(frame) - 1))
+        frame[at] = data.draw(st.integers(0, 255))
+    check(BulkMasking(), layout, [bytes(each) for each in frames])
+
+
+def test_few_decisions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_masking, "MOST_DECISIONS", 2)
+    masking, chance = BulkMasking(), random.Random(7)
+    for layout in LAYOUTS:
+        check(masking, layout, [frame_of(layout, chance) for _ in range(10)])
+
+
+def test_a_frame_that_may_have_too_many_fields_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    [layout] = [each for each in LAYOUTS if each.body == "CreateTopicsRequest" and each.body_version == 7]
+    frames = [frame_of(layout, random.Random(3)) for _ in range(2)]
+    assert check(BulkMasking(), layout, frames) == 2
+    monkeypatch.setattr(bulk_masking, "LARGEST", len(frames[0]) - 1)
+    assert check(BulkMasking(), layout, frames) == 0
