@@ -100,9 +100,13 @@ class BodyColumns:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
-        pointers, size, owners = self._memory(frames[there])
+        pointers, size, owners, joined = self._memory(frames[there])
         names_log = np.zeros(len(there), np.bool_)
-        searched = np.flatnonzero((kinds >> 16 == ApiKey.FETCH) & (pointers != 0))
+        is_searched = (kinds >> 16 == ApiKey.FETCH) & (pointers != 0)
+        for place, data in joined.items():
+            names_log[place] = is_searched[place] and names_metadata_log(data)
+            is_searched[place] = False
+        searched = np.flatnonzero(is_searched)
         names_log[searched] = self._name_metadata_log(frames[there[searched]])
         shown = np.flatnonzero((pointers != 0) & (~names_log | with_log))
         there, kinds, names_log = there[shown], kinds[shown], names_log[shown]
@@ -140,9 +144,9 @@ class BodyColumns:
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
 
-    def _memory(self, frames: Int64) -> tuple[UInt64, Int64, object]:
-        """Where frames are in memory, `(n,)`, 0 for one that is not whole, their sizes, and what keeps that memory;
-        those in pieces are joined."""
+    def _memory(self, frames: Int64) -> tuple[UInt64, Int64, object, dict[int, bytes]]:
+        """Where frames are in memory, `(n,)`, 0 for one that is not whole, their sizes, what keeps that memory, and by
+        their places those in pieces, which are joined."""
         table = self._indexer.frames
         address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
         in_one = address >= 0
@@ -150,16 +154,17 @@ class BodyColumns:
         pointers = np.zeros(len(frames), np.uint64)
         pointers[in_one], owner = self._store.pointers(address[in_one], size[in_one])
         owners.append(owner)
+        joined: dict[int, bytes] = {}
         for place in np.flatnonzero(~in_one).tolist():
             data, whole = table.read(int(frames[place]))
             if whole == len(data) == size[place] and whole:
-                joined = np.frombuffer(data, np.uint8)
-                pointers[place] = joined.ctypes.data
-                owners.append(joined)
-        return pointers, size, owners
+                joined[place] = data
+                owners.append(array := np.frombuffer(data, np.uint8))
+                pointers[place] = array.ctypes.data
+        return pointers, size, owners, joined
 
     def _name_metadata_log(self, frames: Int64) -> Bool:
-        """Which frames may name the metadata log."""
+        """Which frames, each in one piece, may name the metadata log."""
         table = self._indexer.frames
         address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
         named = np.zeros(len(frames), np.bool_)
@@ -169,11 +174,10 @@ class BodyColumns:
         first = 0
         while first < len(order):
             start = int(starts[first])
-            together = np.searchsorted(starts, start + SEARCHED_TOGETHER) if start >= 0 else first + 1
+            together = np.searchsorted(starts, start + SEARCHED_TOGETHER)
             stop = max(first + 1, min(int(together), int(breaks[np.searchsorted(breaks, first, side="right")])))
             some = order[first:stop]
-            end = int(ends[first:stop].max())
-            if start < 0 or names_metadata_log(self._store.span(start, end)):
+            if names_metadata_log(self._store.span(start, int(ends[first:stop].max()))):
                 named[some] = [names_metadata_log(table.read(int(frames[each]))[0]) for each in some.tolist()]
             first = stop
         return named

@@ -4,6 +4,7 @@ A frame in one piece costs 40 bytes here. The pieces of the others (frames acros
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
 from dissector.core.store import Store
+
+PIECES_TOGETHER: Final = 64
+"""Pieces of a frame that are looked up at once."""
 
 
 class FrameTable:
@@ -58,17 +62,22 @@ class FrameTable:
         return self._address.values[rows]
 
     def _pieces(self, row: int) -> Iterator[tuple[int, int]]:
-        """Addresses and sizes, one by one: reading the beginning of a frame does not cost its rest."""
+        """Addresses and sizes, a few at a time: reading the beginning of a frame does not cost its rest."""
         address, size = int(self._address.values[row]), int(self.size.values[row])
         if address >= NOWHERE:
             yield address, size
             return
         at = -2 - address
         while size > 0:
-            piece = int(self._piece_size.values[at])
-            yield int(self._piece_address.values[at]), piece
-            size -= piece
-            at += 1
+            some = slice(at, at + PIECES_TOGETHER)
+            at += PIECES_TOGETHER
+            for piece in zip(
+                self._piece_address.values[some].tolist(), self._piece_size.values[some].tolist(), strict=True
+            ):
+                yield piece
+                size -= piece[1]
+                if size <= 0:
+                    return
 
     def retain(self, rows: Int64, looked_back: Int64) -> None:
         """Get ready for a checkpoint that has only these rows, ascending, and the others in `looked_back` without their
@@ -110,7 +119,7 @@ class FrameTable:
 
     def read(self, row: int, limit: int | None = None) -> tuple[bytes, int]:
         """Return a frame's captured bytes, at most `limit`, and how many of them come before the first gap."""
-        parts: list[bytes] = []
+        parts: list[memoryview] = []
         whole: int | None = None
         room = limit if limit is not None else 1 << 62
         have = 0
@@ -120,10 +129,12 @@ class FrameTable:
             if address == NOWHERE:
                 whole = have if whole is None else whole
                 continue
-            parts.append(bytes(self._store.read_intact(address, min(size, room))))
-            have += len(parts[-1])
-            if len(parts[-1]) < min(size, room):
+            wanted = min(size, room)
+            part = self._store.read_intact(address, wanted)
+            parts.append(part)
+            have += len(part)
+            if len(part) < wanted:
                 break
-            room -= len(parts[-1])
+            room -= len(part)
         data = b"".join(parts)
         return data, len(data) if whole is None else whole

@@ -14,8 +14,8 @@ Invariant: an answer depends on the frames of the connection's client alone, and
 batches.
 """
 
-from functools import cache
-from typing import Final, Protocol
+from functools import cache, lru_cache
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,6 +33,11 @@ ROWS_PER_STEP: Final = 1 << 16
 OF_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.UPDATE_RAFT_VOTER)
 """What brokers and controllers send on connections on which they fetch the metadata log (KIP-595, KIP-853)."""
 NEVER: Final = 1 << 62
+LONGEST_KNOWN: Final = 512
+"""Bytes of a request of which it is remembered whether it has secrets."""
+REQUESTS_KNOWN: Final = 1 << 10
+ID_AT: Final = 8
+"""Where the correlation id is in a request."""
 
 
 class Opened(Protocol):
@@ -106,54 +111,82 @@ class Secrecy:
     def _look_at_first(self, rows: Int64) -> None:
         """Go through the client's frames, and what is between them, of connections whose first request is not known."""
         table, frames = self._table, self._frames
-        start = frames.start.values[table.request.values[rows]]
-        for row in rows[np.lexsort((start, table.connection.values[rows]))].tolist():
-            connection = int(table.connection.values[row])
-            if connection not in self._harmless_from:
-                self._look_at(row, connection)
+        sent = table.request.values[rows]
+        order = np.lexsort((frames.start.values[sent], table.connection.values[rows]))
+        rows, sent = rows[order], sent[order]
+        columns = (
+            table.connection.values[rows], table.packet.values[rows], table.kind.values[rows],
+            table.api_key.values[rows], table.version.values[rows], sent, frames.start.values[sent],
+            frames.size.values[sent],
+        )  # fmt: skip
+        for each in map(_Sent._make, zip(*(column.tolist() for column in columns), strict=True)):
+            if each.connection not in self._harmless_from:
+                self._look_at(each)
 
-    def _look_at(self, row: int, connection: int) -> None:
-        table, frames = self._table, self._frames
-        frame = int(table.request.values[row])
-        expected, is_opened = self._read_to.get(connection, 0), self._is_opened(row, connection)
-        if not is_opened and table.kind.values[row] in (RowKind.GAP, RowKind.UNPARSED):
+    def _look_at(self, sent: "_Sent") -> None:
+        connection = sent.connection
+        expected, is_opened = self._read_to.get(connection, 0), self._is_opened(sent)
+        if not is_opened and sent.kind in (RowKind.GAP, RowKind.UNPARSED):
             return  # the rest of a message that was sent in part before the capture began
-        is_next = not is_opened or int(frames.start.values[frame]) == expected
-        if not is_next or not self._is_harmless(row, frame):
+        is_next = not is_opened or sent.start == expected
+        may_be_harmless = is_next and sent.kind == RowKind.EXCHANGE and sent.api_key not in secret_keys()
+        data, whole = self._frames.read(sent.frame) if may_be_harmless else (b"", 0)
+        if not may_be_harmless or not _is_harmless(sent, data, whole):
             self._harmless_from[connection] = self._plain_behind[connection] = NEVER
             return
-        size = int(frames.size.values[frame])
-        if frames.captured(frame) < size:
+        if len(data) < sent.size:
             self._cut.add(connection)
-        if table.api_key.values[row] == ApiKey.API_VERSIONS:
-            self._read_to[connection] = expected + size
+        if sent.api_key == ApiKey.API_VERSIONS:
+            self._read_to[connection] = expected + sent.size
             return
         is_whole = is_opened and connection not in self._cut
-        self._plain_behind[connection] = int(table.packet.values[row])
-        self._harmless_from[connection] = int(table.packet.values[row]) if is_whole else NEVER
+        self._plain_behind[connection] = sent.packet
+        self._harmless_from[connection] = sent.packet if is_whole else NEVER
 
-    def _is_opened(self, row: int, connection: int) -> bool:
+    def _is_opened(self, sent: "_Sent") -> bool:
         """Whether the capture has the beginning of a connection. A SYN with data is more likely a damaged packet of one
         that is open."""
-        has_syn = self._connections.syn_side(connection) >= 0
-        return has_syn and int(self._table.packet.values[row]) != self._connections.first_packet(connection)
+        has_syn = self._connections.syn_side(sent.connection) >= 0
+        return has_syn and sent.packet != self._connections.first_packet(sent.connection)
 
-    def _is_harmless(self, row: int, frame: int) -> bool:
-        """Whether a row is a request without secrets, and no more; of one that is there in part, whether its header is
-        one."""
-        table = self._table
-        key, version = int(table.api_key.values[row]), int(table.version.values[row])
-        if table.kind.values[row] != RowKind.EXCHANGE or key in secret_keys():
-            return False
-        data, whole = self._frames.read(frame)
-        layout = request_layout(key, version, data)
-        found = read(data, layout, whole)
-        if layout.body is None or layout.unread is not None or names_metadata_log(data):
-            return False
-        if not whole == len(data) == int(self._frames.size.values[frame]):
-            return is_sound(found.header)
-        names_log = key == ApiKey.FETCH and may_name_metadata_log(found.body.get("topics"))
-        return not (found.rest or found.findings or names_log)
+
+class _Sent(NamedTuple):
+    """A frame of a client, or what is between two."""
+
+    connection: int
+    packet: int
+    kind: int
+    api_key: int
+    version: int
+    frame: int
+    start: int
+    size: int
+
+
+def _is_harmless(sent: _Sent, data: bytes, whole: int) -> bool:
+    """Whether these bytes, of which so many are in front of the first gap, are a request of an API without secrets, and
+    no more;
+    of one that is there in part, whether its header is one."""
+    if whole == len(data) == sent.size <= LONGEST_KNOWN:
+        return _is_whole_and_harmless(sent.api_key, sent.version, data[:ID_AT] + bytes(4) + data[ID_AT + 4 :])
+    return _is_read_harmless(sent.api_key, sent.version, data, whole, is_whole=whole == len(data) == sent.size)
+
+
+@lru_cache(maxsize=REQUESTS_KNOWN)
+def _is_whole_and_harmless(key: int, version: int, data: bytes) -> bool:
+    """The same of a whole request, but for its correlation id: clients begin all their connections alike."""
+    return _is_read_harmless(key, version, data, len(data), is_whole=True)
+
+
+def _is_read_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:
+    layout = request_layout(key, version, data)
+    found = read(data, layout, whole)
+    if layout.body is None or layout.unread is not None or names_metadata_log(data):
+        return False
+    if not is_whole:
+        return is_sound(found.header)
+    names_log = key == ApiKey.FETCH and may_name_metadata_log(found.body.get("topics"))
+    return not (found.rest or found.findings or names_log)
 
 
 @cache
