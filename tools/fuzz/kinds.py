@@ -233,7 +233,7 @@ def compressed(seeds: Seeds, chance: random.Random) -> Case:
     """A capture, mostly whole, in a compressed file of one member or several, mostly damaged."""
     pack = chance.choice(list(COMPRESSIONS.values()))
     plain = capture_file(chance.choice(seeds.captures), chance)
-    size = chance.choice((len(plain), 1 + len(plain) // 3))
+    size = chance.choice((max(1, len(plain)), 1 + len(plain) // 3))
     data = b"".join(pack(plain[at : at + size]) for at in range(0, len(plain), size))
     return Case("compressed", "capture", mutated(data, chance, [plain]) if chance.random() < 0.8 else data)
 
