@@ -22,9 +22,8 @@ CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
 """Those that stand for all in `make check`."""
 VARIED = (
-    *QUICK, "encoder", "java-0.10.2", "java-share", "java-streams", "java-transactions",
-    "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0", "trouble-closed-in-flight",
-    "trouble-duplicate-correlation-id", "trouble-near-loss", "trouble-throttled",
+    *QUICK, "java-0.10.2", "java-transactions", "librdkafka-acks0", "plain-socket-message-sets", "plain-socket-sasl-v0",
+    "trouble-closed-in-flight", "trouble-duplicate-correlation-id", "trouble-near-loss",
 )  # fmt: skip
 """Those that differ in what reading, cutting, filtering and writing depend on: losses, raw tokens, requests without a
 response, requests in flight, old record formats. The others differ in APIs and versions: tests of
@@ -33,7 +32,6 @@ decoding ask for `every_capture`."""
 LONGEST = (
     "tests/pipeline/test_ingest.py",
     "tests/test_hostile.py::test_live_output_is_harmless",
-    "tests/test_hostile.py::test_the_screen_is_harmless",
     "tests/test_hostile.py::test_a_comparison_on_the_screen_is_harmless",
     "tests/cli/test_live.py",
     "tests/cli/test_follow.py",
@@ -78,6 +76,14 @@ def _exhaustive(path: Path) -> tuple[pytest.MarkDecorator, ...]:
 
 BUNDLED = [pytest.param(path, marks=(*_slow(path), *_exhaustive(path)), id=path.stem) for path in CAPTURES]
 """For parametrize: each bundled capture, but for `make test` those of `VARIED`."""
+
+SOME_BUNDLED = [
+    pytest.param(path, marks=() if path.stem in QUICK else (pytest.mark.slow, pytest.mark.exhaustive), id=path.stem)
+    for path in CAPTURES
+]
+"""The same for costly tests: in `make test` those of `QUICK`."""
+some_bundled = pytest.mark.parametrize("bundled", SOME_BUNDLED, indirect=True)
+"""For a test with the fixture `bundled`: these captures."""
 
 
 @pytest.fixture(params=BUNDLED)

@@ -179,9 +179,10 @@ def driven(its: Terminal, panes: tuple[str, ...] = PANES) -> Output:
     return output
 
 
-@pytest.mark.parametrize("size", [pytest.param((120, 40), marks=pytest.mark.exhaustive), (60, 20)], ids=str)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("size", [(120, 40), (60, 20)], ids=str)
 def test_the_screen_is_harmless(size: tuple[int, int], hostile: str) -> None:
-    """On a small terminal; the screen of live packets, below, goes through the same keys on a large one."""
+    """In `make test` the screen of live packets, below, goes through the same keys."""
     with terminal([*KDISSECT, hostile], columns=size[0], lines=size[1]) as its:
         its.until(MARK)
         output = driven(its)

@@ -16,7 +16,7 @@ from dissector.capture.partition import Block, CapturePartition, block_of_rows
 from dissector.capture_session import Capture
 from dissector.core.store import Store
 from dissector.exchange.to_json import exchange_object
-from tests.conftest import CAPTURES, costly
+from tests.conftest import CAPTURES, costly, some_bundled
 from tests.traffic import conversation, ethernet, exchanges
 
 Row = tuple[int, int, str]
@@ -90,6 +90,7 @@ def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[
 
 
 @pytest.mark.slow
+@some_bundled
 def test_rows_are_those_of_the_whole(bundled: Path) -> None:
     blocks = packets(bundled)
     cuts = [len(blocks) * part // 7 for part in range(1, 7)]

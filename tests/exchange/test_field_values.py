@@ -7,7 +7,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.field_values import ABSENT, value_at
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_bundled
 
 
 @pytest.fixture
@@ -21,6 +21,7 @@ MOST = 25
 
 
 @pytest.mark.slow
+@some_bundled
 def test_a_leaf_of_the_tree_has_the_value_that_is_at_its_path(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         seen = 0

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
-from tests.conftest import CAPTURES, PCAPS, QUICK, VARIED, costly
+from tests.conftest import CAPTURES, PCAPS, QUICK, VARIED, costly, some_bundled
 from tests.networks import HARMLESS, LOSSES, one_file, traffic, write_pcap
 from tests.pipeline.rolling import rolled
 from tests.pipeline.without_spark import differences, problems, shown, shown_by_tables, tables
@@ -26,18 +26,13 @@ from tests.transport.wrapping import ethernet as framed
 ALL = tuple(path.stem for path in CAPTURES)
 MANGLED: dict[str, Mangling] = HARMLESS | {f"lost: {name}": mangle for name, (mangle, _) in LOSSES.items()}
 STANDING = ("nothing", "all at once", "lost: several")
-"""Networks that stand for all in `make check`."""
+"""Networks that stand for all in `make test`."""
 networks = pytest.mark.parametrize(
-    "mangle",
-    [pytest.param(mangle, marks=() if name in STANDING else pytest.mark.slow, id=name)
-     for name, mangle in MANGLED.items()],
-)  # fmt: skip
-few_networks = pytest.mark.parametrize(
     "mangle",
     [pytest.param(mangle, marks=() if name in STANDING else pytest.mark.exhaustive, id=name)
      for name, mangle in MANGLED.items()],
 )  # fmt: skip
-"""For what was shown of parts with each network, and of files with each kind of bundled capture."""
+"""The others are run by `make exhaustive`."""
 FEW = costly(2)
 """The first is the simplest one there is, with three parts; there are many captures, and other ways each time."""
 dealt = st.fixed_dictionaries(
@@ -72,6 +67,7 @@ def gaps(lines: Counter[str]) -> Iterator[tuple[object, ...]]:
 
 @given(how=dealt)
 @FEW
+@some_bundled
 def test_parts_of_a_bundled_capture_are_what_show_prints(bundled: Path, how: dict[str, Any]) -> None:
     assert_shown([bundled], **how)
 
@@ -136,6 +132,7 @@ def assert_rolled(folder: Path, file: Path, chance: random.Random, how: dict[str
 @pytest.mark.slow
 @given(chance=seeds, how=dealt)
 @FEW
+@some_bundled
 def test_a_ring_of_files_is_what_the_capture_was(
     tmp_path: Path, bundled: Path, chance: random.Random, how: dict[str, Any]
 ) -> None:
@@ -145,7 +142,7 @@ def test_a_ring_of_files_is_what_the_capture_was(
 @pytest.mark.slow
 @given(chance=seeds, how=dealt)
 @FEW
-@few_networks
+@networks
 def test_a_ring_of_a_bad_network_is_what_the_capture_was(
     tmp_path: Path, mangle: Mangling, chance: random.Random, how: dict[str, Any]
 ) -> None:

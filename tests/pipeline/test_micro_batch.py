@@ -31,7 +31,7 @@ from dissector.pipeline.partition_rows import rows as rows_of_whole
 from dissector.pipeline.splits import route, splits
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_incremental import over_a_bad_network, packets
-from tests.conftest import CAPTURES, costly
+from tests.conftest import CAPTURES, costly, some_bundled
 from tests.pipeline.test_findings import busy
 from tests.pipeline.without_spark import one_by_one as separate
 from tests.traffic import block as pcapng_block
@@ -198,6 +198,7 @@ def origins_of(plans: list[FileScan]) -> list[Origin]:
     return [Origin(first, each.digest, each.earliest_ns) for first, each in zip(firsts, plans, strict=True)]
 
 
+@some_bundled
 def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> None:
     plans = cut(bundled, tmp_path, pieces=(2, 5, 11)[CAPTURES.index(bundled) % 3])
     origins = origins_of(plans)

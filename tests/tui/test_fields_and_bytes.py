@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dissector.capture_session import Capture
+from tests.conftest import some_bundled
 from tests.traffic import Turn, capture_of, conversation, request
 from tests.tui.main_driver import JAVA, opened
 from tui.exchange_model import ExchangeModel
@@ -35,6 +36,7 @@ async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
         assert screen.path == "header.request_api_key"
 
 
+@some_bundled
 async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:
         model = ExchangeModel(capture)

@@ -16,7 +16,7 @@ from dissector.export.packets import carrying_packets
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
 from dissector.protocol.tree import Node
-from tests.conftest import BUNDLED, CAPTURES, PCAPS
+from tests.conftest import CAPTURES, PCAPS, SOME_BUNDLED
 from tests.export.redaction.secrets import KEPT, all_bytes, messages, must_go
 from tests.needs import needs
 from tests.traffic import Packet as Segment
@@ -44,7 +44,7 @@ class Pair:
     lost: int
 
 
-@pytest.fixture(scope="module", params=BUNDLED)
+@pytest.fixture(scope="module", params=SOME_BUNDLED)
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """Each bundled capture in turn, redacted once for all tests."""
     out = tmp_path_factory.mktemp("redacted") / "out.pcapng"
