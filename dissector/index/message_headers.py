@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Int64, UInt8
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.columns import distinct
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
@@ -20,7 +20,7 @@ from dissector.protocol.embedded.secrets import is_unclean, may_hold_secrets
 from dissector.protocol.masking import NEWER
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.protocol.schema.loader import api, apis
+from dissector.protocol.schema.loader import apis
 
 REQUEST_HEAD_SIZE: Final = 14
 RESPONSE_HEAD_SIZE: Final = 8
@@ -130,8 +130,10 @@ def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: Clie
     api_key, version = _signed16(heads, 4), _signed16(heads, 6)
     is_oldest = (api_key == ApiKey.CONTROLLED_SHUTDOWN) & (version == 0)
     lengths[is_oldest] = NO_CLIENT_ID
-    trust = np.where(np.isin(api_key, _harmless_keys()), _Trust.ANY, _Trust.TEXT)
-    trust[(declared > room) | (version < 0) | (version > _last_versions(api_key) + NEWER)] = _Trust.NONE
+    last_version, is_harmless = _known_apis()
+    known = np.where((api_key >= 0) & (api_key < len(last_version)), api_key, -1)
+    trust = np.where(is_harmless[known], _Trust.ANY, _Trust.TEXT)
+    trust[(declared > room) | (version < 0) | (version > last_version[known] + NEWER)] = _Trust.NONE
     client_id = np.zeros(len(rows), np.int64)
     named = np.flatnonzero(lengths >= 0)
     if len(named):
@@ -141,16 +143,14 @@ def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: Clie
 
 
 @cache
-def _harmless_keys() -> Int64:
-    """The APIs whose requests have no secrets."""
-    return np.array([each.key for each in apis() if not may_hold_secrets(each.request, b"", EMPTY_CONTEXT)], np.int64)
-
-
-def _last_versions(api_key: Int64) -> Int64:
-    """The newest known version of each API, 0 of one that is not known."""
-    different, which = np.unique(api_key, return_inverse=True)
-    found = (api(key) for key in different.tolist())
-    return np.array([0 if known is None else known.versions.high for known in found], np.int64)[which]
+def _known_apis() -> tuple[Int64, Bool]:
+    """By API key the newest version, and whether requests have no secrets. The last entry is for unknown APIs."""
+    last_version = np.zeros(max(each.key for each in apis()) + 2, np.int64)
+    is_harmless = np.zeros(len(last_version), np.bool_)
+    for each in apis():
+        last_version[each.key] = each.versions.high
+        is_harmless[each.key] = not may_hold_secrets(each.request, b"", EMPTY_CONTEXT)
+    return last_version, is_harmless
 
 
 def _client_ids(
