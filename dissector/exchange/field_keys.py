@@ -14,6 +14,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.protocol.codec.program import ColumnPlan, Part, Program, Wanted
+from dissector.protocol.embedded.secrets import METADATA_CARRIERS
 from dissector.protocol.kernel.shredding import Arena, Shredded
 from dissector.protocol.message import PREFIX
 
@@ -32,7 +33,8 @@ def no_column(_api_key: int, _column: ColumnPlan) -> bool:
 
 class FieldKeys:
     """Of the requests of one capture, or of its responses. `keys` chooses the fields; of `nonzero` columns the values
-    that are not zero, of `values` columns all, are there for whoever visits the messages."""
+    that are not zero, of `values` columns all, are there for whoever visits the messages. `with_log` takes also those
+    that may name the metadata log; whether those of such APIs are clean is there for the visitor."""
 
     def __init__(
         self,
@@ -42,12 +44,14 @@ class FieldKeys:
         values: Choose = no_column,
         *,
         is_request: bool,
+        with_log: bool = False,
     ) -> None:
         self._bodies = bodies
         self._keys = keys
         self._nonzero = nonzero
         self._values = values
         self._is_request = is_request
+        self._with_log = with_log
         self._arena = Arena()
         self._wanted: dict[int, tuple[Wanted, int | None]] = {}
         """By program: what is wanted, and the column that counts unknown tagged fields of the header."""
@@ -58,7 +62,7 @@ class FieldKeys:
     def numbers(self, rows: Int64, visit: Visit | None = None) -> Int64:
         """The numbers of the messages of rows, `(n,)`, from 1."""
         found = np.zeros(len(rows), np.int64)
-        for messages in self._bodies.messages(rows, is_request=self._is_request):
+        for messages in self._bodies.messages(rows, is_request=self._is_request, with_log=self._with_log):
             wanted, unknown_tags = self._wanted_of(messages)
             for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
                 keyed = part.key_numbers()
@@ -90,7 +94,8 @@ class FieldKeys:
             nonzero = [number for number, column in columns if self._nonzero(key, column)]
             unknown = [n for n, column in columns if column.part is Part.UNKNOWN_TAGS and column.path == ("header",)]
             values = [number for number, column in columns if self._values(key, column)]
-            wanted = program.wanted(values=values, keys=chosen, nonzero=[*nonzero, *unknown])
+            is_checked = self._with_log and messages.layout.body in METADATA_CARRIERS
+            wanted = program.wanted(values=values, keys=chosen, nonzero=[*nonzero, *unknown], checked=is_checked)
             found = self._wanted[id(program)] = wanted, next(iter(unknown), None)
             self._programs.append(program)  # so that no other program gets its id
         return found

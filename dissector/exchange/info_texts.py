@@ -37,7 +37,9 @@ from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME, Flag
 from dissector.index.indexer import Indexer
+from dissector.protocol.bulk_masking import are_clean
 from dissector.protocol.codec.program import ColumnPlan, Part
+from dissector.protocol.embedded.secrets import METADATA_CARRIERS
 from dissector.protocol.kernel.shredding import Shredded
 from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
@@ -55,6 +57,8 @@ class PairWords(NamedTuple):
     words: InfoWords
     names_topics: bool
     """Whether the request names topics: then those of its fetch session are not shown."""
+    may_fetch_log: bool
+    """Whether it may fetch the metadata log."""
 
 
 class InfoTexts:
@@ -67,8 +71,8 @@ class InfoTexts:
         self._decoder = decoder
         self._is_ended = is_ended
         bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
-        self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
-        self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
+        self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True, with_log=True)
+        self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False, with_log=True)
         self._pairs: dict[int, PairWords | None] = {}
         self._texts: dict[tuple[int, int, int, str], str] = {}
         self._generation = -1
@@ -83,7 +87,8 @@ class InfoTexts:
         answered[answered == RESPONSES] = -1
         missing = np.flatnonzero((table.response.values[rows] == NO_FRAME) & (asked > 0))
         answered[missing] = self._without_response(rows[missing])
-        pairs = np.where((asked > 0) & (answered >= 0), asked << 32 | answered, -1)
+        is_plain = answered_records.are_plain | ~(asked_records.name_log | answered_records.name_log)
+        pairs = np.where((asked > 0) & (answered >= 0) & is_plain, asked << 32 | answered, -1)
         self._decode_pairs(rows, pairs)
         counts, codecs = _shown_records(asked_records, answered_records)
         if self._generation != self._indexer.generation or len(self._texts) > MOST_TEXTS:
@@ -97,10 +102,14 @@ class InfoTexts:
             for each in zip(pairs[first].tolist(), counts[first].tolist(), codecs[first].tolist(), strict=True)
         ]
         found[:] = texts[which]
+        for at in np.flatnonzero(~answered_records.are_plain & (pairs >= 0)).tolist():
+            words = self._pairs[int(pairs[at])]
+            if words is not None and words.may_fetch_log:
+                found[at] = None
         for at in np.flatnonzero(asked_records.continues_session & (pairs >= 0)).tolist():
             pair = int(pairs[at])
             words = self._pairs[pair]
-            if words is not None and not words.names_topics:
+            if words is not None and not words.names_topics and found[at] is not None:
                 session = fetch_session_words(self._decoder.fetch_session(int(rows[at])))
                 found[at] = self._text(pair, int(counts[at]), int(codecs[at]), session)
         return list(found.tolist())
@@ -167,9 +176,17 @@ class _Records:
         self.codecs = np.zeros(rows, np.uint8)
         self.has_bytes = np.zeros(rows, np.bool_)
         self.continues_session = np.zeros(rows, np.bool_)
+        self.name_log = np.zeros(rows, np.bool_)
+        """Whether a message may name the metadata log."""
+        self.are_plain = np.ones(rows, np.bool_)
+        """Whether a message would not be masked whole, nor its records, if it were of the metadata log."""
 
     def add(self, messages: Messages, part: Shredded) -> None:
         """Add messages."""
+        at = messages.at[part.first : part.stop]
+        self.name_log[at] = messages.names_log[part.first : part.stop]
+        if messages.layout.body in METADATA_CARRIERS:
+            self.are_plain[at] = are_clean(part, messages.frames)
         for number, column in enumerate(messages.program.columns):
             if not _counted(messages.api_key, column):
                 continue
@@ -184,6 +201,7 @@ class _Records:
             np.add.at(self.counts, at, found.records)
             np.bitwise_or.at(self.codecs, at, found.codecs)
             self.has_bytes[at] = True
+            self.are_plain[at] = False
 
 
 def _counted(_api_key: int, column: ColumnPlan) -> bool:
@@ -225,9 +243,8 @@ def _is_shown(column: ColumnPlan) -> bool:
 def _pair_words(exchange: Exchange) -> PairWords | None:
     """What the messages of an exchange say; None if they need a careful look."""
     request, response = exchange.request, exchange.response
-    if request is None or (exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)):
-        return None
-    if any(message is not None and message.masked_size for message in (request, response)):
+    if request is None or any(message is not None and message.masked_size for message in (request, response)):
         return None
     words = info_words(request, response, exchange.row_findings)
-    return PairWords(words, bool(request.body.get("topics")))
+    may_fetch_log = exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)
+    return PairWords(words, bool(request.body.get("topics")), may_fetch_log)

@@ -65,6 +65,13 @@ def has_plain_secrets(layout: MessageLayout) -> bool:
     return is_known and body in SECRET_FIELDS and body not in (SECRET_CARRIERS | METADATA_CARRIERS | FORMATS.keys())
 
 
+def are_clean(part: Shredded, frames: FrameMemory) -> Bool:
+    """Which messages of a part, of which all fields were checked, are surely not masked whole, `(n,)`, if no bytes in
+    them hold messages or records."""
+    found: Bool = (part.errors == 0) & (part.unclean == 0) & (frames.sizes[part.first : part.stop] <= LARGEST)
+    return found
+
+
 class BulkMasking:
     """Of one capture."""
 
@@ -83,8 +90,7 @@ class BulkMasking:
         spans = _Spans()
         fits = [_NO_ROWS]
         for part in self._arena.shred(frames, program, plan.wanted, PREFIX):
-            is_clean = (part.errors == 0) & (part.unclean == 0)
-            is_clean &= frames.sizes[part.first : part.stop] <= LARGEST
+            is_clean = are_clean(part, frames)
             fits.append(part.first + np.flatnonzero(is_clean))
             decisions = self._decided(part, frames, layout, plan, np.flatnonzero(is_clean)) if plan.texts else []
             for which, (column, _) in enumerate(plan.texts):

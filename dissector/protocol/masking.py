@@ -19,6 +19,7 @@ from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_clean, is_unclean, masked, may_hold_secrets
 from dissector.protocol.message import ONLY_HEADER, PREFIX, UNKNOWN_MESSAGE, Decoded, MessageLayout, Values, read, trace
+from dissector.protocol.metadata_log import without_secrets
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.loader import api
 from dissector.protocol.tree import UNPARSED
@@ -62,6 +63,9 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
         return MaskedFrame(data, layout)
     if not is_whole:
         return _masked_whole(data, layout, end)
+    decoded = without_secrets(data, layout, context)
+    if decoded is not None:
+        return MaskedFrame(data, layout, decoded)
     traced = trace(data, layout, end, context)
     codes = {finding.code for finding in traced.findings}
     if codes & UNREAD or (layout.body is not None and not is_clean(traced.tree)):

@@ -34,7 +34,13 @@ def test_lines_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None
 
 @pytest.mark.parametrize(
     ("name", "least"),
-    [("java-streams", 0.8), ("librdkafka-pipelined", 0.98), ("franz-go", 0.7), ("compare-java-1", 0.8)],
+    [
+        ("java-streams", 0.8),
+        ("librdkafka-pipelined", 0.98),
+        ("franz-go", 0.7),
+        ("compare-java-1", 0.8),
+        ("java-admin", 0.95),
+    ],
 )
 def test_most_rows_of_clients_need_no_careful_look(name: str, least: float) -> None:
     capture = opened(PCAPS / f"{name}.pcapng")

@@ -157,12 +157,12 @@ def is_clean(tree: Node) -> bool:
 def _is_doubtful(node: Node) -> bool:
     if node.type == "TAGGED_FIELD" or (node.type == UNPARSED and node.secret is None):
         return True
-    if node.type == "INT64" and isinstance(node.value, int) and not _is_time(node.value):
+    if node.type == "INT64" and isinstance(node.value, int) and not is_time(node.value):
         return True
     return isinstance(node.value, str) and node.secret is None and is_unclean(node.value)
 
 
-def _is_time(value: int) -> bool:
+def is_time(value: int) -> bool:
     """Whether a number of eight bytes can be what such messages have: a time or a duration, or none."""
     return -1 <= value < _LATEST or value == _FOREVER
 

@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import Program
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
+from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
+from dissector.protocol.embedded.secrets import is_clean
 from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded, ShredError
+from dissector.protocol.records.to_json import frame_budget
+from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import entries
+from dissector.protocol.tree import Node
 from tests.protocol.kernel.columns_to_values import ColumnReader
 from tests.protocol.random_messages import make
 
@@ -131,3 +136,19 @@ def test_columns_that_are_full_are_given_in_parts() -> None:
     assert parts > 1
     assert rows == len(frames)
     assert found == [sum(n % 7 for n in range(500)), 0] * 40
+
+
+@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+def test_what_is_found_clean_is_clean(entry: IndexEntry) -> None:
+    for version in entry.valid_versions:
+        program = Program([("body", plan(entry.name, version))])
+        if any(column.type == "records" for column in program.columns):
+            continue  # what is in them is not checked
+        chance = random.Random(f"clean {entry.name} {version}")
+        frames = [make(plan(entry.name, version), chance)[1] for _ in range(12)]
+        [shredded] = Arena().shred(memory(frames), program, program.wanted(checked=True), 0)
+        for frame, error, unclean in zip(frames, shredded.errors, shredded.unclean, strict=True):
+            root, records = Node("", "", "STRUCT", 0, len(frame)), RecordTracer([], frame_budget())
+            Tracer(frame, 0, len(frame), records).struct(plan(entry.name, version), root)
+            texts = [node.value for node in root.walk() if isinstance(node.value, str)]
+            assert error or unclean == (not is_clean(root) or not "".join(texts).isascii())
