@@ -31,9 +31,9 @@ ROW_COST: Final = 2048
 """Cost of a row beside that of its bytes, in bytes."""
 ROWS_PER_BATCH: Final = 1 << 16
 """Rows whose sizes are read together."""
-CHUNK: Final = 1 << 20
-"""Cost of the rows of a chunk."""
-MIN_CHUNKS: Final = 64
+CHUNK: Final = 1 << 22
+"""Cost of the rows of a chunk: the more, the less each row costs, as messages of one layout are read together."""
+MIN_CHUNKS: Final = 32
 """Chunks below which one process is faster."""
 MAX_WORKERS: Final = 16
 _FAILED: Final = 1
