@@ -5,8 +5,8 @@ It is read from the few exchanges that have such things, when it is first needed
 applies to earlier rows as well.
 
 Invariants:
-  * a frame is read at most once; one with the same body as an earlier one (metadata, requested again and again) is not
-    read at all;
+  * a frame is read at most once; one with the same body as an earlier one (metadata, requested again and again) is only
+    compared;
   * what is kept grows with names, not with frames.
 """
 
@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.index.secrecy import Opened, Secrecy
@@ -38,6 +39,8 @@ TEACHING_APIS: Final = (
     ApiKey.STREAMS_GROUP_DESCRIBE,
 )  # fmt: skip
 """APIs that name things: topics, nodes, groups, members, producers."""
+ALWAYS_TEACHING: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRODUCER_ID)
+"""Those of which the request teaches something, whatever the response is."""
 ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index whose columns are compared together."""
 CACHE_SIZE: Final = 64
@@ -160,11 +163,16 @@ class ConversationState:
         rows = np.concatenate([self._pending, *self._new_teaching_rows()])
         has_response = table.response.values[rows] != NO_FRAME
         self._pending = rows[~has_response]
-        for row in rows[has_response].tolist():
-            response = int(table.response.values[row])
-            if response not in self._read:
-                self._read.add(response)
-                self._learn_from(row, response)
+        responses = table.response.values[rows]
+        is_new = has_response & np.array([each not in self._read for each in responses.tolist()], np.bool_)
+        rows, responses = rows[is_new], responses[is_new]
+        self._read.update(responses.tolist())
+        of_versions = table.api_key.values[rows] == ApiKey.API_VERSIONS
+        self._learn_versions(rows[of_versions])
+        rows, responses = rows[~of_versions], responses[~of_versions]
+        different = self._different(rows, responses)
+        for row, response in zip(rows[different].tolist(), responses[different].tolist(), strict=True):
+            self._learn_from(row, response)
 
     @property
     def pending_rows(self) -> Int64:
@@ -199,10 +207,7 @@ class ConversationState:
         key, version = int(table.api_key.values[row]), int(table.version.values[row])
         connection = int(table.connection.values[row])
         data, whole = self._frames.read(response_frame)
-        if key == ApiKey.API_VERSIONS:
-            self._learn_versions(row, connection, version, data[PREFIX + 4 : whole])
-            return
-        if key not in (ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRODUCER_ID) and not self._is_new(key, version, data):
+        if key not in ALWAYS_TEACHING and not self._is_new(key, version, data):
             return
         request_data, request_whole = self._frames.read(int(table.request.values[row]))
         request = read(request_data, request_layout(key, version), request_whole)
@@ -222,15 +227,47 @@ class ConversationState:
             self._mechanisms.setdefault(connection, []).append((packet, _mechanism(request)))
             self._mechanisms[connection].sort()
 
-    def _learn_versions(self, row: int, connection: int, version: int, response_body: bytes) -> None:
-        """Learn from an ApiVersions exchange."""
-        versions = self._decoded_versions(version, response_body)
-        self._versions[connection] = versions or self._versions.get(connection, {})
-        request, whole = self._frames.read(int(self._table.request.values[row]))
-        before, after = request[: CORRELATION_ID.start], request[CORRELATION_ID.stop : whole]
-        software = self._decoded_software(version, before, after)
-        if software[0]:
-            self._software[connection] = software
+    def _different(self, rows: Int64, responses: Int64) -> Int64:
+        """Which rows teach something: not those whose response has the body of an earlier one of the same kind."""
+        numbers = equal_numbers(self._frames, responses, PREFIX + 4)
+        version = self._table.version.values[rows].astype(np.int64) & 0xFFFF
+        kinds = self._table.api_key.values[rows].astype(np.int64) << 16 | version
+        alone = (numbers == NO_NUMBER) | np.isin(kinds >> 16, ALWAYS_TEACHING)
+        _, first = np.unique(np.where(alone, -1 - np.arange(len(rows)), numbers << 32 | kinds), return_index=True)
+        return np.sort(first)
+
+    def _learn_versions(self, rows: Int64) -> None:
+        """Learn from exchanges of ApiVersions."""
+        table = self._table
+        requests, responses = table.request.values[rows], table.response.values[rows]
+        columns = (
+            table.connection.values[rows], table.version.values[rows], requests, responses,
+            equal_numbers(self._frames, requests, CORRELATION_ID.stop),
+            equal_numbers(self._frames, responses, PREFIX + 4),
+        )  # fmt: skip
+        learned: dict[tuple[int, int, int], tuple[VersionRanges, tuple[str, str]]] = {}
+        for connection, version, request, response, *numbers in zip(*(each.tolist() for each in columns), strict=True):
+            key = version, *numbers
+            found = learned.get(key)
+            if found is None:
+                found = self._versions_and_software(version, request, response)
+                if NO_NUMBER not in numbers:
+                    learned[key] = found
+            versions, software = found
+            self._versions[connection] = versions or self._versions.get(connection, {})
+            if software[0]:
+                self._software[connection] = software
+
+    def _versions_and_software(
+        self, version: int, request: int, response: int
+    ) -> tuple[VersionRanges, tuple[str, str]]:
+        """What an exchange of ApiVersions says of the broker, and of the client."""
+        data, whole = self._frames.read(response)
+        versions = self._decoded_versions(version, data[PREFIX + 4 : whole])
+        data, whole = self._frames.read(request)
+        return versions, self._decoded_software(
+            version, data[: CORRELATION_ID.start], data[CORRELATION_ID.stop : whole]
+        )
 
     def _is_new(self, key: int, version: int, data: bytes) -> bool:
         body = hash((key, version, data[PREFIX + 4 :]))

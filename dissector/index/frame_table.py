@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
 from dissector.core.store import Store
@@ -60,6 +60,14 @@ class FrameTable:
     def contiguous(self, rows: Int64) -> Int64:
         """Return the addresses of frames in one piece; negative numbers for the others."""
         return self._address.values[rows]
+
+    def pointers(self, rows: Int64) -> tuple[UInt64, object]:
+        """Where frames in one piece are in memory, `(n,)`, 0 for the others, and what keeps that memory."""
+        found = np.zeros(len(rows), np.uint64)
+        address = self.contiguous(rows)
+        there = np.flatnonzero(address >= 0)
+        found[there], owner = self._store.pointers(address[there], self.size.values[rows[there]].astype(np.int64))
+        return found, owner
 
     def _pieces(self, row: int) -> Iterator[tuple[int, int]]:
         """Addresses and sizes, a few at a time: reading the beginning of a frame does not cost its rest."""

@@ -212,20 +212,26 @@ class Arena:
 
     def key_numbers(self, first: int, stop: int) -> KeyNumbers:
         """Number rows by their keys."""
-        rows = stop - first
-        bits = max(4, (2 * rows).bit_length())
-        slots = np.full(1 << bits, -1, np.int32)
-        numbers, firsts = np.empty((2, max(1, rows)), np.int32)
         ends = self._key_ends[first:stop]
-        errors = self._errors[first:stop]
-        different = _number_keys()(
-            self.keys.ctypes.data, ends.ctypes.data, errors.ctypes.data, rows, slots.ctypes.data, bits,
-            numbers.ctypes.data, firsts.ctypes.data,
-        )  # fmt: skip
-        starts = np.where(firsts[:different] > 0, ends[firsts[:different] - 1], 0).tolist() if rows else []
-        stops = ends[firsts[:different]].tolist()
-        keys = [self.keys[start:stop].tobytes() for start, stop in zip(starts, stops, strict=True)]
-        return KeyNumbers(numbers[:rows], keys, firsts[:different])
+        numbers, firsts = numbered(self.keys, ends, self._errors[first:stop])
+        starts = np.where(firsts > 0, ends[firsts - 1], 0).tolist()
+        keys = [self.keys[start:stop].tobytes() for start, stop in zip(starts, ends[firsts].tolist(), strict=True)]
+        return KeyNumbers(numbers, keys, firsts)
+
+
+def numbered(data: UInt8, ends: Int64, errors: UInt8) -> tuple[Int32, Int32]:
+    """Number contents that stand one behind the other and end at `ends`: equal ones have one number, from 0 in the
+    order in which they come; -1 where there is an error. Return the numbers, and the first row of each."""
+    rows = len(ends)
+    bits = max(4, (2 * rows).bit_length())
+    slots = np.full(1 << bits, -1, np.int32)
+    numbers, firsts = np.empty((2, max(1, rows)), np.int32)
+    ends = np.ascontiguousarray(ends, np.int64)
+    different = _number_keys()(
+        data.ctypes.data, ends.ctypes.data, errors.ctypes.data, rows, slots.ctypes.data, bits, numbers.ctypes.data,
+        firsts.ctypes.data,
+    )  # fmt: skip
+    return numbers[:rows], firsts[:different]
 
 
 def _function(name: str, *types: type) -> Callable[..., int]:

@@ -1,0 +1,35 @@
+"""Numbers frames by their bytes: what is learned from one need not be learned from its equals.
+
+Invariant: frames with one number have the same bytes from an offset on. Frames in pieces, and long ones, have none.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from dissector.core.arrays import Int64
+from dissector.index.frame_table import FrameTable
+from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.shredding import numbered
+
+NO_NUMBER: Final = -1
+LONGEST: Final = 1 << 16
+COPIED_TOGETHER: Final = 1 << 23
+"""Bytes of frames that are compared together. Equal frames that are not have numbers of their own."""
+
+
+def equal_numbers(frames: FrameTable, rows: Int64, start: int) -> Int64:
+    """Return a number for each frame of the table, by its bytes from offset `start` on, `(n,)`."""
+    found = np.full(len(rows), NO_NUMBER, np.int64)
+    sizes = frames.size.values[rows].astype(np.int64)
+    short = np.flatnonzero((sizes > start) & (sizes <= LONGEST))
+    steps = np.split(short, np.flatnonzero(np.diff(np.cumsum(sizes[short]) // COPIED_TOGETHER)) + 1)
+    first = 0
+    for step in steps:
+        addresses, _owner = frames.pointers(rows[step])
+        some = step[addresses > 0]
+        copied = join(addresses[addresses > 0] + np.uint64(start), sizes[some] - start)
+        numbers, firsts = numbered(copied, np.cumsum(sizes[some] - start), np.zeros(len(some), np.uint8))
+        found[some] = first + numbers
+        first += len(firsts)
+    return found

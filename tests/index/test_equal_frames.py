@@ -1,0 +1,56 @@
+"""Frames are numbered by their bytes, and what is learned does not depend on it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.index import equal_frames
+from dissector.index.equal_frames import NO_NUMBER, equal_numbers
+from tests.conftest import BUNDLED, PCAPS
+
+
+def learned(path: Path) -> list[object]:
+    """Everything that the messages of a capture teach."""
+    with Capture([str(path)]) as capture:
+        for _ in capture.read():
+            pass
+        capture.index.learn_conversations()
+        state = capture.pipeline.indexer.conversation_state
+        connections = np.unique(capture.pipeline.indexer.table.connection.values[:]).tolist()
+        of_connections = [(state.advertised_versions(each), state.software(each)) for each in connections]
+        mechanisms = [state.context(each, 1 << 40).mechanism for each in connections]
+        return [state.shared_state(), of_connections, mechanisms]
+
+
+@pytest.mark.parametrize("path", BUNDLED)
+def test_frames_of_one_number_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(equal_frames, "COPIED_TOGETHER", 1 << 14)
+    with Capture([str(path)]) as capture:
+        for _ in capture.read():
+            pass
+        table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
+        rows = table.response.values[table.response.values >= 0]
+        numbers = equal_numbers(frames, rows, 8).tolist()
+        bodies: dict[int, bytes] = {}
+        for row, number in zip(rows.tolist(), numbers, strict=True):
+            data = frames.read(row)[0]
+            assert number != NO_NUMBER or len(data) <= 8 or frames.contiguous(np.array([row]))[0] < 0
+            assert number == NO_NUMBER or bodies.setdefault(number, data[8:]) == data[8:]
+
+
+@pytest.mark.parametrize("path", BUNDLED)
+def test_what_is_learned_is_that_of_frames_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = learned(path)
+    monkeypatch.setattr(equal_frames, "LONGEST", 0)
+    assert learned(path) == found
+
+
+def test_equal_responses_have_one_number() -> None:
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
+        numbers = equal_numbers(frames, table.response.values[table.response.values >= 0], 8).tolist()
+        assert len(set(numbers)) < len(numbers)
