@@ -1,114 +1,152 @@
-"""What is read from bytes without decoding a message is what decoding it gives."""
+"""What is read from columns of many messages is what decoding each of them gives."""
 
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
-from dissector.core.store import Store
+from dissector.capture_session import Capture
+from dissector.exchange.body_columns import BodyColumns
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.clean_responses import CleanResponses
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.produce_batches import produce_batches, single_batch
+from dissector.findings.framework.produce_batches import ProduceBatchReader
+from dissector.protocol.codec.structs import structs_with
+from dissector.protocol.message import read as read_message
+from dissector.protocol.message import request_layout
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.compression import CODEC_MASK
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import uuid_text
-from tests.conftest import CAPTURES
-from tests.findings.conversations import START
+from tests.conftest import PCAPS, SOME_BUNDLED
+from tests.traffic import Turn, capture_of, conversation
 
-VERSIONS = st.integers(3, 13)
 NAMES = st.text("abc", min_size=1, max_size=140)
 IDS = st.binary(min_size=16, max_size=16).map(uuid_text)
+BATCHES = st.fixed_dictionaries({
+    "attributes": st.integers(0, 4), "producer_id": st.integers(-1, 5), "producer_epoch": st.integers(-1, 5),
+    "base_sequence": st.integers(-1, 500),
+    "records": st.integers(1, 4).map(lambda count: [{"offset": 0, "timestamp": 1, "value": b"cup"}] * count),
+})  # fmt: skip
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> tuple[int, bytes]:
-    """Produce requests with a few topics and partitions, whose records are batches or anything."""
-    version = draw(VERSIONS)
-    batches = st.fixed_dictionaries({
-        "attributes": st.integers(0, 4), "producer_id": st.integers(-1, 5), "producer_epoch": st.integers(-1, 5),
-        "base_sequence": st.integers(-1, 500),
-        "records": st.just([{"offset": 0, "timestamp": 1, "value": b"cup"}] * 2),
-    })  # fmt: skip
-    records = st.one_of(st.none(), st.binary(max_size=90), batches.map(lambda batch: {"batches": [batch]}))
-    partitions = st.lists(st.fixed_dictionaries({"index": st.integers(0, 9), "records": records}), max_size=2)
+def requests(draw: st.DrawFn) -> bytes:
+    """Produce requests with a few topics and partitions, whose records are batches or anything; some are damaged."""
+    version = draw(st.integers(3, 13))
+    records = st.one_of(st.none(), st.binary(max_size=90), BATCHES.map(lambda batch: {"batches": [batch]}))
+    partitions = st.lists(st.fixed_dictionaries({"index": st.integers(0, 9), "records": records}), max_size=3)
     name = {"topic_id": IDS} if version >= 13 else {"name": NAMES}
-    topics = draw(st.lists(st.fixed_dictionaries({**name, "partition_data": partitions}), max_size=2))
+    topics = draw(st.lists(st.fixed_dictionaries({**name, "partition_data": partitions}), max_size=3))
     body: dict[str, Any] = {"transactional_id": draw(st.one_of(st.none(), NAMES)), "acks": -1, "timeout_ms": 1,
                             "topic_data": topics}  # fmt: skip
     client = draw(st.one_of(st.none(), NAMES))
-    return version, dissector.encode_request("Produce", version, body, correlation_id=1, client_id=client)
+    frame = dissector.encode_request("Produce", version, body, correlation_id=1, client_id=client)
+    if draw(st.integers(0, 3)):
+        return frame
+    at = draw(st.integers(14, len(frame) - 1))
+    return frame[:at] + bytes([draw(st.integers(0, 255))]) + frame[at + 1 :]
 
 
-def assert_same(data: bytes, version: int) -> bool:
-    """Whether there was an only batch; it is as the whole request has it."""
-    only = single_batch(data, version)
-    if only is not None:
-        [whole] = produce_batches(dissector.decode_request(data).body)
-        assert only._replace(topic={}) == whole._replace(topic={})
-        assert only.topic.items() <= whole.topic.items()
-    return only is not None
-
-
-@given(requests())
-def test_the_only_batch_is_that_of_the_whole_request(made: tuple[int, bytes]) -> None:
-    version, data = made
-    assert_same(data, version)
-
-
-@given(requests(), st.data())
-def test_damage_ends_the_shortcut_and_nothing_else(made: tuple[int, bytes], data: st.DataObject) -> None:
-    version, whole = made
-    at = data.draw(st.integers(0, len(whole) - 1))
-    single_batch(whole[:at], version)
-    single_batch(whole[:at] + data.draw(st.binary(max_size=9)) + whole[at:], version)
-
-
-def test_most_requests_of_real_producers_are_of_the_simple_kind() -> None:
-    [pipelined] = [path for path in CAPTURES if path.stem == "librdkafka-pipelined"]
-    with dissector.open(pipelined) as capture:
-        produced = [each for each in capture.exchanges() if each.api_key == ApiKey.PRODUCE and each.request is not None]
-        simple = [
-            assert_same(each.request.data, each.row.version or 0) for each in produced if each.request is not None
-        ]
-    assert sum(simple) > 300
-
-
-def answer(offset: int, index: int, error: int, throttle: int, name: str) -> bytes:
-    partition = {"index": index, "error_code": error, "base_offset": offset, "log_append_time_ms": START + offset}
-    body = {"responses": [{"name": name, "partition_responses": [partition]}], "throttle_time_ms": throttle}
-    return dissector.encode_response("Produce", 10, body, correlation_id=offset)
-
-
-ANSWERS = st.builds(
-    answer, st.integers(0, 2**31 - 1), st.integers(0, 9), st.sampled_from([0, 0, 6]), st.sampled_from([0, 0, 70]),
-    st.sampled_from(["orders", "drinks"]),
-)  # fmt: skip
-
-
-@given(st.lists(ANSWERS, min_size=1), st.lists(ANSWERS, min_size=1))
-def test_responses_recognized_as_clean_have_no_error_nor_throttling(learned: list[bytes], later: list[bytes]) -> None:
-    store = Store()
-    addresses = [store.add(data) for data in later]
-    patterns = CleanResponses(store, ApiKey.PRODUCE)
-    clean = [data for data in learned if _is_clean(data)]
-    for data in clean * 2:
-        patterns.learn(10, data)
-    none = np.zeros(len(later), np.int64)
+def read_batches(capture: Capture) -> tuple[list[int], list[tuple[Any, ...]]]:
+    """The Produce requests of a capture that can't be read, and the batches of the others, by columns."""
+    index, store = capture.pipeline.indexer, capture.pipeline.store
+    table = index.table
+    row = np.flatnonzero((table.api_key.values == ApiKey.PRODUCE) & (table.kind.values == 0)).astype(np.int64)
+    if not len(row):
+        return [], []
+    none = np.zeros(len(row), np.int64)
     columns = dict.fromkeys(ExaminedRows._fields, none) | {
-        "version": none + 10, "response_address": np.array(addresses), "response_size": np.array([*map(len, later)]),
+        "row": row, "version": table.version.values[row].astype(np.int64), "request": table.request.values[row],
     }  # fmt: skip
-    for data, recognized in zip(later, patterns.find(ExaminedRows(**columns)).tolist(), strict=True):
-        assert _is_clean(data) or not recognized
-        assert recognized or not clean or not _is_clean(data) or _name(data) not in map(_name, clean)
+    bodies = BodyColumns(index, store, show_secrets=True)
+    found = ProduceBatchReader(bodies, index.frames.read).of(ExaminedRows(**columns))
+    batches = []
+    for number, (at, *values) in enumerate(zip(*(column.tolist() for column in found.columns), strict=True)):
+        is_sequenced = bool(found.columns.has_sequence[number])
+        topic = {name: found.topics[number].get(name) for name in ("name", "topic_id")} if is_sequenced else None
+        batches.append((int(row[at]), *values, topic, found.path(number), found.records(number)))
+    return row[~found.is_read].tolist(), batches
 
 
-def _is_clean(data: bytes) -> bool:
-    body: dict[str, Any] = dissector.decode_response(data, api_key=ApiKey.PRODUCE, api_version=10).body
-    [partition] = body["responses"][0]["partition_responses"]
-    return not partition["error_code"] and not body["throttle_time_ms"]
+def decoded_batches(capture: Capture) -> tuple[list[int], list[tuple[Any, ...]]]:
+    """The same of each request by itself."""
+    unread, batches = [], []
+    for exchange in capture.exchanges():
+        request = exchange.request
+        if exchange.row.kind != "exchange" or exchange.api_key != ApiKey.PRODUCE or request is None:
+            continue
+        row, version = exchange.row.number - 1, exchange.row.version or 0
+        decoded = read_message(request.data, request_layout(ApiKey.PRODUCE, version, request.data), len(request.data))
+        body = {} if decoded.rest else decoded.body
+        if not body:
+            unread.append(row)
+        for topic_at, topic in enumerate(cast(list[dict[str, Any]], body.get("topic_data") or ())):
+            for partition_at, partition in enumerate(topic["partition_data"]):
+                data = partition["records"]
+                if not data or len(data) < 61 or data[16] != 2:
+                    continue
+                batch = Batch.read(data)
+                if batch.records_count <= 0:
+                    continue
+                is_sequenced = batch.producer_id >= 0 and batch.base_sequence >= 0
+                batches.append((
+                    row, topic_at, partition_at, partition["index"], len(data), batch.attributes & CODEC_MASK,
+                    batch.records_count, batch.producer_id, batch.producer_epoch, batch.base_sequence,
+                    {name: topic.get(name) for name in ("name", "topic_id")} if is_sequenced else None,
+                    f"request.body.topic_data[{topic_at}].partition_data[{partition_at}].records", data,
+                ))  # fmt: skip
+    return unread, batches
 
 
-def _name(data: bytes) -> str:
-    body: dict[str, Any] = dissector.decode_response(data, api_key=ApiKey.PRODUCE, api_version=10).body
-    return str(body["responses"][0]["name"])
+@given(st.lists(requests(), min_size=1, max_size=4))
+def test_batches_are_those_of_decoded_requests(frames: list[bytes]) -> None:
+    with TemporaryDirectory() as folder:
+        path = capture_of(Path(folder), conversation([Turn(True, frame) for frame in frames]))
+        with Capture([path], show_secrets=True) as capture:
+            for _ in capture.read():
+                pass
+            assert read_batches(capture) == decoded_batches(capture)
+
+
+def opened(path: Path) -> Capture:
+    capture = Capture([str(path)], show_secrets=True)
+    for _ in capture.read():
+        pass
+    return capture
+
+
+@pytest.mark.parametrize("path", SOME_BUNDLED)
+def test_batches_of_recordings_are_those_of_decoded_requests(path: Path) -> None:
+    with opened(path) as capture:
+        assert read_batches(capture) == decoded_batches(capture)
+
+
+def found_clean(capture: Capture) -> list[bool]:
+    """Which responses are found to be clean; they are."""
+    index, store = capture.pipeline.indexer, capture.pipeline.store
+    found = CleanResponses(BodyColumns(index, store, show_secrets=True)).find(np.arange(len(index.table)))
+    for exchange, is_found in zip(capture.exchanges(), found.tolist(), strict=False):
+        if is_found:
+            response = exchange.response
+            assert response is not None
+            structs = structs_with(response.layout, response.body, ERROR_CODES)
+            assert not any(struct.get(name) for struct in structs for name in ERROR_CODES)
+            assert not response.body.get("throttle_time_ms")
+    return list(found.tolist())
+
+
+@pytest.mark.parametrize("path", SOME_BUNDLED)
+def test_clean_responses_have_no_error_and_were_not_throttled(path: Path) -> None:
+    with opened(path) as capture:
+        found_clean(capture)
+
+
+def test_most_responses_are_found_to_be_clean() -> None:
+    with opened(PCAPS / "librdkafka-pipelined.pcapng") as capture:
+        assert sum(found_clean(capture)) > 0.9 * len(capture)

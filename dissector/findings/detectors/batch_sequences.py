@@ -6,13 +6,12 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.findings.framework.context import FindingContext
-from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
+from dissector.findings.framework.decoded_exchange import RowPosition
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Extractor, ObservationSink
-from dissector.findings.framework.produce_batches import path_of
+from dissector.findings.framework.produce_batches import ProduceBatches, path_of
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME, RowKind
-from dissector.protocol.schema.api_keys import ApiKey
 
 SEQUENCE_NUMBERS: Final = 1 << 31
 """Sequence numbers wrap around to 0 here."""
@@ -68,7 +67,7 @@ class _Holes:
 class BatchExtractor(Extractor):
     """Observes batches by producer, with the missing bytes between them on their connection."""
 
-    apis: ClassVar = frozenset((ApiKey.PRODUCE,))
+    examines_batches: ClassVar = True
     max_scopes: ClassVar = 2_048
 
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
@@ -83,18 +82,27 @@ class BatchExtractor(Extractor):
         for connection, *place in zip(*(column.tolist() for column in columns), strict=True):
             self._holes.of(connection).add((place[0], place[1]), (int(rows.packet[0]), 0))
 
-    def examine_exchange(self, exchange: DecodedExchange) -> None:
+    def examine_batches(self, batches: ProduceBatches) -> None:
         """Observe each batch that has a sequence number."""
-        batches, place = exchange.batches, exchange.position
-        if not batches and not exchange.request:
-            self._holes.of(exchange.connection).here(place)
-        for batch in batches:
-            if batch.producer_id >= 0 and batch.base_sequence >= 0:
-                known = self._holes.get(exchange.connection)
-                hole = NOWHERE if known is None else known.before(place)
-                first, topic = batch.base_sequence, self.context.topic(batch.topic)
-                end = (first + batch.records_count) % SEQUENCE_NUMBERS
-                batch_seen = SequencedBatch(
-                    (topic, batch.partition), first, end, exchange.request_ns, batch.positions, place, hole
-                )
-                self.observe((batch.producer_id, batch.producer_epoch), exchange.row, place, batch_seen)
+        requests, columns = batches.requests, batches.columns
+        unread = np.flatnonzero(~batches.is_read)
+        sequenced = np.flatnonzero(columns.has_sequence)
+        order = np.argsort(np.concatenate([unread, columns.at[sequenced]]), kind="stable")
+        steps = np.concatenate([np.full(len(unread), -1), sequenced])[order].tolist()
+        some = columns.where(sequenced)
+        values = zip(*(column.tolist() for column in some), strict=True)
+        rows = requests.where(np.concatenate([unread, some.at])[order])
+        columns_of_rows = rows.connection, rows.row, rows.packet, rows.request_start, rows.request_ns
+        of_rows = zip(*(column.tolist() for column in columns_of_rows), strict=True)
+        for batch, (connection, row, packet, start, time_ns) in zip(steps, of_rows, strict=True):
+            place = packet, start
+            if batch < 0:
+                self._holes.of(connection).here(place)
+                continue
+            _, topic_at, partition_at, partition, _, _, count, producer_id, epoch, first = next(values)
+            known = self._holes.get(connection)
+            hole = NOWHERE if known is None else known.before(place)
+            topic = self.context.topic(batches.topics[batch])
+            end = (first + count) % SEQUENCE_NUMBERS
+            batch_seen = SequencedBatch((topic, partition), first, end, time_ns, (topic_at, partition_at), place, hole)
+            self.observe((producer_id, epoch), row, place, batch_seen)

@@ -2,14 +2,15 @@
 
 from typing import ClassVar, Final
 
+import numpy as np
+
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
-from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.produce_batches import ProduceBatches
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
-from dissector.protocol.schema.api_keys import ApiKey
 
 FEW: Final = 2
 """Most records of a tiny batch."""
@@ -31,21 +32,22 @@ class TinyBatches(ConnectionDetector):
         "Set linger.ms to 5 or more so that batches fill up to batch.size, do not call flush() or wait for each "
         "record, and compress. Each request costs the broker about the same, whatever is in it.",
     )
-    apis: ClassVar = frozenset((ApiKey.PRODUCE,))
+    examines_batches: ClassVar = True
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:
         super().__init__(found, context)
         self._bursts: BoundedStates[int, Burst] = BoundedStates(Burst)
 
-    def examine_exchange(self, exchange: DecodedExchange) -> None:
+    def examine_batches(self, batches: ProduceBatches) -> None:
         """Count requests with tiny batches only. Any other ends the burst."""
-        burst, batches = self._bursts.of(exchange.connection), exchange.batches
-        for batch in batches:
-            if batch.records_count > FEW:
+        requests = batches.requests
+        most = np.zeros(len(requests.row), np.int64)
+        np.maximum.at(most, batches.columns.at, batches.columns.records_count)
+        columns = requests.connection, requests.row, requests.request_ns, (most > 0) & (most <= FEW)
+        for connection, row, time_ns, is_tiny in zip(*(column.tolist() for column in columns), strict=True):
+            burst = self._bursts.of(connection)
+            if not is_tiny:
                 burst.end()
-                return
-        if not batches:
-            burst.end()
-        elif burst.is_on(exchange.request_ns, MANY, SPAN_NS):
-            words = f"{burst.count:,} Produce requests with batches of at most {FEW} records"
-            self.report_burst(burst, exchange.row, exchange.request_ns, words, "request.body.topic_data")
+            elif burst.is_on(time_ns, MANY, SPAN_NS):
+                words = f"{burst.count:,} Produce requests with batches of at most {FEW} records"
+                self.report_burst(burst, row, time_ns, words, "request.body.topic_data")

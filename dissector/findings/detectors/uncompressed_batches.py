@@ -3,16 +3,17 @@
 import zlib
 from typing import ClassVar, Final
 
+import numpy as np
+
 from dissector.core.finding import Severity
 from dissector.core.text import size
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
-from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
+from dissector.findings.framework.produce_batches import ProduceBatches
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.records.batch import HEADER
-from dissector.protocol.schema.api_keys import ApiKey
 
 LARGE: Final = 8 << 10
 """Bytes of a batch that is worth compressing."""
@@ -37,19 +38,19 @@ class UncompressedBatches(ConnectionDetector):
         "Set compression.type on the producer: lz4 or zstd cost little CPU; gzip is for consumers without "
         "them. It saves network, disk and replication traffic, and batches fill up better with linger.ms above 0.",
     )
-    apis: ClassVar = frozenset((ApiKey.PRODUCE,))
+    examines_batches: ClassVar = True
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:
         super().__init__(found, context)
         self._plain: BoundedStates[int, _UncompressedBatches] = BoundedStates(_UncompressedBatches)
 
-    def examine_exchange(self, exchange: DecodedExchange) -> None:
+    def examine_batches(self, batches: ProduceBatches) -> None:
         """Report one finding for each connection, once there are `ENOUGH` bytes."""
-        for batch in exchange.batches:
-            if batch.codec or len(batch.records) < LARGE:
-                continue
-            plain = self._plain.of(exchange.connection)
-            plain.bytes += len(batch.records)
+        columns, requests = batches.columns, batches.requests
+        for batch in np.flatnonzero((columns.codec == 0) & (columns.size >= LARGE)).tolist():
+            at = columns.at[batch]
+            plain = self._plain.of(int(requests.connection[at]))
+            plain.bytes += int(columns.size[batch])
             plain.count += 1
             if plain.bytes < ENOUGH or plain.is_dense:
                 continue
@@ -57,11 +58,11 @@ class UncompressedBatches(ConnectionDetector):
             if plain.finding is not None:
                 plain.finding.update(words)
                 continue
-            sample = batch.records[HEADER.size : HEADER.size + SAMPLE]
+            sample = batches.records(batch)[HEADER.size : HEADER.size + SAMPLE]
             if len(zlib.compress(sample, 1)) > WORTH * len(sample):
                 plain.is_dense = True  # the values are compressed already, or encrypted
             else:
-                plain.finding = self.report(exchange.row, words, batch.path)
+                plain.finding = self.report(int(requests.row[at]), words, batches.path(batch))
 
 
 class _UncompressedBatches:

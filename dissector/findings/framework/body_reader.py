@@ -1,6 +1,5 @@
-"""Reads bodies once for all detectors: every response, as any may have an error; requests when a detector needs them.
-
-Bodies of Produce responses without errors or throttling are not even read: detectors get an empty body.
+"""Reads bodies once for all detectors: responses with an error or throttling, and all exchanges of the APIs that a
+detector examines. The batches of Produce requests are read in columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,13 +9,15 @@ from typing import Final
 import numpy as np
 
 from dissector.core.store import Store
+from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.info_column import ERROR_CODES
-from dissector.findings.framework.clean_responses import CleanResponses
+from dissector.findings.framework.clean_responses import THROTTLE_TIME, CleanResponses
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Examiner
+from dissector.findings.framework.produce_batches import ProduceBatchReader
 from dissector.index.exchange_table import NO_FRAME
-from dissector.index.frame_table import FrameTable
+from dissector.index.indexer import Indexer
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import PREFIX, MessageLayout, Values, read, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
@@ -35,21 +36,37 @@ Examine = Callable[[DecodedExchange], None]
 class BodyReader:
     """Reads exchanges and hands them to examiners."""
 
-    def __init__(self, store: Store, frames: FrameTable, examiners: Sequence[Examiner]) -> None:
+    def __init__(self, indexer: Indexer, store: Store, examiners: Sequence[Examiner]) -> None:
         self._store = store
-        self._frames = frames
+        self._frames = indexer.frames
         self._examiners = examiners
+        self._on_batches = [each for each in examiners if each.examines_batches]
         self._on_error: list[Examine] = [each.examine_exchange for each in examiners if each.any_error]
         self._by_api: dict[int, list[Examine]] = {}
-        self._clean = CleanResponses(store, ApiKey.PRODUCE)
+        self._apis = np.array(sorted(frozenset[int]().union(*(each.apis for each in examiners))), np.int64)
+        bodies = BodyColumns(indexer, store, show_secrets=True)  # no finding shows values of fields with secrets
+        self._clean = CleanResponses(bodies)
+        self._batches = ProduceBatchReader(bodies, indexer.frames.read)
         self._cached_response_body = lru_cache(maxsize=CACHED_RESPONSES)(_response_body)
 
     def examine(self, rows: ExaminedRows) -> None:
         """Hand the next rows, exchanges with a request, to the examiners of their API."""
+        produced = rows.where(rows.api_key == ApiKey.PRODUCE)
+        if len(produced.row):
+            batches = self._batches.of(produced)
+            for each in self._on_batches:
+                each.examine_batches(batches)
+        is_read = np.isin(rows.api_key, self._apis)
+        others = np.flatnonzero(~is_read & (rows.response != NO_FRAME))
+        is_read[others] = ~self._clean.find(rows.row[others])
+        self._examine_read(rows.where(is_read))
+
+    def _examine_read(self, rows: ExaminedRows) -> None:
+        """Read the responses of these rows, and hand each row to its examiners."""
         columns = (
             rows.row, rows.connection, rows.packet, rows.request_start, rows.api_key, rows.version, rows.request_ns,
-            rows.response_ns, rows.request, rows.request_address, rows.request_size,
-            np.where(self._clean.find(rows), NO_FRAME, rows.response), rows.response_address, rows.response_size,
+            rows.response_ns, rows.request, rows.request_address, rows.request_size, rows.response,
+            rows.response_address, rows.response_size,
         )  # fmt: skip
         for row, connection, packet, start, key, version, request_ns, response_ns, *frames in zip(
             *(column.tolist() for column in columns), strict=True
@@ -57,7 +74,7 @@ class BodyReader:
             response = frames[3:]
             body, errors = NO_RESPONSE if response[0] == NO_FRAME else self._read_response(key, version, *response)
             examiners = self._of_api(key)
-            if errors or body.get("throttle_time_ms"):
+            if errors or body.get(THROTTLE_TIME):
                 examiners = examiners + [each for each in self._on_error if each not in examiners]
             if examiners:
                 read_request = partial(self._read, *frames[:3])
@@ -80,11 +97,6 @@ class BodyReader:
 
     def _read_response(self, key: int, version: int, frame: int, address: int, size: int) -> ResponseBody:
         data, contiguous = self._read(frame, address, size)
-        if key == ApiKey.PRODUCE:
-            read_body = _response_body(key, version, data, contiguous)
-            if contiguous == len(data) and not read_body[1] and not read_body[0].get("throttle_time_ms"):
-                self._clean.learn(version, data)
-            return read_body
         if contiguous == len(data) <= MAX_CACHED_SIZE:
             return self._cached_response_body(key, version, bytes(ID_END) + data[ID_END:], contiguous)
         return _response_body(key, version, data, contiguous)

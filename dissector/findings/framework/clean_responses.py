@@ -1,49 +1,49 @@
-"""Recognizes Produce responses without errors or throttling, without decoding them.
+"""Finds the responses without errors and without throttling, which are most of a capture, in columns.
 
-Invariant: every recognized response has no error when it is decoded: a property test.
+Invariant: no response that is found has an error or was throttled when it is decoded (a property test).
 """
 
 from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Bool
-from dissector.core.store import Store
-from dissector.exchange.frame_templates import FrameMasks, FrameTemplates, value_spans
-from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.index.exchange_table import NO_FRAME
-from dissector.protocol.message import response_layout, trace
+from dissector.core.arrays import Bool, Int64
+from dissector.exchange.body_columns import BodyColumns
+from dissector.exchange.info_column import ERROR_CODES
+from dissector.protocol.codec.program import Part, Program, Wanted
+from dissector.protocol.kernel.shredding import Arena
+from dissector.protocol.message import PREFIX
 
-MAX_SIZE: Final = 256
-"""Maximum bytes of a response for which there are templates."""
-MAY_DIFFER: Final = frozenset(("index", "base_offset", "log_append_time_ms", "log_start_offset"))
+THROTTLE_TIME: Final = "throttle_time_ms"
 
 
 class CleanResponses:
-    """Templates of such responses, which are most frames of a busy capture."""
+    """Those of one capture."""
 
-    def __init__(self, store: Store, key: int) -> None:
-        self._store = store
-        self._key = key
-        self._templates = FrameTemplates[bool](MAX_SIZE)
+    def __init__(self, bodies: BodyColumns) -> None:
+        self._bodies = bodies
+        self._arena = Arena()
+        self._wanted: dict[int, tuple[Program, Wanted, list[int]]] = {}
+        """By the id of a program, with the columns that are to be zero."""
 
-    def find(self, rows: ExaminedRows) -> Bool:
-        """Return which rows have such a response, as far as templates show."""
-        found = np.zeros(len(rows.row), np.bool_)
-        candidates = np.flatnonzero((rows.api_key == self._key) & (rows.response != NO_FRAME))
-        columns = (rows.api_key, rows.version, rows.response_address, rows.response_size)
-        found[candidates] = self._templates.find_all(self._store, *(column[candidates] for column in columns)) > 0
+    def find(self, rows: Int64) -> Bool:
+        """Return which rows of the index surely have such a response."""
+        found = np.zeros(len(rows), np.bool_)
+        for messages in self._bodies.messages(rows, is_request=False, with_log=True):
+            program = messages.program
+            _, wanted, columns = self._wanted.setdefault(id(program), _zero_columns(program))
+            for part in self._arena.shred(messages.frames, program, wanted, PREFIX):
+                is_clean = part.errors == 0
+                for number in columns:
+                    is_clean[part.column(number).rows] = False
+                found[messages.at[part.first : part.stop]] = is_clean
         return found
 
-    def learn(self, version: int, data: bytes) -> None:
-        """Learn a template from a decoded response that is clean."""
-        self._templates.learn(self._key, version, data, True, lambda: self._masks(version, data))
 
-    def _masks(self, version: int, data: bytes) -> FrameMasks:
-        masks = FrameMasks(data, is_request=False)
-        for node, start, end in value_spans(trace(data, response_layout(self._key, version, data)).tree):
-            if node.name in MAY_DIFFER or not node.path.startswith("body."):
-                masks.ignore(start, end)
-            else:
-                masks.distinguish(start, end)
-        return masks
+def _zero_columns(program: Program) -> tuple[Program, Wanted, list[int]]:
+    columns = [
+        number for number, column in enumerate(program.columns)
+        if column.part is Part.VALUE and column.path[0] == "body"
+        and (column.name in ERROR_CODES or column.path == ("body", THROTTLE_TIME))
+    ]  # fmt: skip
+    return program, program.wanted(nonzero=columns), columns

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from dissector.findings.framework.produce_batches import ProduceBatch, produce_batches, single_batch
 from dissector.protocol.message import Values, read, request_layout
 
 RowPosition = tuple[int, int]
@@ -13,7 +12,7 @@ class DecodedExchange:
     """An exchange, decoded. Its request is read when a detector first needs it."""
 
     __slots__ = (
-        "_batches", "_frame", "_request", "api_key", "connection", "errors", "packet", "request_ns", "response",
+        "_frame", "_request", "api_key", "connection", "errors", "packet", "request_ns", "response",
         "response_ns", "row", "start", "version",
     )  # fmt: skip
 
@@ -33,7 +32,6 @@ class DecodedExchange:
         self._frame = frame
         """Returns the request's bytes, and how many precede the first gap."""
         self._request: Values | None = None
-        self._batches: list[ProduceBatch] | None = None
         self.response = response
         """The response's body. Empty if there is none, or it could not be read."""
         self.errors = errors
@@ -52,12 +50,3 @@ class DecodedExchange:
             decoded = read(data, request_layout(self.api_key, self.version, data), contiguous)
             self._request = {} if decoded.rest else decoded.body
         return self._request
-
-    @property
-    def batches(self) -> list[ProduceBatch]:
-        """The batches of a Produce request."""
-        if self._batches is None:
-            data, contiguous = self._frame()
-            single = single_batch(data, self.version) if contiguous == len(data) else None
-            self._batches = produce_batches(self.request) if single is None else [single]
-        return self._batches

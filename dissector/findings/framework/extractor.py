@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Protocol
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
 from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.produce_batches import ProduceBatches
 from dissector.findings.framework.recurrence import MAX_KEYS
 
 Scope = tuple[str | int, ...]
@@ -25,6 +26,8 @@ class Examiner:
 
     apis: ClassVar[frozenset[int]] = frozenset()
     """The APIs whose decoded exchanges it examines."""
+    examines_batches: ClassVar[bool] = False
+    """Whether it examines the batches of Produce requests."""
     any_error: ClassVar[bool] = False
     """Whether it also examines exchanges of any API whose response has an error or was throttled."""
     only_unanswered: ClassVar[bool] = False
@@ -32,6 +35,10 @@ class Examiner:
 
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Examine the next rows of the index."""
+
+    def examine_batches(self, batches: ProduceBatches) -> None:
+        """Examine the batches of the next Produce requests; called after `examine_rows` of their rows, and before
+        `examine_exchange`."""
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Examine the next exchange of `apis`, or with an error; called after `examine_rows` of its row."""

@@ -1,26 +1,34 @@
-"""Reads the batches of a Produce request by their headers, without decoding records."""
+"""The batches of Produce requests as columns, by their headers, without decoding records.
 
+Invariant: they are those that the decoded requests have (a property test). Requests that need a careful look are
+decoded one by one.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
-from dissector.protocol.message import Values
-from dissector.protocol.records.batch import HEADER
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.exchange.body_columns import BodyColumns, Messages
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.protocol.codec.program import Part, Program, Wanted
+from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.shredding import Arena, Shredded
+from dissector.protocol.message import PREFIX, Values, read, request_layout
+from dissector.protocol.records.batch import HEADER, HEADER_COLUMNS
 from dissector.protocol.records.compression import CODEC_MASK
-from dissector.protocol.records.entries import MAGIC_AT
-from dissector.protocol.wire import WireError, uuid_text, uvarint
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.wire import uuid_text
 
 MAGIC: Final = 2
-FLEXIBLE: Final = 9
-"""The first version with compact lengths and tagged fields."""
-BY_ID: Final = 13
-"""The first version that names topics by their ids."""
-UUID: Final = 16
-CLIENT_ID_AT: Final = 12
-NO_TAGS_NO_TRANSACTION: Final = b"\0\0"
-"""The header's empty tagged fields, and a null transactional id."""
-COMPACT_ONE: Final = 2
-"""The compact length of an array with one element."""
-LONGEST_NAME: Final = 127
-"""Bytes of a name and its length byte: the largest compact length in one byte."""
+_TOPICS: Final = ("body", "topic_data")
+_PARTITIONS: Final = (*_TOPICS, "partition_data")
+_NO_TOPIC: Final[Values] = {}
+_UUID_SIZE: Final = 16
+ReadFrame = Callable[[int], tuple[bytes, int]]
+"""Returns the bytes of a frame, and how many precede the first gap."""
 
 
 def path_of(positions: tuple[int, int]) -> str:
@@ -28,74 +36,187 @@ def path_of(positions: tuple[int, int]) -> str:
     return "request.body.topic_data[{}].partition_data[{}].records".format(*positions)
 
 
-class ProduceBatch(NamedTuple):
-    """One batch, sent to one partition."""
+class BatchColumns(NamedTuple):
+    """Batches, `(n,)`."""
 
-    topic: Values
-    """The structure with its name or id."""
-    partition: int
-    positions: tuple[int, int]
-    """Positions of the topic in the request, and of the partition in the topic."""
-    codec: int
-    records_count: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    records: bytes
-    """The value of the `records` field, which holds just this batch."""
+    at: Int64
+    """The place of the request among those that were asked for, ascending."""
+    topic_at: Int64
+    """Position of the topic in the request."""
+    partition_at: Int64
+    """Position of the partition in the topic."""
+    partition: Int64
+    size: Int64
+    """Bytes of the `records` field, which holds just this batch."""
+    codec: Int64
+    records_count: Int64
+    producer_id: Int64
+    producer_epoch: Int64
+    base_sequence: Int64
+
+    def where(self, which: Bool | Int64) -> "BatchColumns":
+        """Return some of the batches."""
+        return BatchColumns(*(column[which] for column in self))
 
     @property
-    def path(self) -> str:
-        """The path of the `records` field."""
-        return path_of(self.positions)
+    def has_sequence(self) -> Bool:
+        """Which batches are those of idempotent producers (KIP-98)."""
+        found: Bool = (self.producer_id >= 0) & (self.base_sequence >= 0)
+        return found
 
 
-def produce_batches(request: Values) -> list[ProduceBatch]:
-    """Return the batches of a Produce request: one per partition, as since KIP-98. Older message sets and damaged
-    batches are omitted."""
-    found: list[ProduceBatch] = []
-    for at, topic in enumerate(cast(list[Values], request.get("topic_data") or ())):
-        for number, partition in enumerate(cast(list[Values], topic.get("partition_data") or ())):
+class ProduceBatches(NamedTuple):
+    """The batches of Produce requests: one for each partition, as since KIP-98. Older message sets and damaged batches
+    are omitted."""
+
+    requests: ExaminedRows
+    """`(r,)`."""
+    is_read: Bool
+    """Which requests can be read to their end, `(r,)`."""
+    columns: BatchColumns
+    topics: list[Values]
+    """By batch, if it has a sequence number, the structure with the name or id of its topic."""
+    read: ReadFrame
+
+    def path(self, batch: int) -> str:
+        """Return the path of the `records` field of a batch."""
+        return path_of((int(self.columns.topic_at[batch]), int(self.columns.partition_at[batch])))
+
+    def records(self, batch: int) -> bytes:
+        """Return the `records` field of a batch. Its request is decoded."""
+        columns, at = self.columns, int(self.columns.at[batch])
+        request = _body(int(self.requests.version[at]), *self.read(int(self.requests.request[at])))
+        topic = cast(list[Values], request["topic_data"])[int(columns.topic_at[batch])]
+        partition = cast(list[Values], topic["partition_data"])[int(columns.partition_at[batch])]
+        return cast(bytes, partition["records"])
+
+
+class ProduceBatchReader:
+    """Reads the batches of one capture."""
+
+    def __init__(self, bodies: BodyColumns, read: ReadFrame) -> None:
+        self._bodies = bodies
+        self._read = read
+        self._arena = Arena()
+        self._fields: dict[int, _ProduceFields] = {}
+        """By the id of a program."""
+
+    def of(self, requests: ExaminedRows) -> ProduceBatches:
+        """Return the batches of Produce requests, at least one."""
+        is_read = np.zeros(len(requests.row), np.bool_)
+        found: list[tuple[BatchColumns, list[Values]]] = []
+        for messages in self._bodies.messages(requests.row, is_request=True):
+            fields = self._fields.setdefault(id(messages.program), _ProduceFields.of(messages.program))
+            for part in self._arena.shred(messages.frames, messages.program, fields.wanted, PREFIX):
+                is_read[messages.at[part.first : part.stop]] = part.errors == 0
+                found.append(_columns(messages, part, fields))
+        for at in np.flatnonzero(~is_read).tolist():
+            body = _body(int(requests.version[at]), *self._read(int(requests.request[at])))
+            is_read[at] = bool(body)
+            found.append(_decoded(at, body))
+        columns, topics = _joined(found)
+        return ProduceBatches(requests, is_read, columns, topics, self._read)
+
+
+class _ProduceFields(NamedTuple):
+    """The columns of Produce requests that say where batches are."""
+
+    program: Program
+    wanted: Wanted
+    topic: int
+    """The name, or the id."""
+    partitions: int
+    """How many a topic has."""
+    partition: int
+    """The number of one."""
+    records: int
+    is_by_id: bool
+
+    @classmethod
+    def of(cls, program: Program) -> "_ProduceFields":
+        """Return those of a program."""
+        columns = {(each.path, each.part): number for number, each in enumerate(program.columns)}
+        by_id = columns.get(((*_TOPICS, "topic_id"), Part.VALUE))
+        topic = columns[(*_TOPICS, "name"), Part.VALUE] if by_id is None else by_id
+        partitions = columns[_PARTITIONS, Part.COUNT]
+        partition = columns[(*_PARTITIONS, "index"), Part.VALUE]
+        records = columns[(*_PARTITIONS, "records"), Part.VALUE]
+        wanted = program.wanted(values=(topic, partitions, partition, records))
+        return cls(program, wanted, topic, partitions, partition, records, by_id is not None)
+
+
+def _columns(messages: Messages, part: Shredded, fields: _ProduceFields) -> tuple[BatchColumns, list[Values]]:
+    """The batches of plain requests."""
+    topic, counts = part.column(fields.topic), np.maximum(part.column(fields.partitions).values, 0)
+    records = part.column(fields.records)
+    of_topic = np.repeat(np.arange(len(counts)), counts)
+    topic_at = np.arange(len(counts)) - np.searchsorted(topic.rows, topic.rows)
+    partition_at = np.arange(len(of_topic)) - (np.cumsum(counts) - counts)[of_topic]
+    addresses = messages.frames.addresses[part.first + records.rows.astype(np.int64)]
+    large = np.flatnonzero(records.values >= HEADER.size)
+    starts = addresses[large] + records.positions[large].astype(np.uint64)
+    headers = join(starts, np.full(len(large), HEADER.size)).view(HEADER_COLUMNS)
+    is_batch = (headers["magic"] == MAGIC) & (headers["records_count"] > 0)
+    headers, which = headers[is_batch], large[is_batch]
+    names = ("records_count", "producer_id", "producer_epoch", "base_sequence")
+    found = BatchColumns(
+        messages.at[part.first + records.rows[which].astype(np.int64)], topic_at[of_topic[which]], partition_at[which],
+        part.column(fields.partition).values[which], records.values[which],
+        headers["attributes"].astype(np.int64) & CODEC_MASK,
+        *(headers[name].astype(np.int64) for name in names),
+    )  # fmt: skip
+    topics = [_NO_TOPIC] * len(which)
+    if found.has_sequence.any():
+        sizes = np.full(len(counts), _UUID_SIZE) if fields.is_by_id else np.maximum(topic.values, 0)
+        in_frame = messages.frames.addresses[part.first + topic.rows.astype(np.int64)]
+        topic_names = _names(join(in_frame + topic.positions.astype(np.uint64), sizes), sizes, fields.is_by_id)
+        topics = [topic_names[each] for each in of_topic[which].tolist()]
+    return found, topics
+
+
+def _names(joined: UInt8, sizes: Int64, is_by_id: bool) -> list[Values]:
+    """The structures with the names or ids of topics."""
+    data, ends = joined.tobytes(), np.cumsum(sizes)
+    pairs = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+    return [_named(data[start:end], is_by_id) for start, end in pairs]
+
+
+@lru_cache(maxsize=1024)
+def _named(name: bytes, is_by_id: bool) -> Values:
+    return {"topic_id": uuid_text(name)} if is_by_id else {"name": name.decode("utf-8", "surrogateescape")}
+
+
+def _body(version: int, data: bytes, contiguous: int) -> Values:
+    """The body of a request; empty if it could not be read, or has bytes behind it."""
+    decoded = read(data, request_layout(ApiKey.PRODUCE, version, data), contiguous)
+    return {} if decoded.rest else decoded.body
+
+
+def _decoded(at: int, request: Values) -> tuple[BatchColumns, list[Values]]:
+    """The batches of a decoded request."""
+    rows: list[tuple[int, ...]] = []
+    topics: list[Values] = []
+    for topic_at, topic in enumerate(cast(list[Values], request.get("topic_data") or ())):
+        for partition_at, partition in enumerate(cast(list[Values], topic.get("partition_data") or ())):
             records = partition["records"]
-            if not isinstance(records, bytes) or len(records) < HEADER.size or records[MAGIC_AT] != MAGIC:
+            if not isinstance(records, bytes) or len(records) < HEADER.size:
                 continue
-            batch = _batch(topic, cast(int, partition["index"]), (at, number), records)
-            if batch is not None:
-                found.append(batch)
-    return found
+            header = np.frombuffer(records, HEADER_COLUMNS, 1)[0]
+            if header["magic"] != MAGIC or header["records_count"] <= 0:
+                continue
+            rows.append((
+                at, topic_at, partition_at, cast(int, partition["index"]), len(records),
+                int(header["attributes"]) & CODEC_MASK, int(header["records_count"]), int(header["producer_id"]),
+                int(header["producer_epoch"]), int(header["base_sequence"]),
+            ))  # fmt: skip
+            topics.append(topic)
+    return BatchColumns(*np.array(rows, np.int64).reshape(-1, len(BatchColumns._fields)).T), topics
 
 
-def single_batch(data: bytes, version: int) -> ProduceBatch | None:
-    """Return the batch of a frame with one topic and one partition, without decoding the rest; None if there are
-    more, or anything is unusual. Nearly all requests of busy producers are of this kind."""
-    if version < FLEXIBLE:
-        return None
-    try:
-        at = CLIENT_ID_AT + 2 + max(0, int.from_bytes(data[CLIENT_ID_AT : CLIENT_ID_AT + 2], "big", signed=True))
-        if data[at : at + 2] != NO_TAGS_NO_TRANSACTION or data[at + 8] != COMPACT_ONE:
-            return None
-        at += 9
-        size = UUID if version >= BY_ID else data[at]
-        name, at = data[at : at + size], at + size
-        if size > LONGEST_NAME or data[at] != COMPACT_ONE:
-            return None
-        index = int.from_bytes(data[at + 1 : at + 5], "big", signed=True)
-        size, at = uvarint(data, at + 5)
-    except (IndexError, WireError):
-        return None
-    records = data[at : at + size - 1]
-    if len(records) != size - 1 or len(data) != at + size + 2:
-        return None
-    if len(records) < HEADER.size or records[MAGIC_AT] != MAGIC:
-        return None
-    topic: Values = (
-        {"topic_id": uuid_text(name)} if version >= BY_ID else {"name": name[1:].decode("utf-8", "surrogateescape")}
-    )
-    return _batch(topic, index, (0, 0), records)
-
-
-def _batch(topic: Values, index: int, positions: tuple[int, int], records: bytes) -> ProduceBatch | None:
-    head = HEADER.unpack_from(records)
-    if head[-1] <= 0:
-        return None
-    return ProduceBatch(topic, index, positions, head[5] & CODEC_MASK, head[-1], head[-4], head[-3], head[-2], records)
+def _joined(parts: list[tuple[BatchColumns, list[Values]]]) -> tuple[BatchColumns, list[Values]]:
+    """Batches in the order of their requests."""
+    none = np.zeros((0,), np.int64)
+    columns = BatchColumns(*(np.concatenate([none, *each]) for each in zip(*(part for part, _ in parts), strict=True)))
+    topics = [topic for _, part in parts for topic in part]
+    order = np.argsort(columns.at, kind="stable")
+    return columns.where(order), [topics[each] for each in order.tolist()]

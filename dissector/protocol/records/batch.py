@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Final, NamedTuple
 
 import google_crc32c
+import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.protocol.records.columns import section_columns
@@ -27,6 +28,11 @@ HEADER_FIELDS: Final = (
     ("base_timestamp", "INT64", 8), ("max_timestamp", "INT64", 8), ("producer_id", "INT64", 8),
     ("producer_epoch", "INT16", 2), ("base_sequence", "INT32", 4), ("records_count", "INT32", 4),
 )  # fmt: skip
+HEADER_COLUMNS: Final = np.dtype([
+    (name, {"INT8": "i1", "INT16": ">i2", "INT32": ">i4", "UINT32": ">u4", "INT64": ">i8"}[kind])
+    for name, kind, _ in HEADER_FIELDS
+])  # fmt: skip
+"""The headers of many batches as an array."""
 CRC_FROM: Final = 21
 """Offset from which the CRC covers a batch: that of the attributes."""
 MANY: Final = 64
