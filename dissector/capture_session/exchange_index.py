@@ -25,7 +25,7 @@ from dissector.index.shared_state import SharedState
 if TYPE_CHECKING:
     from dissector.exchange.index_rows import IndexRows, Summaries
 
-ROWS_PER_STEP: Final = 1 << 12
+ROWS_PER_STEP: Final = 1 << 13
 """Rows whose messages are read together."""
 
 
