@@ -100,14 +100,8 @@ class BodyColumns:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
-        pointers, size, owners, joined = self._memory(frames[there])
-        names_log = np.zeros(len(there), np.bool_)
-        is_searched = (kinds >> 16 == ApiKey.FETCH) & (pointers != 0)
-        for place, data in joined.items():
-            names_log[place] = is_searched[place] and names_metadata_log(data)
-            is_searched[place] = False
-        searched = np.flatnonzero(is_searched)
-        names_log[searched] = self._name_metadata_log(frames[there[searched]])
+        is_fetch = kinds >> 16 == ApiKey.FETCH
+        pointers, size, names_log, owners = self._memory(frames[there], is_fetch)
         shown = np.flatnonzero((pointers != 0) & (~names_log | with_log))
         there, kinds, names_log = there[shown], kinds[shown], names_log[shown]
         pointers, size = pointers[shown], size[shown]
@@ -144,24 +138,25 @@ class BodyColumns:
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
 
-    def _memory(self, frames: Int64) -> tuple[UInt64, Int64, object, dict[int, bytes]]:
-        """Where frames are in memory, `(n,)`, 0 for one that is not whole, their sizes, what keeps that memory, and by
-        their places those in pieces, which are joined."""
+    def _memory(self, frames: Int64, is_searched: Bool) -> tuple[UInt64, Int64, Bool, object]:
+        """Where frames are in memory, `(n,)`, 0 for one that is not whole; their sizes; which of those to be searched
+        may name the metadata log; and what keeps that memory. Frames in pieces are joined."""
         table = self._indexer.frames
-        address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
-        in_one = address >= 0
-        owners: list[object] = []
-        pointers = np.zeros(len(frames), np.uint64)
-        pointers[in_one], owner = self._store.pointers(address[in_one], size[in_one])
-        owners.append(owner)
-        joined: dict[int, bytes] = {}
-        for place in np.flatnonzero(~in_one).tolist():
-            data, whole = table.read(int(frames[place]))
-            if whole == len(data) == size[place] and whole:
-                joined[place] = data
-                owners.append(array := np.frombuffer(data, np.uint8))
-                pointers[place] = array.ctypes.data
-        return pointers, size, owners, joined
+        size = table.size.values[frames].astype(np.int64)
+        pointers, owner = table.pointers(frames)
+        names_log = np.zeros(len(frames), np.bool_)
+        searched = np.flatnonzero(is_searched & (pointers > 0))
+        names_log[searched] = self._name_metadata_log(frames[searched])
+        in_pieces = np.flatnonzero(table.contiguous(frames) < 0)
+        if not len(in_pieces):
+            return pointers, size, names_log, owner
+        memory, whole = table.joined(frames[in_pieces])
+        starts, there = np.cumsum(whole) - whole, whole > 0
+        pointers[in_pieces[there]] = (starts[there] + memory.ctypes.data).astype(np.uint64)
+        searched = np.flatnonzero(is_searched[in_pieces] & there)
+        pairs = zip(starts[searched].tolist(), (starts + whole)[searched].tolist(), strict=True)
+        names_log[in_pieces[searched]] = [names_metadata_log(memory[start:end].tobytes()) for start, end in pairs]
+        return pointers, size, names_log, (owner, memory)
 
     def _name_metadata_log(self, frames: Int64) -> Bool:
         """Which frames, each in one piece, may name the metadata log."""

@@ -8,10 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64, UInt64
+from dissector.core.arrays import Bool, Int64, UInt8, UInt64
 from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
 from dissector.core.store import Store
+from dissector.protocol.kernel.json_messages import join
 
 PIECES_TOGETHER: Final = 64
 """Pieces of a frame that are looked up at once."""
@@ -68,6 +69,30 @@ class FrameTable:
         there = np.flatnonzero(address >= 0)
         found[there], owner = self._store.pointers(address[there], self.size.values[rows[there]].astype(np.int64))
         return found, owner
+
+    def joined(self, rows: Int64) -> tuple[UInt8, Int64]:
+        """Copies of frames in pieces, one behind the other, and their sizes, `(n,)`, 0 for one that is not whole."""
+        pieces = [self._piece_rows(row) for row in rows.tolist()]
+        of = np.repeat(np.arange(len(rows)), [each.stop - each.start for each in pieces])
+        addresses = np.concatenate([self._piece_address.values[each] for each in pieces])
+        sizes = np.concatenate([self._piece_size.values[each] for each in pieces])
+        there = addresses != NOWHERE
+        pointers = np.zeros(len(addresses), np.uint64)
+        pointers[there], _owner = self._store.pointers(addresses[there], sizes[there])
+        whole = np.zeros(len(rows), np.int64)
+        np.add.at(whole, of[pointers > 0], sizes[pointers > 0])
+        whole[whole != self.size.values[rows]] = 0
+        copied = whole[of] > 0
+        return join(pointers[copied], sizes[copied]), whole
+
+    def _piece_rows(self, row: int) -> slice:
+        """Where the pieces of a frame in pieces are."""
+        first, size, count = -2 - int(self._address.values[row]), int(self.size.values[row]), PIECES_TOGETHER
+        while True:
+            ends = np.cumsum(self._piece_size.values[first : first + count])
+            if len(ends) < count or ends[-1] >= size:
+                return slice(first, first + min(int(np.searchsorted(ends, size)) + 1, len(ends)))
+            count *= 4
 
     def _pieces(self, row: int) -> Iterator[tuple[int, int]]:
         """Addresses and sizes, a few at a time: reading the beginning of a frame does not cost its rest."""

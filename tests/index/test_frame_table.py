@@ -1,0 +1,60 @@
+"""Frames in pieces are joined natively as they are read."""
+
+from random import Random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.core.batches import NOWHERE, FrameBatch
+from dissector.core.store import Store
+from dissector.index.frame_table import PIECES_TOGETHER, FrameTable
+
+PIECES = st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=2, max_size=3 * PIECES_TOGETHER)
+"""Of a frame: whether each was captured, and its size."""
+
+
+def table_of(frames: list[list[tuple[bool, int]]]) -> FrameTable:
+    """A table whose pieces are in two regions, each byte its place modulo 251."""
+    store = Store()
+    room = sum(size for pieces in frames for _, size in pieces) + 1
+    data = bytes(at % 251 for at in range(room))
+    bases = store.add(data), store.add(data[::-1])
+    pieces = [piece for each in frames for piece in each]
+    ends = np.cumsum([size for _, size in pieces])
+    addresses = [
+        bases[number % 2] + int(end) - size if there else NOWHERE
+        for number, ((there, size), end) in enumerate(zip(pieces, ends.tolist(), strict=True))
+    ]
+    sizes = np.array([sum(size for _, size in each) for each in frames], np.int64)
+    zeros = np.zeros(len(frames), np.int64)
+    counts = np.cumsum([0, *map(len, frames)])
+    table = FrameTable(store)
+    piece_sizes = np.array([size for _, size in pieces], np.int64)
+    kinds = zeros.astype(np.uint8)
+    piece_addresses = np.array(addresses, np.int64)
+    table.extend(FrameBatch(zeros, kinds, zeros, sizes, zeros, zeros, counts, piece_addresses, piece_sizes))
+    return table
+
+
+@given(st.lists(PIECES, min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_joined_frames_are_as_they_are_read(frames: list[list[tuple[bool, int]]], random: Random) -> None:
+    table = table_of(frames)
+    rows = np.array(random.sample(range(len(frames)), random.randint(1, len(frames))))
+    data, sizes = table.joined(rows)
+    assert len(data) == sizes.sum()
+    ends = np.cumsum(sizes).tolist()
+    for row, end, size in zip(rows.tolist(), ends, sizes.tolist(), strict=True):
+        read, whole = table.read(row)
+        is_whole = all(there for there, _ in frames[row])
+        assert size == (len(read) if is_whole else 0)
+        if is_whole:
+            assert whole == size
+            assert data[end - size : end].tobytes() == read
+
+
+def test_a_frame_of_very_many_pieces_is_joined() -> None:
+    table = table_of([[(True, 3)] * 5_000, [(True, 1), (False, 1)]])
+    data, sizes = table.joined(np.array([0, 1]))
+    assert data.tobytes() == table.read(0)[0]
+    assert sizes.tolist() == [15_000, 0]
