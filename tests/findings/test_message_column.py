@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,18 +12,13 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.core.finding import Severity
-from dissector.core.store import Store
-from dissector.exchange.frame_templates import FrameTemplates, has_fixed_layout
 from dissector.exchange.message_subjects import ERROR
-from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.exchange.model import Exchange
 from dissector.filter import parse
 from dissector.filter.column_evaluation import OPEN, YES
 from dissector.filter.selection import evaluate_index
 from dissector.findings import CODES
-from dissector.findings.message_column import field_masks, reads_of
 from dissector.findings.summary import SEVERITIES, FindingSummary
-from dissector.protocol.codec.structs import structs
-from dissector.protocol.message import MessageLayout, read
 from dissector.protocol.schema.enums import ERROR_CODE, members
 from tests.conftest import BUNDLED, CAPTURES, PCAPS
 from tests.findings.conversations import Talk, grown, heartbeat, written
@@ -161,50 +156,6 @@ def test_concurrent_threads_give_the_same_summaries() -> None:
     with opened(PCAPS / "java.pcapng") as capture, ThreadPoolExecutor(3) as threads:
         list(threads.map(lambda first: examine_rows(capture, range(first, len(capture), 2)), (0, 1, 0)))
         assert kept(capture) == told_of("java")
-
-
-@cache
-def frames() -> list[tuple[int, int, MessageLayout, bytes]]:
-    """Whole frames of real conversations: API, version, shape, bytes."""
-    found: list[tuple[int, int, MessageLayout, bytes]] = []
-    for path in QUICK:
-        with opened(path) as capture:
-            for each in capture.at(range(len(capture))):
-                found += [
-                    (each.api_key, each.row.version or 0, message.layout, message.data)
-                    for message in (each.request, each.response)
-                    if message is not None and each.api_key is not None and message.whole == message.size < 600
-                ]
-    return found
-
-
-@given(st.data())
-def test_frames_that_fit_a_template_have_its_findings_and_errors(data: st.DataObject) -> None:
-    """A frame becomes a template, and bytes of it are changed: what still fits has the same findings and errors."""
-    key, version, shape, whole = data.draw(st.sampled_from(frames()))
-    changes = st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255))
-    store, column, templates = Store(), np.ones(1, np.int64), FrameTemplates[str]()
-    message = ExchangeMessage(0, len(whole), whole, len(whole), shape)
-    side = "request" if shape.header == "RequestHeader" else "response"
-    masks = partial(field_masks, message, reads_of(key, side), is_request=side == "request")
-    for _ in range(2):
-        templates.learn(key, version, whole, "known", masks)
-    assert templates.find(key, version, whole) == 1
-    for at, byte in data.draw(st.lists(changes, min_size=1, max_size=40)):
-        changed = whole[:at] + bytes([byte]) + whole[at + 1 :]
-        address = store.add(changed) * column
-        [many] = templates.find_all(store, key * column, version * column, address, len(whole) * column).tolist()
-        assert many == templates.find(key, version, changed)
-        if many and has_fixed_layout(key, version, shape):
-            assert content_of(changed, shape) == content_of(whole, shape)
-
-
-def content_of(data: bytes, shape: MessageLayout) -> tuple[list[str], list[object]]:
-    read_as = read(data, shape)
-    errors = [
-        value for struct in structs(read_as.body) for name, value in struct.items() if name.endswith("error_code")
-    ]
-    return [finding.code for finding in read_as.findings], errors
 
 
 def test_most_rows_of_a_busy_capture_are_summarized_without_decoding_them(monkeypatch: pytest.MonkeyPatch) -> None:

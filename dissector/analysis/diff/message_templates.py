@@ -1,6 +1,6 @@
 """Messages with the same content, as far as a comparison goes: of all frames that are equal there one is decoded.
 
-`exchange.frame_templates` finds them. The key of a template has what the leaves of its message are made of: all but the
+`frame_templates` finds them. The key of a template has what the leaves of its message are made of: all but the
 header, positions that are not negative, and what no leaf shows of records.
 
 Invariants: the content of a frame is what decoding it would give; what is kept is bounded.
@@ -11,9 +11,9 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from dissector.analysis.diff.compared_values import is_position
+from dissector.analysis.diff.frame_templates import FrameMasks, FrameTemplates, value_spans
 from dissector.analysis.diff.matching_keys import Subject, first_error, subject_of
 from dissector.analysis.diff.message_leaves import INTEGERS, Leaf, message_leaves
-from dissector.exchange.frame_templates import FrameMasks, FrameTemplates, value_spans
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.secrets import SECRET_CARRIERS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS

@@ -16,18 +16,11 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-import numpy as np
-
-from dissector.core.arrays import Int64, UInt8
-from dissector.core.store import Store
 from dissector.protocol.embedded.messages import DECODED
-from dissector.protocol.message import PREFIX, MessageLayout
-from dissector.protocol.schema.loader import alternatives, api
+from dissector.protocol.message import PREFIX
 from dissector.protocol.tree import Node
 
 _ALL: Final = b"\xff"
-LONGEST: Final = 2_048
-"""Bytes of a frame for which a template is made, unless the caller has another bound."""
 TEMPLATES: Final = 16
 """Of one API, version and size."""
 KINDS: Final = 1 << 14
@@ -39,7 +32,6 @@ PAYS: Final = 16
 SIGN: Final = 0x80
 """The bit of a number's first byte that is set where it is negative."""
 Answer = TypeVar("Answer", bound=Hashable)
-Number = TypeVar("Number", int, Int64)
 
 
 class FrameMasks:
@@ -100,50 +92,21 @@ def _fields(node: Node) -> Iterator[Node]:
             yield child
 
 
-def has_fixed_layout(api_key: int, version: int, layout: MessageLayout) -> bool:
-    """Whether API and version alone say how a frame is read."""
-    known = api(api_key)
-    if known is None or not known.versions.contains(version) or layout.body is None or layout.findings:
-        return False
-    return layout.body_version == version and not alternatives(layout.body, version)
-
-
 @dataclass(slots=True)
 class _Template(Generic[Answer]):
-    """Frames that are laid out the same way. Masks are kept as numbers for one frame, and as arrays for many."""
+    """Frames that are laid out the same way. Masks are kept as numbers."""
 
     layout: int
     key: int
     bits: int
     """What such a frame has under `layout`."""
-    layout_bytes: UInt8
-    bits_bytes: UInt8
-    key_at: Int64
-    """Where the bytes of the key are."""
     answers: dict[int, int] = field(default_factory=dict)
     """Number of the answer, by what a frame has under `key`."""
 
     @classmethod
     def of(cls, masks: FrameMasks) -> "_Template[Answer]":
         layout, key = (int.from_bytes(mask, "big") for mask in (masks.layout, masks.key))
-        layout_bytes, key_bytes, data = (
-            np.frombuffer(bytes(m), np.uint8) for m in (masks.layout, masks.key, masks.data)
-        )
-        bits = int.from_bytes(masks.data, "big") & layout
-        return cls(layout, key, bits, layout_bytes, data & layout_bytes, np.flatnonzero(key_bytes))
-
-    def find(self, data: UInt8) -> Int64:
-        """The numbers of answers for frames, `(n, size)`, that are laid out this way; 0 where none is known, `(n,)`."""
-        if not len(self.key_at):
-            return np.full(len(data), self.answers.get(0, 0), np.int64)
-        keys = np.ascontiguousarray(data[:, self.key_at]).view(f"V{len(self.key_at)}").ravel()
-        if (keys == keys[0]).all():
-            return np.full(len(data), self._find(data[0]), np.int64)
-        _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        return np.array([self._find(data[at]) for at in first.tolist()], np.int64)[which]
-
-    def _find(self, data: UInt8) -> int:
-        return self.answers.get(int.from_bytes(data.tobytes(), "big") & self.key, 0)
+        return cls(layout, key, int.from_bytes(masks.data, "big") & layout)
 
 
 @dataclass(slots=True)
@@ -157,7 +120,8 @@ class _Kind(Generic[Answer]):
 class FrameTemplates(Generic[Answer]):
     """Templates of requests, or of responses, with their answers."""
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self, longest: int) -> None:
+        """`longest` bounds the bytes of a frame for which a template is made."""
         self._longest = longest
         self._kinds: dict[int, _Kind[Answer]] = {}
         self._answers: list[Answer] = []
@@ -182,26 +146,9 @@ class FrameTemplates(Generic[Answer]):
                 return found
         return 0
 
-    def find_all(self, store: Store, api_key: Int64, version: Int64, address: Int64, size: Int64) -> Int64:
-        """The same for many frames at once, `(n,)`. A negative address is that of a frame that is not in one piece."""
-        found = np.zeros(len(api_key), np.int64)
-        usable = np.flatnonzero((address >= 0) & (size <= self._longest) & (api_key >= 0) & (version >= 0))
-        if not self._kinds or not len(usable):
-            return found
-        different, which = np.unique(_kind(api_key[usable], version[usable], size[usable]), return_inverse=True)
-        for at, number in enumerate(different.tolist()):
-            kind = self._kinds.get(number)
-            if kind is not None and kind.templates:
-                some = usable[which == at]
-                found[some] = _find_all(kind.templates, store.gather(address[some], int(size[some[0]])))
-        self._pay(int(np.count_nonzero(found)))
-        return found
-
-    def learn(
-        self, api_key: int, version: int, data: bytes, answer: Answer, masks: Callable[[], FrameMasks | None]
-    ) -> int:
+    def learn(self, api_key: int, version: int, data: bytes, answer: Answer, masks: Callable[[], FrameMasks]) -> int:
         """A frame was decoded, and `answer` is what it gave. The number of that answer; 0 where the frame fits no
-        template. `masks` makes its masks, or None where it must not become a template.
+        template. `masks` makes its masks.
 
         Masks are made for the second frame of a kind that no template fits, then for ever fewer: they cost more than
         decoding."""
@@ -214,11 +161,8 @@ class FrameTemplates(Generic[Answer]):
             kind.missed += 1
             if kind.missed & (kind.missed - 1) or not 1 < kind.missed < 1 << TEMPLATES or not self._credit:
                 return 0
-            made = masks()
-            if made is None:
-                return 0
             self._credit -= 1
-            template = _Template.of(made)
+            template = _Template.of(masks())
             kind.templates.append(template)
         if len(self._answers) == ANSWERS:
             return self._numbers.get(answer, 0)
@@ -243,20 +187,5 @@ class FrameTemplates(Generic[Answer]):
             self._found %= PAYS
 
 
-def _find_all(templates: list[_Template[Answer]], data: UInt8) -> Int64:
-    """The numbers of answers for frames of one kind, `(n,)`."""
-    found = np.zeros(len(data), np.int64)
-    rest = np.arange(len(data))
-    for template in templates:
-        rows = data if len(rest) == len(data) else data[rest]
-        fits = ((rows & template.layout_bytes) == template.bits_bytes).all(axis=1)
-        if fits.any():
-            found[rest[fits]] = template.find(rows if fits.all() else rows[fits])
-            rest = rest[~fits]
-        if not len(rest):
-            break
-    return found
-
-
-def _kind(api_key: Number, version: Number, size: Number) -> Number:
+def _kind(api_key: int, version: int, size: int) -> int:
     return api_key << 40 | version << 24 | size
