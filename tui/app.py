@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.errors import NoWidget
+from textual.notifications import Notify, SeverityLevel
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -28,6 +29,7 @@ from tui import settings
 from tui.hangup import end_with_terminal
 from tui.list_columns import all_columns
 from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SavePreference
+from tui.notification import TimedNotification
 from tui.palette import Commands, Palette
 from tui.recents import FILTERS, recent, recent_captures, remember_capture
 from tui.screens.detail_screen import DetailScreen
@@ -75,6 +77,14 @@ class KDissectApp(TypeAhead):
         self._settings = settings.load()
         self.error: CaptureError | None = None
         """The error that ended the application."""
+
+    def notify(
+        self, message: str, *, title: str = "", severity: SeverityLevel = "information", timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:  # fmt: skip
+        """Show a notification, for `timeout` seconds."""
+        seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        self.post_message(Notify(TimedNotification(message, title, severity, seconds, markup)))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The hues, for themes that are not ours."""
