@@ -45,7 +45,7 @@ class LagExtractor(Extractor):
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe partitions whose offset is in the request. Replicas are skipped: their lag has other measures."""
-        if cast(int, exchange.request.get("replica_id", -1)) >= 0 or not exchange.response.get("responses"):
+        if not exchange.response.get("responses") or cast(int, exchange.request.get("replica_id", -1)) >= 0:
             return
         wanted = {
             (self.context.topic(place.topic), place.partition.get("partition")): place.partition.get("fetch_offset")

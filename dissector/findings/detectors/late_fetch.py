@@ -22,11 +22,11 @@ class LateFetch(ConnectionDetector):
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Compare the latency with `max_wait_ms`: a broker responds once it has `min_bytes`, or after that time."""
-        wait = exchange.request.get("max_wait_ms")
-        if not exchange.response_ns or not isinstance(wait, int):
-            return
         latency = exchange.response_ns - exchange.request_ns
-        if latency > max(0, wait) * MILLISECOND * 3 // 2 + LATE_NS:
+        if not exchange.response_ns or latency <= LATE_NS:
+            return
+        wait = exchange.request.get("max_wait_ms")
+        if isinstance(wait, int) and latency > max(0, wait) * MILLISECOND * 3 // 2 + LATE_NS:
             words = f"took {duration(latency)}, although max_wait_ms is {wait:,}"
             self.report_repeated(
                 exchange.connection,

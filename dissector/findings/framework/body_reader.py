@@ -1,5 +1,5 @@
 """Reads bodies once for all detectors: responses with an error or throttling, and all exchanges of the APIs that a
-detector examines. The batches of Produce requests are read in columns.
+detector examines, as far as it needs them. The batches of Produce requests are read in columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -8,11 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from dissector.core.arrays import Bool
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.clean_responses import THROTTLE_TIME, CleanResponses
-from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.decoded_exchange import DecodedExchange, ResponseBody
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Examiner
 from dissector.findings.framework.produce_batches import ProduceBatchReader
@@ -27,8 +28,6 @@ MAX_CACHED_SIZE: Final = 1_024
 CACHED_RESPONSES: Final = 512
 """Many heartbeats, empty fetches and advertised versions have the same bytes after the correlation id."""
 ID_END: Final = PREFIX + 4
-ResponseBody = tuple[Values, list[int]]
-"""A response's body and error codes."""
 NO_RESPONSE: Final[ResponseBody] = ({}, [])
 Examine = Callable[[DecodedExchange], None]
 
@@ -56,33 +55,33 @@ class BodyReader:
             batches = self._batches.of(produced)
             for each in self._on_batches:
                 each.examine_batches(batches)
-        is_read = np.isin(rows.api_key, self._apis)
-        others = np.flatnonzero(~is_read & (rows.response != NO_FRAME))
-        is_read[others] = ~self._clean.find(rows.row[others])
-        self._examine_read(rows.where(is_read))
+        is_wanted = np.isin(rows.api_key, self._apis)
+        is_clean = rows.response == NO_FRAME
+        searched = ~is_clean & (~is_wanted | (rows.response_address >= 0))  # large ones in pieces are not joined twice
+        is_clean[searched] = self._clean.find(rows.row[searched])
+        is_read = is_wanted | ~is_clean
+        self._examine_read(rows.where(is_read), is_clean[is_read])
 
-    def _examine_read(self, rows: ExaminedRows) -> None:
-        """Read the responses of these rows, and hand each row to its examiners."""
+    def _examine_read(self, rows: ExaminedRows, is_clean: Bool) -> None:
+        """Hand each of these rows to its examiners. Those that are not clean may have errors, or were throttled."""
         columns = (
-            rows.row, rows.connection, rows.packet, rows.request_start, rows.api_key, rows.version, rows.request_ns,
-            rows.response_ns, rows.request, rows.request_address, rows.request_size, rows.response,
+            is_clean, rows.row, rows.connection, rows.packet, rows.request_start, rows.api_key, rows.version,
+            rows.request_ns, rows.response_ns, rows.request, rows.request_address, rows.request_size, rows.response,
             rows.response_address, rows.response_size,
         )  # fmt: skip
-        for row, connection, packet, start, key, version, request_ns, response_ns, *frames in zip(
+        for clean, row, connection, packet, start, key, version, request_ns, response_ns, *frames in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            response = frames[3:]
-            body, errors = NO_RESPONSE if response[0] == NO_FRAME else self._read_response(key, version, *response)
+            exchange = DecodedExchange(
+                row, connection, packet, start, key, version, request_ns, response_ns,
+                partial(self._read, *frames[:3]), partial(self._read_response, key, version, *frames[3:]),
+                has_errors=not clean,
+            )  # fmt: skip
             examiners = self._of_api(key)
-            if errors or body.get(THROTTLE_TIME):
+            if not clean and (exchange.errors or exchange.response.get(THROTTLE_TIME)):
                 examiners = examiners + [each for each in self._on_error if each not in examiners]
-            if examiners:
-                read_request = partial(self._read, *frames[:3])
-                exchange = DecodedExchange(
-                    row, connection, packet, start, key, version, request_ns, response_ns, read_request, body, errors
-                )
-                for examine in examiners:
-                    examine(exchange)
+            for examine in examiners:
+                examine(exchange)
 
     def _of_api(self, key: int) -> list[Examine]:
         """Return the examiners of an API."""
@@ -96,6 +95,8 @@ class BodyReader:
         return (bytes(self._store.read(address, size)), size) if address >= 0 else self._frames.read(frame)
 
     def _read_response(self, key: int, version: int, frame: int, address: int, size: int) -> ResponseBody:
+        if frame == NO_FRAME:
+            return NO_RESPONSE
         data, contiguous = self._read(frame, address, size)
         if contiguous == len(data) <= MAX_CACHED_SIZE:
             return self._cached_response_body(key, version, bytes(ID_END) + data[ID_END:], contiguous)

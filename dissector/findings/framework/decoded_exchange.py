@@ -1,6 +1,7 @@
 """An exchange for detectors that need more than the index."""
 
 from collections.abc import Callable
+from typing import Final
 
 from dissector.protocol.message import Values, read, request_layout
 
@@ -8,18 +9,25 @@ RowPosition = tuple[int, int]
 """The packet with a row's first byte, and the stream offset of that byte: they order the rows of a capture."""
 
 
+ResponseBody = tuple[Values, list[int]]
+"""A response's body, and its error codes that are not 0."""
+_NO_ERRORS: Final[list[int]] = []
+
+
 class DecodedExchange:
-    """An exchange, decoded. Its request is read when a detector first needs it."""
+    """An exchange, decoded. Each of its messages is read when a detector first needs it."""
 
     __slots__ = (
-        "_frame", "_request", "api_key", "connection", "errors", "packet", "request_ns", "response",
-        "response_ns", "row", "start", "version",
+        "_has_errors", "_read_request", "_read_response", "_request", "_response", "api_key", "connection", "packet",
+        "request_ns", "response_ns", "row", "start", "version",
     )  # fmt: skip
 
     def __init__(
         self, row: int, connection: int, packet: int, start: int, api_key: int, version: int, request_ns: int,
-        response_ns: int, frame: Callable[[], tuple[bytes, int]], response: Values, errors: list[int],
+        response_ns: int, read_request: Callable[[], tuple[bytes, int]], read_response: Callable[[], ResponseBody],
+        *, has_errors: bool,
     ) -> None:  # fmt: skip
+        """`has_errors` is false if it is known already that the response has none."""
         self.row = row
         self.connection = connection
         self.packet = packet
@@ -29,13 +37,12 @@ class DecodedExchange:
         self.request_ns = request_ns
         self.response_ns = response_ns
         """0 if there is no response."""
-        self._frame = frame
+        self._read_request = read_request
         """Returns the request's bytes, and how many precede the first gap."""
+        self._read_response = read_response
+        self._has_errors = has_errors
         self._request: Values | None = None
-        self.response = response
-        """The response's body. Empty if there is none, or it could not be read."""
-        self.errors = errors
-        """Error codes of the response that are not 0."""
+        self._response: ResponseBody | None = None
 
     @property
     def position(self) -> RowPosition:
@@ -43,10 +50,25 @@ class DecodedExchange:
         return self.packet, self.start
 
     @property
+    def response(self) -> Values:
+        """The response's body. Empty if there is none, or it could not be read."""
+        return self._whole_response()[0]
+
+    @property
+    def errors(self) -> list[int]:
+        """Error codes of the response that are not 0, each as often as it occurs."""
+        return self._whole_response()[1] if self._has_errors else _NO_ERRORS
+
+    def _whole_response(self) -> ResponseBody:
+        if self._response is None:
+            self._response = self._read_response()
+        return self._response
+
+    @property
     def request(self) -> Values:
         """The request's body. Empty if it could not be read, or has bytes behind it."""
         if self._request is None:
-            data, contiguous = self._frame()
+            data, contiguous = self._read_request()
             decoded = read(data, request_layout(self.api_key, self.version, data), contiguous)
             self._request = {} if decoded.rest else decoded.body
         return self._request
