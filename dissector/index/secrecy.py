@@ -88,11 +88,11 @@ class Secrecy:
         for start in range(first, self._rows, ROWS_PER_STEP):
             step = slice(start, min(start + ROWS_PER_STEP, self._rows))
             connection, is_sent = table.connection.values[step], table.request.values[step] != NO_FRAME
-            new = np.array([each for each in np.unique(connection).tolist() if each not in self._harmless_from])
+            new = np.array(sorted(set(connection.tolist()) - self._harmless_from.keys()), np.int64)
             self._look_at_first(start + np.flatnonzero(np.isin(connection, new) & is_sent))
             is_token = table.kind.values[step] == RowKind.SASL
             has_secrets = is_sent & np.isin(table.api_key.values[step], sorted(secret_keys()))
-            self._with_secrets.update(np.unique(connection[has_secrets | is_token]).tolist())
+            self._with_secrets.update(connection[has_secrets | is_token].tolist())
 
     def retain(self, connections: set[int]) -> None:
         """Get ready for a checkpoint: forget other connections."""

@@ -27,6 +27,7 @@ from dissector.protocol.schema.resources import read_json
 ERROR_CODE: Final = "ErrorCode"
 API_KEY: Final = "ApiKey"
 BITS_OF_INT32: Final = 32
+_ANY_FIELD: Final = "*"
 
 
 class MemberKind(StrEnum):
@@ -86,8 +87,9 @@ def enum_of(message: str, path: str) -> str | None:
     None if its values are plain numbers, or not numbers.
     """
     last = path.rpartition(".")[2].partition("[")[0]
-    field = f"{message}.{last}"
-    return next((enum for pattern, enum in field_patterns().items() if fnmatchcase(field, pattern)), None)
+    field, patterns = f"{message}.{last}", _patterns_by_field()
+    fitting = (*patterns.get(last, ()), *patterns[_ANY_FIELD])
+    return next((enum for pattern, enum in fitting if fnmatchcase(field, pattern)), None)
 
 
 def field_patterns() -> Mapping[str, str]:
@@ -98,6 +100,16 @@ def field_patterns() -> Mapping[str, str]:
 def plain_fields() -> Mapping[str, str]:
     """Return patterns of fields that look like enums and are not, each with the reason."""
     return _field_tables()[1]
+
+
+@cache
+def _patterns_by_field() -> dict[str, list[tuple[str, str]]]:
+    """The same by the name of the field that they end with; those that end with a part of it apart."""
+    found: dict[str, list[tuple[str, str]]] = {_ANY_FIELD: []}
+    for pattern, enum in field_patterns().items():
+        last = pattern.rpartition(".")[2]
+        found.setdefault(_ANY_FIELD if "*" in last else last, []).append((pattern, enum))
+    return found
 
 
 @cache
