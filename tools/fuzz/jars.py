@@ -44,7 +44,8 @@ def schemas_of(chance: random.Random) -> list[Schema]:
     for _ in range(chance.randint(1, 3)):
         table = chance.choice(list(_tables(made)))
         key = chance.choice([*table, *KEYS])
-        table[key] = chance.choice(STRANGE) if chance.random() < 0.7 else copy.deepcopy(_other(made, key, chance))
+        is_strange = chance.random() < 0.7
+        table[key] = copy.deepcopy(chance.choice(STRANGE) if is_strange else _other(made, key, chance))
     return made
 
 
