@@ -41,11 +41,16 @@ class Seeds:
 
     @cached_property
     def requests(self) -> list[bytes]:
-        return [each.data for each in self.frames if each.side == "request"]
+        """Those that are whole: a recording has some that were cut."""
+        return [each.data for each in self.frames if each.side == "request" and _is_whole(each.data)]
 
     @cached_property
     def responses(self) -> list[bytes]:
-        return [each.data for each in self.frames if each.side == "response"]
+        return [each.data for each in self.frames if each.side == "response" and _is_whole(each.data)]
+
+
+def _is_whole(frame: bytes) -> bool:
+    return int.from_bytes(frame[:4], "big") == len(frame) - 4
 
 
 def framed(side: Side, key: int, version: int, body: bytes) -> bytes:
