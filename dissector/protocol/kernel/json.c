@@ -12,6 +12,7 @@
  * and begins again with more room. Time is bounded as in shred.c; a level of nesting is checked against DEPTH. */
 #include "clean.h"
 #include "json.h"
+#include "varint.h"
 
 /* Operations and flags: as in codec/program.py and json_program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT, LITERAL };
@@ -171,7 +172,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
         int64_t size;
         if (op[1] & COMPACT) {
           uint32_t more;
-          REFUSE_UNLESS(json_uvarint(data, &at, end, &more));
+          REFUSE_UNLESS(uvarint(data, &at, end, &more));
           size = (int64_t)more - 1;
         } else {
           int64_t width = op[3] == STRING ? 2 : 4;
@@ -206,7 +207,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
         int64_t count;
         if (op[1] & COMPACT) {
           uint32_t more;
-          REFUSE_UNLESS(json_uvarint(data, &at, end, &more));
+          REFUSE_UNLESS(uvarint(data, &at, end, &more));
           count = (int64_t)more - 1;
         } else {
           REFUSE_UNLESS(4 <= end - at);
@@ -243,7 +244,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
           there = data[at++] < 0x80;
         } else {
           uint32_t number;
-          REFUSE_UNLESS(json_uvarint(data, &at, end, &number));
+          REFUSE_UNLESS(uvarint(data, &at, end, &number));
           there = number != 0;
         }
         if (!there) WRITE(write_text(out, "null", 4));
@@ -252,7 +253,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
       }
       case TAGS: {
         uint32_t count;
-        REFUSE_UNLESS(json_uvarint(data, &at, end, &count));
+        REFUSE_UNLESS(uvarint(data, &at, end, &count));
         if (!count) {
           op = program + op[4] * WIDTH;
           break;
@@ -275,7 +276,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
         }
         level->left--;
         uint32_t number, size;
-        REFUSE_UNLESS(json_uvarint(data, &at, end, &number) && json_uvarint(data, &at, end, &size) && size <= end - at);
+        REFUSE_UNLESS(uvarint(data, &at, end, &number) && uvarint(data, &at, end, &size) && size <= end - at);
         int32_t found = 0;
         while (found < tags[3] && (uint32_t)tags[(found + 1) * WIDTH + 3] != number) found++;
         REFUSE_UNLESS(found < tags[3] && found < 64 && !(level->seen >> found & 1));

@@ -87,19 +87,4 @@ static inline int write_string(JsonOut *out, const uint8_t *data, int64_t size) 
   return DONE;
 }
 
-static inline int json_uvarint(const uint8_t *data, int64_t *at, int64_t end, uint32_t *value) {
-  uint64_t sum = 0;
-  for (int n = 0; n < 5; n++) {
-    if (*at + n >= end) return 0;
-    uint8_t byte = data[*at + n];
-    sum |= (uint64_t)(byte & 0x7F) << (7 * n);
-    if (byte < 0x80) {
-      *value = (uint32_t)sum;
-      *at += n + 1;
-      return sum <= UINT32_MAX;
-    }
-  }
-  return 0;
-}
-
 #endif

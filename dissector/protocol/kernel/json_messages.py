@@ -17,7 +17,7 @@ import numpy as np
 from dissector.core import limits
 from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.json_text import dumps
-from dissector.protocol.kernel.library import library
+from dissector.protocol.kernel.library import function
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text
 
@@ -237,21 +237,16 @@ def compressed_sections(addresses: UInt64, sizes: Int64) -> CompressedSections:
 
 @cache
 def _json() -> Callable[..., int]:
-    function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(("kernel_json", library()))
-    return function
+    return function("json", ctypes.c_void_p)
 
 
 @cache
 def _compressed_sections() -> Callable[..., int]:
     number, address = ctypes.c_int64, ctypes.c_void_p
-    kind = ctypes.CFUNCTYPE(number, address, address, number, number, address, address, address, address)
-    function: Callable[..., int] = kind(("kernel_compressed_sections", library()))
-    return function
+    return function("compressed_sections", address, address, number, number, address, address, address, address)
 
 
 @cache
 def _join() -> Callable[..., int]:
     address = ctypes.c_void_p
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, address, address, ctypes.c_int64, address)
-    function: Callable[..., int] = kind(("kernel_join", library()))
-    return function
+    return function("join", address, address, ctypes.c_int64, address)

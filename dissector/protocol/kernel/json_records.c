@@ -7,6 +7,7 @@
  * from the scratch, as far as it was filled. */
 #include "json.h"
 #include "record_entries.h"
+#include "varint.h"
 
 enum { CRC_AT = 17, CRC_FROM = 21, CODEC = 7, APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32, LEAST_RECORD = 7 };
 enum { LZ4 = 3, KNOWN_CODECS = 5 };
@@ -31,14 +32,11 @@ typedef struct {
 
 /* A varint of at most 32 bits. */
 static inline int read_uint32(Reader *in, uint64_t *value) {
-  uint32_t found;
   if (in->at < in->end && in->data[in->at] < 0x80) {
     *value = in->data[in->at++];
     return 1;
   }
-  if (!json_uvarint(in->data, &in->at, in->end, &found)) return 0;
-  *value = found;
-  return 1;
+  return uvarint35(in->data, &in->at, in->end, value) && *value <= UINT32_MAX;
 }
 
 /* A varint of at most 64 bits. */

@@ -6,6 +6,7 @@ package, it is copied out to be loaded.
 """
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
@@ -22,6 +23,12 @@ class KernelError(Exception):
 def library() -> ctypes.CDLL:
     """Return the shared object of this installation. Raises `KernelError`."""
     return load(PATH)
+
+
+def function(name: str, *types: type) -> Callable[..., int]:
+    """Return a function of `kernel.h` with arguments of these types that returns a number. Raises `KernelError`."""
+    found: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, *types)((f"kernel_{name}", library()))
+    return found
 
 
 def load(path: Traversable) -> ctypes.CDLL:

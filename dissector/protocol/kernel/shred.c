@@ -17,6 +17,7 @@
 
 #include "clean.h"
 #include "kernel.h"
+#include "varint.h"
 
 /* Operations, and what of a column is wanted: as in codec/program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT };
@@ -43,21 +44,6 @@ typedef struct {
   int64_t key_at;
   uint8_t unclean; /* whether a field of the row that is to be checked is not what it should be */
 } Sink;
-
-static inline int uvarint(const uint8_t *data, int64_t *at, int64_t end, uint32_t *value) {
-  uint64_t sum = 0;
-  for (int n = 0; n < 5; n++) {
-    if (*at + n >= end) return 0;
-    uint8_t byte = data[*at + n];
-    sum |= (uint64_t)(byte & 0x7F) << (7 * n);
-    if (byte < 0x80) {
-      *value = (uint32_t)sum;
-      *at += n + 1;
-      return 1;
-    }
-  }
-  return 0;
-}
 
 static inline uint64_t big_endian(const uint8_t *data, int size) {
   uint64_t value = 0;

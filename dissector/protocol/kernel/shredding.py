@@ -19,7 +19,7 @@ import numpy as np
 
 from dissector.core.arrays import Int32, Int64, UInt8, UInt64
 from dissector.protocol.codec.program import Program, Want, Wanted
-from dissector.protocol.kernel.library import library
+from dissector.protocol.kernel.library import function
 
 MOST_VALUES: Final = 1 << 22
 """Of all columns together: 80 MiB."""
@@ -234,20 +234,13 @@ def numbered(data: UInt8, ends: Int64, errors: UInt8) -> tuple[Int32, Int32]:
     return numbers[:rows], firsts[:different]
 
 
-def _function(name: str, *types: type) -> Callable[..., int]:
-    """Return a function of the library that returns a number."""
-    function: Callable[..., int] = ctypes.CFUNCTYPE(ctypes.c_int64, *types)((name, library()))
-    return function
-
-
 @cache
 def _shred() -> Callable[..., int]:
-    return _function("kernel_shred", ctypes.c_void_p)
+    return function("shred", ctypes.c_void_p)
 
 
 @cache
 def _number_keys() -> Callable[..., int]:
     address = ctypes.c_void_p
-    return _function(
-        "kernel_number_keys", address, address, address, ctypes.c_int64, address, ctypes.c_int32, address, address
-    )
+    number = ctypes.c_int64
+    return function("number_keys", address, address, address, number, address, ctypes.c_int32, address, address)

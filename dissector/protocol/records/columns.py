@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int32, Int64, UInt8
-from dissector.protocol.kernel.library import library
+from dissector.protocol.kernel.library import function
 from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
 
 KINDS: Final = (
@@ -160,14 +160,8 @@ def record_functions() -> RecordFunctions:
     where, entries = (c_void_p, c_int64), c_void_p
     fields, place, table = (c_void_p, c_void_p, c_int64), c_void_p, (c_void_p, c_int64)
     return RecordFunctions(
-        _function("split_records", *where, *fields, place, entries, c_int64, c_int64),
-        _function("check_batches", *where, entries, c_int64, c_void_p),
-        _function("read_records", *where, entries, c_int64, c_int64, c_int64, *table, *table, c_void_p),
-        _function("gather", *where, *fields, c_void_p, c_void_p, c_int64),
+        function("split_records", *where, *fields, place, entries, c_int64, c_int64),
+        function("check_batches", *where, entries, c_int64, c_void_p),
+        function("read_records", *where, entries, c_int64, c_int64, c_int64, *table, *table, c_void_p),
+        function("gather", *where, *fields, c_void_p, c_void_p, c_int64),
     )
-
-
-def _function(name: str, *arguments: type) -> Callable[..., int]:
-    function = library()[f"kernel_{name}"]
-    function.argtypes, function.restype = arguments, c_int64
-    return function

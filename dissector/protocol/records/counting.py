@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8, UInt64
-from dissector.protocol.kernel.library import library
+from dissector.protocol.kernel.library import function
 from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
 from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE
@@ -84,10 +84,7 @@ def count_at(addresses: UInt64, sizes: Int64) -> RecordCounts:
 
 @cache
 def _kernel() -> Callable[..., int]:
-    function = library().kernel_count_records
-    arrays = c_void_p, c_void_p, c_int64, c_void_p, c_void_p
-    function.argtypes, function.restype = (c_void_p, c_int64, *arrays), c_int64
-    return function
+    return function("count_records", c_void_p, c_int64, c_void_p, c_void_p, c_int64, c_void_p, c_void_p)
 
 
 def codec_names(bits: int) -> set[str]:
