@@ -100,8 +100,12 @@ def test_orphans_of_every_api_on_one_connection_try_few_layouts(
     assert len(scored) < 6 * rows
 
 
-def test_a_response_alone_on_its_connection_is_scored_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is inferred to be evidence, and again as the first response of its connection."""
+@pytest.mark.parametrize("is_random", [False, True])
+def test_a_response_alone_on_its_connection_is_scored_once(
+    is_random: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is inferred to be evidence, and again as the first response of its connection. Of random bytes that fit no
+    layout the headers alone are scored, in both versions."""
     scored: list[tuple[bytes, int]] = []
     score = Scorer.message
 
@@ -110,13 +114,14 @@ def test_a_response_alone_on_its_connection_is_scored_once(tmp_path: Path, monke
         score(scorer, plan)
 
     chance = random.Random(1)
+    bodies = [chance.randbytes(200) if is_random else bytes(6 + 4 * port) for port in range(100)]
     packets = [
         packet
-        for port in range(100)
-        for packet in conversation([Turn(False, response(port, chance.randbytes(200)))], client=("10.0.0.1", port + 1))
+        for port, body in enumerate(bodies)
+        for packet in conversation([Turn(False, response(port, body))], client=("10.0.0.1", port + 1))
     ]
     path = capture_of(tmp_path, packets)
     monkeypatch.setattr(Scorer, "message", noted)
     with Capture([path]) as capture:
         assert len(list(capture.exchanges())) == 100
-    assert 1_000 < len(scored) < 1.1 * len(set(scored))
+    assert len(scored) == 200 if is_random else 230 < len(scored) < 1.1 * len(set(scored))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dissector.protocol.codec.plan import StructPlan, least_size, plan
+from dissector.protocol.codec.program import Program
 from dissector.protocol.inference.beginnings import Beginning, beginning_of
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import alternatives, apis
@@ -28,6 +29,8 @@ class ResponseLayout:
     """Bytes of the smallest body."""
     beginning: Beginning = ()
     """The numbers that the body begins with."""
+    number: int = 0
+    """Its place in `layouts`."""
 
 
 @cache
@@ -41,7 +44,12 @@ def layouts() -> tuple[ResponseLayout, ...]:
             for other in range(len(alternatives(api.response, version)) + 1):
                 groups.setdefault((header, plan(api.response, version, other), other), []).append(version)
         found += [
-            ResponseLayout(api, tuple(v), header, body, other, least_size(body), beginning_of(body))
-            for (header, body, other), v in groups.items()
+            ResponseLayout(api, tuple(v), header, body, other, least_size(body), beginning_of(body), number)
+            for number, ((header, body, other), v) in enumerate(groups.items(), len(found))
         ]
     return tuple(found)
+
+
+def layout_program(layout: ResponseLayout) -> Program:
+    """Return the program of frames with this layout."""
+    return Program((("header", plan("ResponseHeader", layout.header_version)), ("body", layout.plan)))

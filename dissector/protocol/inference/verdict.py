@@ -7,14 +7,16 @@ import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.inference.beginnings import Beginning, least_bits
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds
-from dissector.protocol.inference.layouts import ResponseLayout
+from dissector.protocol.inference.layouts import ResponseLayout, layout_program, layouts
 from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismatchError, Scorer
+from dissector.protocol.kernel.fitting import LayoutFits
 
 BEGIN: Final = 4
 """Offset of the header in a frame."""
@@ -27,6 +29,10 @@ CLEAR: Final = 6.0
 """Bits by which the best layout must beat those of other APIs for the bytes to distinguish them."""
 POSSIBLE: Final = 1e-5
 """The share from which another API counts as a rival."""
+
+
+LONGEST_READ: Final = 1 << 16
+"""Bytes of the largest frame that is read natively along every layout: each may take a nanosecond a byte."""
 
 
 class Confidence(StrEnum):
@@ -93,6 +99,8 @@ class ScoredResponse:
         self._data = data[:whole]
         self._words = words
         self._headers = [_header(self._data, size, version) for version in (0, 1)]
+        self._fitting = _layout_fits().of(self._data).tolist() if whole == size <= LONGEST_READ else None
+        """By a layout's number, whether the bytes may fit it to the last one; None where that is not known."""
         self._begins: dict[tuple[int, Beginning], float] = {}
         self._scores: dict[ResponseLayout, _Score] = {}
 
@@ -107,6 +115,8 @@ class ScoredResponse:
         if least is None:
             least = self._begins[key] = least_bits(begin, self._data, header.at)
         if header.bits + least > most:
+            return None
+        if self._fitting is not None and not self._fitting[layout.number]:
             return None
         known = self._scores.get(layout)
         if known is None or (known.fit is None and known.most < most):
@@ -188,6 +198,12 @@ def _header(data: bytes, size: int, version: int) -> Scorer | None:
     except (LayoutMismatchError, InconclusiveError):
         return None
     return scorer
+
+
+@cache
+def _layout_fits() -> LayoutFits:
+    """Return what finds the layouts that a frame fits."""
+    return LayoutFits([layout_program(each) for each in layouts()], BEGIN)
 
 
 def _reads(data: bytes, at: int, layout: ResponseLayout) -> bool:

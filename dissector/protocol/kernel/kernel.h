@@ -86,6 +86,8 @@ typedef struct {
 
 /* Returns the row for which there was no room, or `rows`. */
 KERNEL_API int64_t kernel_shred(KernelShred *out);
+/* Reads with one after the other; returns their number. What a frame fits is without an error then. */
+KERNEL_API int64_t kernel_fits(KernelShred *layouts, int64_t count);
 KERNEL_API int64_t kernel_number_keys(const uint8_t *keys, const int64_t *key_ends, const uint8_t *errors, int64_t rows,
                                       int32_t *slots, int32_t bits, int32_t *numbers, int32_t *first_rows);
 

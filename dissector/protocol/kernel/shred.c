@@ -292,6 +292,11 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
   return sink.row;
 }
 
+KERNEL_API int64_t kernel_fits(KernelShred *layouts, int64_t count) {
+  for (int64_t n = 0; n < count; n++) kernel_shred(&layouts[n]);
+  return count;
+}
+
 static inline uint64_t hash(const uint8_t *data, int64_t size) {
   uint64_t sum = (uint64_t)size * 0x9E3779B97F4A7C15u;
   for (; size >= 8; data += 8, size -= 8) {

@@ -87,8 +87,8 @@ class KeyNumbers(NamedTuple):
     """The first row of each number."""
 
 
-class _Call(ctypes.Structure):
-    """`KernelShred` of kernel.h."""
+class KernelShred(ctypes.Structure):
+    """The same in kernel.h."""
 
     _fields_ = [
         (name, ctypes.c_int64 if name in ("rows", "begin", "columns", "key_capacity") else ctypes.c_void_p)
@@ -202,7 +202,7 @@ class Arena:
         addresses, sizes = np.ascontiguousarray(frames.addresses[first:]), np.ascontiguousarray(frames.sizes[first:])
         errors, error_at, key_ends = self._errors[first:], self._error_at[first:], self._key_ends[first:]
         unclean = self._unclean[first:]
-        call = _Call(
+        call = KernelShred(
             addresses.ctypes.data, sizes.ctypes.data, len(addresses), begin, program.code.ctypes.data, len(wanted),
             wanted.ctypes.data, self.base.ctypes.data, capacity.ctypes.data, self.counts.ctypes.data, saved.ctypes.data,
             self.values.ctypes.data, self.positions.ctypes.data, self.in_row.ctypes.data, self.keys.ctypes.data,
