@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -43,12 +43,18 @@ def examined(*paths: Path) -> Capture:
     return capture
 
 
-def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str | None, limit: int | None) -> bytes:
-    """What is printed when all is known, row by row."""
+@cache
+def rows_examined_first(form: tuple[Format, str | None], *paths: Path) -> list[bytes]:
+    """What is printed of each row when all is known, row by row."""
     printing, capture = RowRenderer.of(*form), examined(*paths)
-    wanted = None if text is None else parse(text)
-    rows = [n for n, each in enumerate(capture.exchanges()) if wanted is None or wanted.matches(each)][:limit]
-    lines = [line for n in rows for line in printing.lines(capture, range(n, n + 1))]
+    return [b"".join(printing.lines(capture, range(n, n + 1))) for n in range(len(capture))]
+
+
+def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str | None, limit: int | None) -> bytes:
+    printing, wanted = RowRenderer.of(*form), None if text is None else parse(text)
+    exchanges = examined(*paths).exchanges()
+    rows = [n for n, each in enumerate(exchanges) if wanted is None or wanted.matches(each)][:limit]
+    lines = [rows_examined_first(form, *paths)[n] for n in rows]
     return (printing.head if lines or form[0] is Format.CSV else b"") + b"".join(lines)
 
 
