@@ -103,10 +103,11 @@ def every_capture(request: pytest.FixtureRequest) -> Path:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Tests of the screen wait for a third of their time: so there are more workers than cores. For a minute's tests
-    (`-n logical`) it would take longer to start them."""
+    """Tests of the screen wait for a third of their time: so there are half as many workers again as cores. Each more
+    compiles the same readers and starts the same libraries. For a minute's tests (`-n logical`) it would take longer to
+    start them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores if config.option.numprocesses == "logical" else 2 * cores
+    return cores if config.option.numprocesses == "logical" else cores + cores // 2
 
 
 @pytest.hookimpl(trylast=True)
