@@ -252,6 +252,7 @@ def run(
     *,
     ports: Set[int] = frozenset(),
     topics: Mapping[str, str] | None = None,
+    key_logs: Sequence[str] = (),
     show_secrets: bool = False,
 ) -> int:
     """Open captures on the screen, or offer recent ones; return the exit code. Raises `capture.CaptureError` before the
@@ -259,7 +260,9 @@ def run(
     _take_terminal()
 
     def opener(paths: Sequence[str]) -> Capture:
-        return Capture(paths, response_to=response_to, ports=ports, topics=topics, show_secrets=show_secrets)
+        return Capture(
+            paths, response_to=response_to, ports=ports, topics=topics, key_logs=key_logs, show_secrets=show_secrets
+        )
 
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None

@@ -26,13 +26,13 @@ from dissector.capture.pcapng import Pcapng
 from dissector.capture.pcapng_blocks import SECTION
 from dissector.capture.pcapng_options import PcapngOptions
 from dissector.capture.sources import CaptureSource, ConvertedSource, GrowingFileSource, MappedSource, SpooledSource
-from dissector.capture.spool import SpoolFullError
 from dissector.capture.streams import FileStream, PipeStream
 from dissector.conversation.hex_text import form_of, may_be_hex
 from dissector.core.arrays import UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import BATCH_BYTES, DEFAULT, Limits
+from dissector.core.spool import SpoolFullError
 from dissector.core.store import Store
 
 STDIN: Final = "-"

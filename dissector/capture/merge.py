@@ -17,11 +17,11 @@ import numpy as np
 
 from dissector.capture.files import Reader
 from dissector.capture.partition import PartitionReader
-from dissector.capture.spool import Spool, SpoolFullError
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import Limits
+from dissector.core.spool import Spool, SpoolFullError
 from dissector.core.store import Store
 
 _LEAST: Final = -(1 << 63)

@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.spool import Spool
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
+from dissector.core.spool import Spool
 from dissector.core.store import Store
 
 COLUMN_BYTES: Final = 40

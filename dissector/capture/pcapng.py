@@ -271,7 +271,7 @@ class Pcapng:
             names = [interface.name for interface in section.interfaces]
             self.notes.add_statistics(data, at, size, section.order, section.number, names)
         elif kind == DECRYPTION_SECRETS:
-            self.notes.count_secrets()
+            self.notes.add_secrets(data, at, size, section.order)
 
     def _is_truncated(self, data: UInt8, *, ended: bool) -> bool:
         """Whether the file apparently ends inside this packet."""

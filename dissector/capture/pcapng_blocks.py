@@ -25,7 +25,7 @@ PACKETS: Final = (OBSOLETE_PACKET, SIMPLE_PACKET, ENHANCED_PACKET)
 KNOWN: Final = (INTERFACE, *PACKETS, NAME_RESOLUTION, INTERFACE_STATISTICS, DECRYPTION_SECRETS, SECTION)
 BYTE_ORDER_MAGIC: Final[dict[bytes, ByteOrder]] = {b"\x1a\x2b\x3c\x4d": ">", b"\x4d\x3c\x2b\x1a": "<"}
 MIN_SIZES: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PACKET: 16, ENHANCED_PACKET: 32,
-                     INTERFACE_STATISTICS: 24}  # fmt: skip
+                     INTERFACE_STATISTICS: 24, DECRYPTION_SECRETS: 20}  # fmt: skip
 MIN_BLOCK_BYTES: Final = 12
 MAX_BLOCK_BYTES: Final = 1 << 24
 """Maximum bytes of a block, as in Wireshark."""

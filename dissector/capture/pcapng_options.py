@@ -23,6 +23,7 @@ COMMENT: Final = 1
 ISB_IFDROP: Final = 5
 ISB_OSDROP: Final = 7
 EPB_DROPCOUNT: Final = 4
+TLS_KEY_LOG: Final = 0x544C534B
 ADDRESS_SIZES: Final = {1: 4, 2: 16}
 """Bytes of the address in a record of a name resolution block, by the record's type: IPv4 and IPv6."""
 MOST_OPTIONS: Final = 64
@@ -55,7 +56,12 @@ class PcapngOptions:
         """Name and last count of dropped packets, which only grows, by section and interface."""
         self._dropped_between = 0
         """Packets dropped, by the counts that packets carry."""
-        self._secrets = 0
+        self._secrets: list[bytes] = []
+        """Contents of blocks with a TLS key log that nobody has taken yet."""
+        self._secret_bytes = 0
+        """Of all such blocks, those that were taken included."""
+        self._other_secrets = 0
+        """Blocks with secrets of other protocols, or past the limit."""
 
     def text(self, value: bytes) -> str | None:
         """Return a comment to keep, or None if there are enough."""
@@ -96,9 +102,20 @@ class PcapngOptions:
         if dropped and (len(self._dropped) < self._limits.notes or (section, which) in self._dropped):
             self._dropped[section, which] = (name or f"{which}", dropped)
 
-    def count_secrets(self) -> None:
-        """Count a block of secrets, which is not read."""
-        self._secrets += 1
+    def add_secrets(self, data: memoryview, at: int, size: int, order: ByteOrder) -> None:
+        """Keep a block of secrets, if it is a TLS key log."""
+        kind, length = struct.unpack_from(order + "II", data, at + 8)
+        keys = bytes(data[at + 16 : at + min(16 + length, size - 4)])
+        self._secret_bytes += len(keys)
+        if kind == TLS_KEY_LOG and self._secret_bytes <= self._limits.key_log_bytes:
+            self._secrets.append(keys)
+        else:
+            self._other_secrets += 1
+
+    def take_secrets(self) -> list[bytes]:
+        """Return the TLS key logs since the last call."""
+        found, self._secrets = self._secrets, []
+        return found
 
     def of_packets(self, data: UInt8, at: Int64, end: Int64, order: ByteOrder) -> dict[int, str]:
         """Return comments by row, of packets with options from `at` to `end`. A step reads one option of every row."""
@@ -140,9 +157,9 @@ class PcapngOptions:
             found[MAX_FINDINGS:] = [self._dropping(others, more)]
         if not found and self._dropped_between:
             found = [self._dropping(self._dropped_between, "")]
-        if self._secrets:
-            words = f"{self._name}: it holds TLS secrets ({self._secrets:,} blocks), which are not used"
-            found.append(Finding("tls-secrets", Severity.NOTE, words))
+        if self._other_secrets:
+            words = f"{self._name}: {counted(self._other_secrets, 'block')} of secrets not used: no TLS, or too large"
+            found.append(Finding("secrets-omitted", Severity.NOTE, words))
         if self._omitted:
             words = f"{self._name}: {self._omitted:,} more comments are not kept"
             found.append(Finding("comments-omitted", Severity.NOTE, words))

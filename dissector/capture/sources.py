@@ -15,11 +15,11 @@ from typing import IO, Final, NamedTuple, Protocol
 import numpy as np
 
 from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompressionError, recognize_codec
-from dissector.capture.spool import Spool, SpoolFullError
 from dissector.capture.streams import FIRST_STEP, GATHER, STEP, WAIT, InputStream
 from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.mapped_files import intact_size, survive_truncation
+from dissector.core.spool import Spool, SpoolFullError
 from dissector.core.store import Store
 
 _POLL_SECONDS: Final = 0.02

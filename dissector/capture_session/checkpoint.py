@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dissector.findings.framework.examination import Examination
     from dissector.framing import Framer
     from dissector.index.indexer import Indexer
+    from dissector.tls import TlsStage
     from dissector.transport import Transport
 
 
@@ -35,6 +36,7 @@ class Checkpoint(NamedTuple):
     streams: "StageChain"
     """All stages between packets and frames, whichever there are."""
     transport: "Transport"
+    tls: "TlsStage"
     framer: "Framer"
     indexer: "Indexer"
     decoder: "ExchangeDecoder"

@@ -1,6 +1,6 @@
 """Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
@@ -174,6 +174,26 @@ class ExchangeIndex:
                 direction, start, size, packet = (int(column[frame]) for column in columns)
                 spans.append(FrameSpan(direction, start, size, packet, of_client))
         return spans
+
+    def packet_spans(self, row: int) -> list[FrameSpan]:
+        """Where the frames of a row are in the streams of TCP. Of a connection that was decrypted they are the records
+        that the frames are in, and the handshake before all records, without which no key opens them."""
+        found, plaintext = [], self._pipeline.tls.plaintext
+        for span in self.spans(row):
+            direction, start, size = (np.array([each], np.int64) for each in span[:3])
+            [begin], [width] = plaintext.in_tcp(direction, start, size)
+            found.append(span._replace(start=int(begin), size=int(width)))
+            if (span.direction >> 1) in self.decrypted:
+                found += [
+                    span._replace(direction=each, start=0, size=plaintext.first_record(each))
+                    for each in (span.direction, span.direction ^ 1)
+                ]
+        return found
+
+    @property
+    def decrypted(self) -> Set[int]:
+        """Connections whose TLS records were decrypted, by number."""
+        return self._pipeline.tls.decrypted
 
     def positions(self, rows: range | Int64) -> list[tuple[int, int]]:
         """The packet with which each row begins, and the stream offset of its first byte: -1 where it is in no stream.

@@ -39,8 +39,8 @@ class Capture:
     Rows are numbered from 0, ascending in all arrays; `RowSpace` has the details. Secrets (passwords, tokens, keys) are
     masked unless `show_secrets`. `response_to` is the API key and version of responses whose request is missing; hex
     without marks is then the server's. `ports` are those of Kafka's brokers, whatever the bytes look like; TLS is still
-    recognized. `topics` are names by topic id, learned elsewhere. `checkpoint` continues an earlier capture. Raises
-    `capture.CaptureError` where a file can't be opened, with one plain line.
+    recognized. `key_logs` are files with TLS secrets. `topics` are names by topic id, learned elsewhere. `checkpoint`
+    continues an earlier capture. Raises `capture.CaptureError` where a file can't be opened, with one plain line.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Capture:
         response_to: tuple[int, int] | None = None,
         ports: Set[int] = frozenset(),
         topics: Mapping[str, str] | None = None,
+        key_logs: Sequence[str] = (),
         show_secrets: bool = False,
         checkpoint: bytes = b"",
     ) -> None:
@@ -59,8 +60,9 @@ class Capture:
         self.ports = ports
         restored = load(checkpoint) if checkpoint else None
         self.pipeline = StagePipeline(
-            paths, limits, ports, restored, unmarked_hex_from_client=response_to is None, show_secrets=show_secrets
-        )
+            paths, limits, ports, restored, key_logs=key_logs, unmarked_hex_from_client=response_to is None,
+            show_secrets=show_secrets,
+        )  # fmt: skip
         """Files, stages, and what they count."""
         indexer, connections = self.pipeline.indexer, self.pipeline.transport.connections
         decoder = restored.decoder if restored is not None else ExchangeDecoder(

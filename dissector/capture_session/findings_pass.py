@@ -113,7 +113,7 @@ class FindingsPass:
             pipeline = self._pipeline
             self.examination = Examination(
                 pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.connections,
-                pipeline.transport.retransmissions, part=part,
+                pipeline.transport.retransmissions, pipeline.tls.plaintext, part=part,
             )  # fmt: skip
         return self.examination
 

@@ -92,8 +92,8 @@ class IncrementalReading:
         self._indexer.retain(rows, looked_back)
         return dump(
             Checkpoint(
-                pipeline.store, pipeline.streams, pipeline.transport, pipeline.framer, self._indexer, self._decoder,
-                examination, self._pending, self._rows_seen, pipeline.packets, pipeline.start_ns,
+                pipeline.store, pipeline.streams, pipeline.transport, pipeline.tls, pipeline.framer, self._indexer,
+                self._decoder, examination, self._pending, self._rows_seen, pipeline.packets, pipeline.start_ns,
             ), excerpt,
         )  # fmt: skip
 

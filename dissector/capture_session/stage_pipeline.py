@@ -6,15 +6,20 @@ collected here.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import numpy as np
+
+from dissector.capture.errors import CaptureError
 from dissector.capture.files import GrowingFile, open_capture, raise_open_file_limit
 from dissector.capture.merge import PacketMerger
 from dissector.capture.partition import CapturePartition
 from dissector.capture.sources import TRUNCATED
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
+from dissector.capture_session.tls_problems import tls_problems
 from dissector.capture_session.unreachable import Unreachable
+from dissector.core.arrays import Int64
 from dissector.core.batches import FrameBatch, PacketBatch
 from dissector.core.finding import Finding
 from dissector.core.limits import Limits
@@ -23,9 +28,13 @@ from dissector.core.store import Store
 from dissector.framing import Framer
 from dissector.index.indexer import Indexer
 from dissector.storage import KafkaFiles
+from dissector.tls import KeyLog, KeyLogError, KeyLogFile, TlsStage
 from dissector.transport import Transport
 from dissector.transport.partitions import Partition
 
+NO_CONNECTIONS: Final[Int64] = np.zeros(0, np.int64)
+NEAR_SECRETS: Final = 1 << 14
+"""Runs of a TLS connection that a pcapng file may have before a block with its secrets."""
 Source = str | GrowingFile | CapturePartition
 """What is opened: a path (``-`` is standard input), a file that grows, a part of a capture."""
 
@@ -49,11 +58,13 @@ class StagePipeline:
 
     def __init__(
         self, sources: Sequence[Source], limits: Limits, ports: Set[int], restored: Checkpoint | None, *,
-        unmarked_hex_from_client: bool, show_secrets: bool,
+        key_logs: Sequence[str], unmarked_hex_from_client: bool, show_secrets: bool,
     ) -> None:  # fmt: skip
+        self._limits = limits
         self.store = Store() if restored is None else restored.store
         self.files = KafkaFiles(show_secrets=show_secrets)
         """Kafka's own files: they have no packets, and their rows come before those of exchanges."""
+        self._key_logs = _open_key_logs(key_logs, limits)
         raise_open_file_limit(len(sources))
         self._readers = [
             open_capture(each, self.store, self.files, unmarked_from_client=unmarked_hex_from_client, limits=limits)
@@ -62,13 +73,15 @@ class StagePipeline:
         self._merged = PacketMerger(self._readers, self.store, limits)
         if restored is not None:
             self.streams, self.indexer = restored.streams, restored.indexer
-            self.transport, self.framer = restored.transport, restored.framer
+            self.transport, self.tls, self.framer = restored.transport, restored.tls, restored.framer
         else:
             self.transport = Transport(self.store, limits, _partition(sources))
             self.indexer = Indexer(self.store, self.transport.connections, limits, ports)
             self.framer = Framer(self.store, self.indexer.detector, limits)
+            self.tls = TlsStage(self.store, KeyLog(), limits)
             # A stage between them is one more argument: a checkpoint keeps whichever stages there are.
-            self.streams = StageChain(self.transport, self.framer)
+            self.streams = StageChain(self.transport, self.tls, self.framer)
+        self.tls.most_waiting = self._most_waiting
         self.comments: dict[int, str] = {}
         """Comments on packets, by the packet's number."""
         self.problems: list[Finding] = []
@@ -85,6 +98,7 @@ class StagePipeline:
     def close(self) -> None:
         """Close the files and release the bytes."""
         self.store.release()
+        self.tls.close()
         self._merged.close()
         for reader in self._readers:
             reader.close()
@@ -95,11 +109,16 @@ class StagePipeline:
         for batch in self._merged.batches():
             if len(batch):
                 self._feed_packets(batch)
+            elif self._key_logs:  # secrets may come after the packets that they decrypt
+                self._read_keys()
+                self._index(self.streams.end(NO_CONNECTIONS))
             yield self.progress
 
     def flush(self) -> Iterator[Progress]:
         """Have the stages give out what is pending, as no packets follow."""
         yield from self._read_files()  # of what a pipe turned out to be
+        self._read_keys()
+        self.tls.keys.finish()
         self._index(self.streams.flush())
 
     def finish(self, *, sort: bool) -> None:
@@ -110,9 +129,9 @@ class StagePipeline:
 
     def count(self) -> None:
         """Count what could not be read, after `finish`."""
-        of_readers = [problem for reader in self._readers for problem in reader.problems]
+        of_files = [*self.files.problems, *(problem for reader in self._readers for problem in reader.problems)]
         self.tally = CaptureTally(
-            self.files.problems + of_readers + self._merged.problems, Counter(self.transport.ignored),
+            of_files + self._merged.problems + tls_problems(self.tls, self._key_logs), Counter(self.transport.ignored),
             self.transport.connections.resumed, self.indexer.without_row, self._unreachable(),
             self.transport.retransmissions.left_out, self.indexer.early_responses,
         )  # fmt: skip
@@ -181,7 +200,24 @@ class StagePipeline:
             yield self.progress
         self.start_ns = self.files.start_ns or self.start_ns
 
+    @property
+    def _most_waiting(self) -> int:
+        """How many runs of a TLS connection may wait for its secrets: a key log grows while packets arrive, and a
+        pcapng file has some near the connections that they are of."""
+        if self.grows:
+            return self._limits.held_runs if self._key_logs else 0
+        return NEAR_SECRETS if any(reader.notes is not None for reader in self._readers) else 0
+
+    def _read_keys(self) -> None:
+        """Read the TLS secrets that there are."""
+        for key_log in self._key_logs:
+            key_log.read(self.tls.keys)
+        for reader in self._readers:
+            for block in reader.notes.take_secrets() if reader.notes else ():
+                self.tls.keys.add(block + b"\n")
+
     def _feed_packets(self, batch: PacketBatch) -> None:
+        self._read_keys()
         if not self.packets and not self.files.start_ns:
             self.start_ns = int(batch.time_ns[0])
         self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
@@ -194,6 +230,13 @@ class StagePipeline:
     def _index(self, batches: Iterable[FrameBatch]) -> None:
         for frames in batches:
             self.indexer.feed(frames)
+
+
+def _open_key_logs(paths: Sequence[str], limits: Limits) -> list[KeyLogFile]:
+    try:
+        return [KeyLogFile(path, limits.key_log_bytes) for path in paths]
+    except KeyLogError as error:
+        raise CaptureError(str(error)) from None
 
 
 def source_names(sources: Sequence[Source]) -> list[str]:

@@ -24,6 +24,7 @@ from dissector.capture.live import (
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError, is_output_closed, print_error
 from dissector.cli.follow import follow
+from dissector.cli.options import CaptureOptions
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import print_problems
 from dissector.core.text import clean, counted
@@ -57,8 +58,7 @@ def live(
     duration: float | None,
     limit: int | None,
     row_filter: "Filter | None",
-    *,
-    show_secrets: bool,
+    options: CaptureOptions,
 ) -> int:
     """Capture, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without traffic,
     2 if capturing failed."""
@@ -70,7 +70,9 @@ def live(
             if duration is not None:
                 recording.stop_after(duration)
             source, ports = recording_source(recording), frozenset(settings.ports)
-            capture = stack.enter_context(Capture([source], ports=ports, show_secrets=show_secrets))
+            capture = stack.enter_context(
+                Capture([source], ports=ports, key_logs=options.key_logs, show_secrets=options.show_secrets)
+            )
             captures.append((capture, recording))
             return capture, recording, settings
 

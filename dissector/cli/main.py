@@ -79,7 +79,9 @@ def open_files(
         return show_on_screen(files[0], cluster, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
     if filter is not None:
         return print_error("-Y is for tables: to filter a capture on the screen, press /")
-    return run(files, options.response_to, ports=options.ports, show_secrets=options.show_secrets)
+    return run(
+        files, options.response_to, ports=options.ports, key_logs=options.key_logs, show_secrets=options.show_secrets
+    )
 
 
 @command(app, "recent", hidden=True)
@@ -139,7 +141,7 @@ def stats(
     plot: Annotated[
         bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
     ] = False,
-    options: Annotated[CaptureOptions, "response", "port"],
+    options: Annotated[CaptureOptions, "response", "port", "keylog"],
     cluster: Cluster,
 ) -> int:
     """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field.
@@ -171,7 +173,7 @@ def diff(
         list[str] | None,
         typer.Option(metavar="A:N=B:M", help="Compare these two connections; may be repeated."),
     ] = None,
-    options: Annotated[CaptureOptions, "port"],
+    options: Annotated[CaptureOptions, "port", "keylog"],
     cluster: Cluster,
 ) -> int:
     """Compare two clients side by side, or more in a matrix; exit code 0 for the same, 1 for different.
@@ -217,7 +219,7 @@ def live(
     ] = None,
     limit: Limit = None,
     csv: CsvOptions,
-    options: Annotated[CaptureOptions, "show_secrets"],
+    options: Annotated[CaptureOptions, "keylog", "show_secrets"],
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> int:
     """Capture and dissect live traffic."""
@@ -236,7 +238,7 @@ def live(
         duration,
         limit,
         parse_filter(filter),
-        show_secrets=options.show_secrets,
+        options,
     )
 
 
@@ -260,7 +262,7 @@ def export(
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
     ] = False,
-    options: Annotated[CaptureOptions, "port", "show_secrets"],
+    options: Annotated[CaptureOptions, "port", "keylog", "show_secrets"],
 ) -> int:
     """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
     file that replays them, or the command that shows them.

@@ -44,10 +44,23 @@ class CaptureOptions:
         ),
     ] = False
 
+    keylog: Annotated[
+        list[str] | None,
+        Option(
+            "--keylog", metavar="FILE", envvar="KDISSECT_KEYLOG",
+            help="Key log (SSLKEYLOGFILE) with the secrets of TLS connections; may be repeated.",
+        ),
+    ] = None  # fmt: skip
+
     @property
     def is_set(self) -> bool:
         """Whether any option is given."""
         return self != CaptureOptions()
+
+    @property
+    def key_logs(self) -> tuple[str, ...]:
+        """Files with the secrets of TLS connections."""
+        return tuple(self.keylog or ())
 
     @property
     def ports(self) -> frozenset[int]:
@@ -73,7 +86,10 @@ class CaptureOptions:
         """Open captures. Raises `UsageError`, `CaptureError`."""
         from dissector.capture_session import Capture
 
-        return Capture(files, response_to=self.response_to, ports=self.ports, show_secrets=self.show_secrets)
+        return Capture(
+            files, response_to=self.response_to, ports=self.ports, key_logs=self.key_logs,
+            show_secrets=self.show_secrets,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,9 @@ class Limits:
     note_bytes: int = 4 << 10
     """Bytes kept of one comment or name."""
 
+    key_log_bytes: int = 64 << 20
+    """Bytes of TLS key logs: of the blocks of one capture, and of one file. What is beyond is not read."""
+
     frame_size: int = 128 << 20
     """A size prefix above this is not believed (brokers default to `socket.request.max.bytes` = 100 MiB)."""
 

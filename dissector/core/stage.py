@@ -1,10 +1,9 @@
 """The contract of a stage: batches in, batches out, and what the stage holds until more arrives.
 
-    packets -> transport -> runs -> framing -> frames -> index
+    packets -> transport -> runs -> TLS -> runs -> framing -> frames -> index
 
-`StageChain` joins stages into one that keeps the same contract. A stage that fits between two others (TLS, between
-transport and framing) is one more argument where the chain is made (`StagePipeline`), and a checkpoint keeps the
-chain.
+`StageChain` joins stages into one that keeps the same contract. A stage that fits between two others is one more
+argument where the chain is made (`StagePipeline`), and a checkpoint keeps the chain.
 
 What every stage guarantees, each a property test (`tests/core/test_stages.py`):
   * any cutting of the input into batches gives the same output once `flush` was called;

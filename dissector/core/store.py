@@ -81,6 +81,16 @@ class Store:
             self.release_pages()
         return view
 
+    def join(self, addresses: Int64, sizes: Int64) -> bytes:
+        """Copy the bytes at addresses, `(n,)`, one behind the other. Each stretch lies in one region."""
+        regions = np.searchsorted(np.asarray(self._bases, np.int64), addresses, side="right") - 1
+        self._read_bytes += int(sizes.sum()) + FAULT
+        if self._read_bytes > RESIDENT:
+            self.release_pages()
+        starts = addresses - np.asarray(self._bases, np.int64)[regions]
+        rows = zip(regions.tolist(), starts.tolist(), (starts + sizes).tolist(), strict=True)
+        return b"".join([self._regions[at][start:end] for at, start, end in rows])
+
     def read_intact(self, address: int, size: int) -> memoryview:
         """Return the same bytes, without those that their file has lost since it was mapped."""
         view = self.read(address, size)

@@ -68,11 +68,20 @@ def export_rows(
     if needs_packets and not any(capture.index.spans(number) for number in rows):
         which = "any row" if request.chosen is None else f"row {request.chosen}"
         raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
+    if request.redact and _are_decrypted(capture, rows):
+        raise CaptureError("exchanges that were decrypted can't be redacted yet: leave their connections out (-Y)")
     if request.redact:
         return _redacted(capture, rows, request.format, warn)
     if request.format.entry.needs_packets and _holds_login(capture, rows):
         warn("these packets hold a login as it was sent: redact them (--redact) before you share them")
     return request.format.entry.produce(capture, rows, request)
+
+
+def _are_decrypted(capture: Capture, rows: Sequence[int]) -> bool:
+    """Whether one of the rows was encrypted with TLS."""
+    decrypted = capture.index.decrypted
+    spans = (span for row in rows for span in capture.index.spans(row)) if decrypted else ()
+    return any(span.direction >> 1 in decrypted for span in spans)
 
 
 def _holds_login(capture: Capture, rows: Sequence[int]) -> bool:

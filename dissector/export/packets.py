@@ -81,7 +81,7 @@ class _CarrierSearch:
         """Comments by the packet with a frame's first byte."""
         spans: list[FrameSpan] = []
         for number, fields in _row_fields(capture, rows):
-            for place, span in enumerate(capture.index.spans(number)):
+            for place, span in enumerate(capture.index.packet_spans(number)):
                 spans.append(span)
                 if place == 0 and number in comments:
                     self.comments[span.packet].append(comments[number])

@@ -89,10 +89,12 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "tls", "Encrypted", WARNING,
-        "The connection is TLS: its content can't be read.",
+        "The connection is TLS, and its keys are not known: its content can't be read.",
         "Both sides speak TLS, or the capture does not have the beginning: the listener is SSL or SASL_SSL. A client "
         "that speaks TLS on a plain listener is tls-on-plain-port.",
-        "Capture on a plain listener, or behind the TLS termination. TLS secrets in the capture file are not used.",
+        "Log the keys while you capture, and open it with --keylog FILE. Set SSLKEYLOGFILE=FILE in the environment "
+        "of a Python client, or use an agent such as extract-tls-secrets in the JVM of a Java client or of a broker. "
+        "Or capture on a plain listener.",
     ),
     Explanation(
         "tls-on-plain-port", "TLS on a plain listener", ERROR,
@@ -323,10 +325,22 @@ OF_FILES: Final = (
         "Use more or larger files in the ring, or more cores for ingesting.",
     ),
     Explanation(
-        "tls-secrets", "TLS secrets in the file", NOTE,
-        "The capture carries keys for TLS connections, which this program does not use.",
-        "Wireshark's editcap put them in with --inject-secrets.",
-        "Do not share the file: whoever has it can decrypt those connections.",
+        "secrets-omitted", "Secrets not used", NOTE,
+        "The file has secrets that decrypt no TLS connection: of another protocol, or more than are read.",
+        "A pcapng file has blocks of secrets for TLS, SSH, WireGuard and others; a bound keeps memory flat.",
+        "Nothing, where Kafka's connections are decrypted. Do not share the file: it has secrets.",
+    ),
+    Explanation(
+        "key-log", "Key log does not fit", WARNING,
+        "A key log has no secrets of some TLS connections of the capture: they stay encrypted.",
+        "It is of another program or another run, was switched on after the connections had begun, or is no key log.",
+        "Log the keys of the client or of the broker while the capture runs, from before the first connection on.",
+    ),
+    Explanation(
+        "tls-not-decrypted", "TLS records not decrypted", WARNING,
+        "Records of a connection whose keys are in the key log could not be decrypted: they are gaps.",
+        "Packets are missing or damaged, the handshake is not whole in the capture, or the suite is not supported.",
+        "Capture from before the connection begins, and without losses.",
     ),
     Explanation(
         "comments-omitted", "Comments omitted", NOTE,

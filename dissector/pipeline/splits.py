@@ -18,12 +18,12 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.files import ALL_FILES, Reader, open_capture
 from dissector.capture.merge import PacketMerger, slice_batch
 from dissector.capture.partition import Block, PartitionReader, block_of_rows
-from dissector.capture.spool import SpoolFullError
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT
+from dissector.core.spool import SpoolFullError
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan, PacketRange
 from dissector.transport.partitions import partitions_of

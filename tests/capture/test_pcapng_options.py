@@ -76,10 +76,13 @@ def test_drop_counts_of_packets_are_summed(tmp_path: Path) -> None:
         assert words(capture) == ["42 packets were dropped by the kernel while capturing"]
 
 
-def test_secrets_are_counted_and_not_used(tmp_path: Path) -> None:
-    data = section() + interface() + block("<", 10, struct.pack("<II", 0x544C534B, 4) + b"ABCD") * 3
+def test_secrets_that_are_not_used_are_counted(tmp_path: Path) -> None:
+    blocks = [block("<", 10, struct.pack("<II", kind, 4) + b"ABCD") for kind in (0x544C534B, 0x5353484B, 0x544C534B)]
+    data = section() + interface() + b"".join(blocks)
     with read(written(tmp_path, data)) as capture:
-        assert words(capture) == ["it holds TLS secrets (3 blocks), which are not used"]
+        assert words(capture) == ["1 block of secrets not used: no TLS, or too large"]
+    with read(written(tmp_path, data), Limits(key_log_bytes=7)) as capture:
+        assert words(capture) == ["2 blocks of secrets not used: no TLS, or too large"]
 
 
 def test_more_comments_than_are_kept_are_counted(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dissector.capture import compression
-from dissector.capture.spool import Spool, SpoolFullError
 from dissector.core.finding import Finding
+from dissector.core.spool import Spool, SpoolFullError
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.partition_rows import WriteOptions, rows

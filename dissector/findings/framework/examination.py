@@ -31,6 +31,7 @@ from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
 from dissector.protocol.message import Values
 from dissector.protocol.schema.api_keys import ApiKey
+from dissector.tls.plaintext import Plaintext
 from dissector.transport import Retransmissions
 
 STEP: Final = 4_096
@@ -48,13 +49,14 @@ class Examination:
 
     def __init__(
         self, index: Indexer, store: Store, decoder: ExchangeDecoder, connections: Connections,
-        retransmissions: Retransmissions, *, part: bool = False,
+        retransmissions: Retransmissions, plaintext: Plaintext, *, part: bool = False,
     ) -> None:  # fmt: skip
         self._index = index
         self._decoder = decoder
         self._connections = connections
         self._by_connection = RowsByConnection(index.table)
         self._retransmissions = retransmissions
+        self._plaintext = plaintext
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
         sink = self.observations if part else ImmediateAggregation(self.findings)
@@ -181,7 +183,9 @@ class Examination:
         exists = frames != NO_FRAME
         table, existing = self._index.frames, frames[exists]
         columns = (table.direction, table.start, table.size, table.time_ns)
-        delays = self._retransmissions.delays(*(column.values[existing] for column in columns))
+        direction, start, size, time_ns = (column.values[existing] for column in columns)
+        start, size = self._plaintext.in_tcp(direction, start, size)
+        delays = self._retransmissions.delays(direction, start, size, time_ns)
         retransmitted[exists], waited[exists] = delays
         return retransmitted, waited
 

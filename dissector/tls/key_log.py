@@ -1,0 +1,128 @@
+"""The secrets of TLS connections, as programs log them: RFC 9850, and the forms that Java's agents and Wireshark know.
+
+    CLIENT_TRAFFIC_SECRET_0 <client random> <secret>
+    CLIENT_RANDOM <client random> <master secret>
+    RSA Session-ID:<session id> Master-Key:<master secret>
+
+Invariants: however a log is cut, it gives the same secrets once it is complete; labels that decrypt no record are
+passed over, other lines counted; what is kept is bounded, and no text of this object shows a secret.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any, Final
+
+from dissector.tls.key_derivation import master_secret_of
+
+MOST_SECRETS: Final = 1 << 20
+LONGEST_LINE: Final = 1 << 10
+_LINE: Final = re.compile(rb"([A-Z0-9_]+) ((?:[0-9a-fA-F]{2})+) ((?:[0-9a-fA-F]{2})+)$")
+_SESSION: Final = re.compile(rb"RSA Session-ID:((?:[0-9a-fA-F]{2})*) Master-Key:((?:[0-9a-fA-F]{2})+)$")
+_TRAFFIC: Final = re.compile(r"(?:CLIENT|SERVER)_(?:HANDSHAKE_TRAFFIC_SECRET|TRAFFIC_SECRET_\d{1,4})$")
+_USED: Final = frozenset(("CLIENT_RANDOM", "CLIENT_EARLY_TRAFFIC_SECRET", "PMS_CLIENT_RANDOM"))
+_IGNORED: Final = re.compile(r"EXPORTER_SECRET|EARLY_EXPORTER_(?:MASTER_)?SECRET|ECH_(?:SECRET|CONFIG)|RSA")
+MASTER, PREMASTER = "CLIENT_RANDOM", "PMS_CLIENT_RANDOM"
+RANDOM_SIZE: Final = 32
+
+
+class KeyLog:
+    """Secrets by connection. `generation` grows whenever some are added."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.bad_lines = 0
+        """Lines that are none of a key log."""
+        self._secrets: dict[bytes, dict[str, bytes]] = {}
+        self._sessions: dict[bytes, bytes] = {}
+        self._rest = b""
+        self._count = 0
+
+    def add(self, data: bytes) -> None:
+        """Add the next bytes of a log. A last line without its end waits for more."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > LONGEST_LINE:
+            self._rest = self._rest[:LONGEST_LINE]
+        before = self._count
+        for line in lines:
+            self._add_line(line.strip())
+        self.generation += self._count > before
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line is not whole: more may come, or it is no secret."""
+        return bool(self._rest) and not any(pattern.match(self._rest.strip()) for pattern in (_LINE, _SESSION))
+
+    def finish(self) -> None:
+        """Take the last line, if it is whole but for its end."""
+        if self._rest and not self.is_cut:
+            self.add(b"\n")
+
+    def _add_line(self, line: bytes) -> None:
+        if not line or line.startswith(b"#"):
+            return
+        if self._count >= MOST_SECRETS or len(line) > LONGEST_LINE:
+            self.bad_lines += 1
+        elif match := _LINE.match(line):
+            self._add_secret(match[1].decode(), bytes.fromhex(match[2].decode()), bytes.fromhex(match[3].decode()))
+        elif match := _SESSION.match(line):
+            self._sessions[bytes.fromhex(match[1].decode())] = bytes.fromhex(match[2].decode())
+            self._count += 1
+        else:
+            self.bad_lines += 1
+
+    def _add_secret(self, label: str, random: bytes, secret: bytes) -> None:
+        if label in _USED or _TRAFFIC.match(label):
+            if len(random) == RANDOM_SIZE:
+                self._secrets.setdefault(random, {})[label] = secret
+                self._count += 1
+            else:
+                self.bad_lines += 1
+        elif not _IGNORED.match(label):
+            self.bad_lines += 1
+
+    def secrets(self, client_random: bytes) -> Mapping[str, bytes]:
+        """Return the secrets of the connections with a client random, by label."""
+        return self._secrets.get(client_random, {})
+
+    def master_secret(
+        self, version: int, client_random: bytes, server_random: bytes, session_id: bytes
+    ) -> bytes | None:
+        """Return the master secret of a connection before TLS 1.3, None if it is not in the log."""
+        known = self.secrets(client_random)
+        if MASTER in known:
+            return known[MASTER]
+        if PREMASTER in known:
+            return master_secret_of(version, known[PREMASTER], client_random, server_random)
+        return self._sessions.get(session_id) if session_id else None
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether there are master secrets by session id."""
+        return bool(self._sessions)
+
+    @property
+    def client_randoms(self) -> Set[bytes]:
+        """The client randoms of connections with secrets."""
+        return self._secrets.keys()
+
+    def __len__(self) -> int:
+        """Secrets."""
+        return self._count
+
+    def selected(self, client_randoms: Iterable[bytes], session_ids: Iterable[bytes] = ()) -> bytes:
+        """Return a key log with the secrets of some connections alone."""
+        return b"".join(line.encode() + b"\n" for line in self._lines(client_randoms, session_ids))
+
+    def _lines(self, client_randoms: Iterable[bytes], session_ids: Iterable[bytes]) -> Iterator[str]:
+        for random in client_randoms:
+            for label, secret in self.secrets(random).items():
+                yield f"{label} {random.hex()} {secret.hex()}"
+        for session in session_ids:
+            if session in self._sessions:
+                yield f"RSA Session-ID:{session.hex()} Master-Key:{self._sessions[session].hex()}"
+
+    def __repr__(self) -> str:
+        return f"KeyLog({len(self)} secrets)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyLog, ()  # no checkpoint has secrets: they are read again

@@ -1,0 +1,74 @@
+"""Decrypted bytes, in a region of the store, and the records that they were in.
+
+Stream offsets of a decrypted direction count plaintext. `in_tcp` says where a stretch of it was in the TCP stream.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dissector.core.arrays import Int64
+from dissector.core.columns import Column
+from dissector.core.spool import Spool
+from dissector.core.store import Store
+
+_LONGEST: Final = 1 << 44
+"""Longer than any stream of a capture."""
+
+
+class Plaintext:
+    """The decrypted bytes of a capture: at most `most` of them."""
+
+    def __init__(self, store: Store, most: int) -> None:
+        self._store = store
+        self._most = most
+        self._spool: Spool | None = None
+        self._records = tuple(Column(np.int64) for _ in range(5))
+        """Direction, stream offset and size of the plaintext, stream offset and size of the record in TCP."""
+        self._sorted: Int64 | None = None
+
+    def append(self, texts: Sequence[bytes]) -> int:
+        """Keep plaintext, one behind the other; return the address of the first byte. Raises `SpoolFullError`."""
+        if self._spool is None:
+            self._spool = Spool(self._store, self._most)
+        address = self._spool.base + self._spool.size
+        self._spool.append(b"".join(texts))
+        return address
+
+    def add_records(self, records: Int64) -> None:
+        """Add records, `(5, n)`: a row for each column."""
+        self._sorted = None
+        for column, values in zip(self._records, records, strict=True):
+            column.extend(values)
+
+    def in_tcp(self, direction: Int64, start: Int64, size: Int64) -> tuple[Int64, Int64]:
+        """Return where stretches of streams are in TCP: offsets and sizes, `(n,)` each, from the first byte of their
+        first record to the last byte of their last. Directions that are not decrypted stay as they are."""
+        if not len(self._records[0]):
+            return start, size
+        if self._sorted is None:
+            table = np.stack([column.values for column in self._records])
+            self._sorted = table[:, np.lexsort((table[1], table[0]))]
+        of, plain, _, record, record_size = self._sorted
+        keys = of * _LONGEST + plain
+        first = np.searchsorted(keys, direction * _LONGEST + start, side="right") - 1
+        last = np.searchsorted(keys, direction * _LONGEST + start + np.maximum(size, 1), side="left") - 1
+        is_decrypted = (first >= 0) & (of[np.maximum(first, 0)] == direction)
+        first, last = np.maximum(first, 0), np.maximum(last, 0)
+        begin = np.where(is_decrypted, record[first], start)
+        end = np.where(is_decrypted, record[last] + record_size[last], start + size)
+        return begin, end - begin
+
+    def first_record(self, direction: int) -> int:
+        """Return the offset in TCP of the first record with plaintext: before it is the handshake."""
+        [begin], _ = self.in_tcp(np.array([direction]), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        return int(begin)
+
+    def close(self) -> None:
+        """Close the temporary file."""
+        if self._spool is not None:
+            self._spool.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_spool": None, "_sorted": None}  # a checkpoint has its bytes in an excerpt

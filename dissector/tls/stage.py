@@ -1,0 +1,228 @@
+"""The TLS stage: runs of encrypted directions in, runs of their plaintext out.
+
+    transport -> runs -> TLS -> runs -> framing
+
+What follows does not know of it: plaintext has addresses in the store like all captured bytes. Directions that are not
+TLS pass as they are, and so do connections of which the key log has no secrets: as encrypted bytes they are counted.
+
+Invariants, each a property test:
+  * any cutting of the streams into runs and batches gives the same plaintext;
+  * what can't be opened is a gap, and its record is counted; nothing false comes out;
+  * positions alone are held of connections that wait, for a hello of the peer or for keys that may still come, and at
+    most `limits.held_runs` of them: past it those that have waited longest pass encrypted.
+"""
+
+from collections.abc import Iterable, Set
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64
+from dissector.core.batches import NOWHERE, RunBatch, RunKind
+from dissector.core.columns import Column
+from dissector.core.limits import Limits
+from dissector.core.spool import SpoolFullError
+from dissector.core.stage import Position, oldest_position
+from dissector.core.store import Store
+from dissector.tls.connection import TlsConnection
+from dissector.tls.direction import TlsDirection
+from dissector.tls.key_log import KeyLog
+from dissector.tls.pending_runs import ADDRESS, KIND, PACKET, SIZE, START, TIME
+from dissector.tls.plaintext import Plaintext
+
+UNKNOWN, PASSED, TLS = range(3)
+"""What a direction is: not seen yet, passed as it is, read as TLS."""
+_LOOK = 3
+"""Bytes that a record begins with by which it is recognized: type and version."""
+
+
+class TlsStage:
+    """Decrypts the directions of a capture. A `Stage`."""
+
+    def __init__(self, store: Store, keys: KeyLog, limits: Limits, *, most_waiting: int = 0) -> None:
+        self._store = store
+        self.keys = keys
+        self._limits = limits
+        self.most_waiting = most_waiting
+        """Runs of a connection that are held while it waits for its secrets to be added to the key log; 0 where none
+        will be."""
+        self.plaintext = Plaintext(store, limits.spooled_bytes)
+        self.connections: dict[int, TlsConnection] = {}
+        """Those that are TLS, by number."""
+        self._mode = Column(np.uint8, UNKNOWN)
+        self._directions: dict[int, TlsDirection] = {}
+        """Those that are read, or wait."""
+        self._generation = keys.generation
+        self._out: list[Int64] = []
+        self.failure = ""
+        """Why plaintext could not be kept: it is gaps then."""
+        self.bad_records = 0
+        """Records that the keys of their connection did not open."""
+
+    def feed(self, batch: RunBatch) -> list[RunBatch]:
+        """Return the runs as they are, but plaintext in place of those that could be decrypted."""
+        if not len(batch):
+            return [batch]
+        self._mode.grow((int(batch.direction.max()) | 1) + 1)
+        firsts = np.flatnonzero(np.diff(batch.direction, prepend=-1))
+        self._recognize(batch, firsts)
+        is_tls = self._mode.values[batch.direction] == TLS
+        if not is_tls.any():
+            return [batch]
+        touched: set[int] = set()
+        for low, high in zip(firsts.tolist(), [*firsts[1:].tolist(), len(batch)], strict=True):
+            if is_tls[low]:
+                direction = int(batch.direction[low])
+                self._directions[direction].pending.add(batch, low, high)
+                touched.add(direction >> 1)
+        for connection in sorted(touched):
+            self._read(connection)
+        self._release_oldest()
+        return [self._joined(batch, ~is_tls)]
+
+    def end(self, connections: Int64) -> list[RunBatch]:
+        """Return what is held of these connections, and what secrets that came since decrypt of others."""
+        if self._generation != self.keys.generation:
+            self._generation = self.keys.generation
+            for number in sorted({direction >> 1 for direction in self._directions}):
+                self._read(number)
+        ended = {direction >> 1 for direction in self._directions}.intersection(connections.tolist())
+        return self._finish(ended)
+
+    def flush(self) -> list[RunBatch]:
+        """Return all that is held: the capture ends."""
+        self.most_waiting = 0
+        return self._finish({direction >> 1 for direction in self._directions})
+
+    @property
+    def decrypted(self) -> Set[int]:
+        """Connections of which records were decrypted, by number."""
+        return {number for number, connection in self.connections.items() if connection.is_opened}
+
+    def close(self) -> None:
+        """Close the temporary file with the plaintext."""
+        self.plaintext.close()
+
+    @property
+    def held_bytes(self) -> int:
+        return int(self.held_regions()[1].sum())
+
+    def held_regions(self) -> Int64:
+        held = [each.pending.held_regions() for each in self._directions.values()]
+        return np.concatenate([np.zeros((2, 0), np.int64), *held], axis=1)
+
+    def oldest_pending(self, after_ns: int = -1) -> Position:
+        tables = [each.pending.table() for each in self._directions.values()]
+        firsts = [table[[PACKET, TIME], :1] for table in tables]
+        return oldest_position(np.concatenate([np.zeros((2, 0), np.int64), *firsts], axis=1), after_ns)
+
+    def _recognize(self, runs: RunBatch, firsts: Int64) -> None:
+        """Find out which new directions begin with a TLS record."""
+        new = firsts[self._mode.values[runs.direction[firsts]] == UNKNOWN]
+        if not len(new):
+            return
+        directions = runs.direction[new]
+        self._mode.values[directions] = PASSED
+        with_data = np.flatnonzero((runs.kind[new] == RunKind.DATA) & (runs.size[new] > 0))
+        rows = new[with_data]
+        heads = self._store.gather(runs.address[rows], _LOOK)
+        is_record: Bool = (heads[:, 0] >= 20) & (heads[:, 0] <= 23)
+        is_record &= ((heads[:, 1] == 3) | (runs.size[rows] < 2)) & ((heads[:, 2] <= 4) | (runs.size[rows] < _LOOK))
+        for direction in runs.direction[rows[is_record]].tolist():
+            number = direction >> 1
+            connection = self.connections.setdefault(number, TlsConnection(self.keys))
+            self._directions[direction] = TlsDirection(connection, direction)
+            self._mode.values[direction] = TLS
+
+    def _read(self, number: int) -> None:
+        """Read both directions of a connection on, as long as one can go on with what the other said."""
+        directions = self._of(number)
+        while any(each.read(self._store) for each in directions):
+            pass
+        connection = self.connections[number]
+        if connection.is_opened:
+            for each in directions:
+                self._take(each)
+        elif any(each.is_garbled for each in directions) or self._has_no_keys(connection, directions):
+            self._pass(directions)
+
+    def _has_no_keys(self, connection: TlsConnection, directions: list[TlsDirection]) -> bool:
+        """Whether the keys of a connection will not be known."""
+        if connection.has_keys or not connection.client_hellos:
+            return False
+        if sum(len(each.pending) for each in directions) <= self.most_waiting:
+            return False
+        return connection.is_agreed or not self.keys.has_sessions
+
+    def _of(self, number: int) -> list[TlsDirection]:
+        both = (self._directions.get(2 * number + side) for side in (0, 1))
+        return [each for each in both if each is not None]
+
+    def _finish(self, ended: Iterable[int]) -> list[RunBatch]:
+        for number in sorted(ended):
+            self._read(number)
+            directions = self._of(number)
+            if self.connections[number].is_opened:
+                for each in directions:
+                    each.finish()
+                    self._take(each)
+                    self.bad_records += each.bad_records
+                    del self._directions[each.direction]
+            else:
+                self._pass(directions)
+        return [self._joined(None, None)] if self._out else []
+
+    def _pass(self, directions: list[TlsDirection]) -> None:
+        """Pass what is held of directions as it is, and all that follows."""
+        for each in directions:
+            table = each.pending.table()
+            rows = np.empty((7, table.shape[1]), np.int64)
+            rows[0] = each.direction
+            rows[1:] = table[[KIND, START, ADDRESS, SIZE, TIME, PACKET]]
+            self._out.append(rows)
+            self._mode.values[each.direction] = PASSED
+            del self._directions[each.direction]
+
+    def _take(self, direction: TlsDirection) -> None:
+        """Take the plaintext of a direction into the store."""
+        if not len(direction.pieces):
+            return
+        pieces, seen = direction.take()
+        texts = [text for text in pieces.texts if text is not None]
+        is_gap = np.array([text is None for text in pieces.texts], np.bool_)
+        try:
+            first = self.plaintext.append(texts)
+        except SpoolFullError as error:
+            first, is_gap[:], self.failure = NOWHERE, True, str(error)
+        size, record, end = (np.array(each, np.int64) for each in (pieces.sizes, pieces.records, pieces.ends))
+        start = direction.plain_end - int(size.sum()) + np.cumsum(size) - size
+        captured = np.where(is_gap, 0, size)
+        address = np.where(is_gap, NOWHERE, first + np.cumsum(captured) - captured)
+        kind = np.where(is_gap, int(RunKind.LOST), int(RunKind.DATA))
+        of = np.full(len(size), direction.direction)
+        table = np.stack([of, kind, start, address, size, *seen])
+        self._out.append(table[:, size > 0])
+        rows = np.flatnonzero(~is_gap & (size > 0))
+        self.plaintext.add_records(np.stack([of, start, size, record, end - record])[:, rows])
+
+    def _joined(self, batch: RunBatch | None, is_passed: Bool | None) -> RunBatch:
+        """Return the rows that pass, and what was read, each direction's in stream order."""
+        tables, self._out = self._out, []
+        if batch is not None and is_passed is not None and is_passed.any():
+            columns = (batch.direction, batch.kind, batch.start, batch.address, batch.size, batch.time_ns, batch.packet)
+            tables.append(np.stack([np.asarray(column[is_passed], np.int64) for column in columns]))
+        table = np.concatenate(tables, axis=1) if tables else np.zeros((7, 0), np.int64)
+        direction, kind, start, address, size, time_ns, packet = table[:, np.lexsort((table[2], table[0]))]
+        return RunBatch(direction, kind.astype(np.uint8), start, address, size, time_ns, packet)
+
+    def _release_oldest(self) -> None:
+        """Pass the connections that have waited longest, where too much is held."""
+        waiting = {each >> 1 for each in self._directions if not self.connections[each >> 1].is_opened}
+        held = {number: sum(len(each.pending) for each in self._of(number)) for number in waiting}
+        too_many = sum(held.values()) - self._limits.held_runs
+        if too_many <= 0:
+            return
+        for number in sorted(waiting):
+            self._pass(self._of(number))
+            too_many -= held[number]
+            if too_many <= -self._limits.held_runs // 2:
+                return

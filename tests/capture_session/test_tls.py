@@ -1,0 +1,158 @@
+"""Captures with TLS connections: with their keys they have the rows of their plain twins, and say what is missing."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from dissector.capture import CaptureError
+from dissector.capture.files import GrowingFile
+from dissector.capture_session import Capture
+from tests.cli.test_commands import kdissect
+from tests.tls.sessions import Session, session
+from tests.traffic import block, capture_of, conversation, ethernet, exchanges, pcapng
+
+SECRETS, TLS_KEYS = 10, 0x544C534B
+TURNS = exchanges(6, pipelined=2, size=40)
+
+
+@pytest.fixture(scope="module")
+def made() -> Session:
+    return session(TURNS)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> str:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    return capture_of(folder, conversation(TURNS))
+
+
+def rows(path: str, *key_logs: str) -> list[tuple[object, ...]]:
+    """What the rows of a capture say, without their times."""
+    with Capture([path], key_logs=key_logs) as capture:
+        for _ in capture.read():
+            pass
+        assert not capture.problems
+        return [(row.kind, row.api, row.version, row.correlation_id, row.request_size, row.response_size, row.info)
+                for row in (exchange.row for exchange in capture.exchanges())]  # fmt: skip
+
+
+def key_log(folder: Path, data: bytes) -> str:
+    path = folder / "keys.log"
+    path.write_bytes(data)
+    return str(path)
+
+
+def secrets_block(data: bytes) -> bytes:
+    return block("<", SECRETS, struct.pack("<II", TLS_KEYS, len(data)) + data + bytes(-len(data) % 4))
+
+
+def test_with_its_keys_a_capture_has_the_rows_of_its_plain_twin(made: Session, plain: str, tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation(made.turns))
+    assert [kind for kind, *_ in rows(path)] == ["tls"]
+    assert rows(path, key_log(tmp_path, made.key_log)) == rows(plain)
+
+
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_keys_in_the_file_are_used_wherever_they_stand(
+    made: Session, plain: str, at_the_end: bool, tmp_path: Path
+) -> None:
+    whole = pcapng([ethernet(packet) for packet in conversation(made.turns)])
+    first_packet = whole.index(struct.pack("<I", 6))
+    keys = secrets_block(made.key_log)
+    path = tmp_path / "keys.pcapng"
+    path.write_bytes(whole + keys if at_the_end else whole[:first_packet] + keys + whole[first_packet:])
+    assert rows(str(path)) == rows(plain)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "an empty key log"),
+        (b"-----BEGIN CERTIFICATE-----\n", "no key log: no line of it has a secret of TLS"),
+        (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n", "keys of 0 of 1 TLS connection: is it the log of"),
+        (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\nCLIENT_RAN", "the last line is not whole"),
+    ],
+)
+def test_one_line_says_what_is_wrong_with_a_key_log(made: Session, data: bytes, words: str, tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation(made.turns))
+    done = kdissect("show", path, "--keylog", key_log(tmp_path, data))
+    assert done.stdout.count(b"encrypted: TLS") == 1
+    assert [words in line for line in done.stderr.decode().splitlines() if "keys.log" in line][:1] == [True]
+
+
+def test_a_key_log_that_is_not_there_is_one_line(made: Session, tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation(made.turns))
+    with pytest.raises(CaptureError):
+        Capture([path], key_logs=[str(tmp_path / "none")])
+    done = kdissect("show", path, "--keylog", str(tmp_path / "none"))
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert b"no such file" in done.stderr
+
+
+def test_the_environment_may_name_the_key_log(made: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = capture_of(tmp_path, conversation(made.turns))
+    monkeypatch.setenv("KDISSECT_KEYLOG", key_log(tmp_path, made.key_log))
+    assert kdissect("show", path).stdout.count(b"Metadata") == 6
+
+
+def test_a_damaged_record_is_counted(made: Session, tmp_path: Path) -> None:
+    turns = list(made.turns)
+    data = bytearray(turns[-2].data)
+    data[9] ^= 1
+    turns[-2] = type(turns[-2])(turns[-2].from_client, bytes(data))
+    path = capture_of(tmp_path, conversation(turns))
+    with Capture([path], key_logs=[key_log(tmp_path, made.key_log)]) as capture:
+        for _ in capture.read():
+            pass
+        assert [problem.code for problem in capture.problems] == ["tls-not-decrypted"]
+
+
+def test_an_export_has_the_handshake_that_its_keys_belong_to(made: Session, tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation(made.turns))
+    keys = key_log(tmp_path, made.key_log)
+    part = str(tmp_path / "part.pcapng")
+    assert kdissect("export", path, "--keylog", keys, "-Y", "number == 3", "-w", part).returncode == 0
+    assert [row[3] for row in exchanges_of(part, keys)] == [2, 3]  # two requests are in one packet
+
+
+def exchanges_of(path: str, keys: str) -> list[tuple[object, ...]]:
+    with Capture([path], key_logs=[keys]) as capture:
+        for _ in capture.read():
+            pass
+        return [
+            (e.row.kind, e.row.api, e.row.version, e.row.correlation_id)
+            for e in capture.exchanges()
+            if e.row.kind == "exchange"
+        ]
+
+
+def test_decrypted_exchanges_are_not_redacted(made: Session, tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation(made.turns))
+    out = tmp_path / "out.pcapng"
+    done = kdissect("export", path, "--keylog", key_log(tmp_path, made.key_log), "--redact", "-w", str(out))
+    assert done.returncode == 2
+    assert b"can't be redacted" in done.stderr
+    assert not out.exists()
+
+
+def test_a_key_log_may_grow_behind_a_capture_that_grows(made: Session, plain: str, tmp_path: Path) -> None:
+    """Its secrets come after all packets; the rows are there once they have come."""
+    path = tmp_path / "grows.pcap"
+    path.write_bytes(Path(capture_of(tmp_path, conversation(made.turns))).read_bytes())
+    keys, ended = Path(key_log(tmp_path, b"")), [False]
+    with Capture([GrowingFile(str(path), lambda: ended[0])], key_logs=[str(keys)]) as capture:
+        steps = capture.read()
+        for _ in range(5):
+            next(steps)
+        assert not len(capture)
+        keys.write_bytes(made.key_log)
+        for _ in range(5):
+            next(steps)
+        assert len(capture) == 6
+        ended[0] = True
+        for _ in steps:
+            pass
+        assert len(capture) == len(rows(plain))
