@@ -42,12 +42,12 @@ REPEATABLE = settings(  # the same examples in every run, a failure reported as 
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=25,
+    max_examples=12,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("default", REPEATABLE)
-settings.register_profile("quick", REPEATABLE, max_examples=15)  # that of `make check`
+settings.register_profile("quick", REPEATABLE, max_examples=8)  # that of `make check`
 settings.register_profile(  # that of `make fuzz`: fresh examples, the smallest that fails, kept for the next run
     "fresh",
     REPEATABLE,
@@ -103,11 +103,10 @@ def every_capture(request: pytest.FixtureRequest) -> Path:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Tests of the screen wait for a third of their time: so there are half as many workers again as cores. Each more
-    compiles the same readers and starts the same libraries. For a minute's tests (`-n logical`) it would take longer to
-    start them."""
+    """Tests of the screen wait for a third of their time: so there are more workers than cores. For a minute's tests
+    (`-n logical`) it would take longer to start them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores if config.option.numprocesses == "logical" else cores + cores // 2
+    return cores if config.option.numprocesses == "logical" else 2 * cores
 
 
 @pytest.hookimpl(trylast=True)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 def runs() -> Iterator[object]:
     for picture in PICTURES:
         for sizes in picture.runs:
-            marks = (pytest.mark.exhaustive,) if picture.is_dialog and sizes == (LARGE,) else ()
+            marks = (pytest.mark.exhaustive,) if picture.name != "main" and sizes == (LARGE,) else ()
             name = "-".join(f"{width}x{height}" for width, height in sizes)
             yield pytest.param(picture, sizes, marks=marks, id=f"{picture.name}-{name}")
 
