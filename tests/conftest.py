@@ -77,11 +77,13 @@ def _exhaustive(path: Path) -> tuple[pytest.MarkDecorator, ...]:
 BUNDLED = [pytest.param(path, marks=(*_slow(path), *_exhaustive(path)), id=path.stem) for path in CAPTURES]
 """For parametrize: each bundled capture, but for `make test` those of `VARIED`."""
 
+FEW = ("java-sasl-plain", "librdkafka-pipelined")
+"""A login, and requests in flight: for tests that read a capture many times."""
 SOME_BUNDLED = [
-    pytest.param(path, marks=() if path.stem in QUICK else (pytest.mark.slow, pytest.mark.exhaustive), id=path.stem)
+    pytest.param(path, marks=() if path.stem in FEW else (pytest.mark.slow, pytest.mark.exhaustive), id=path.stem)
     for path in CAPTURES
 ]
-"""The same for costly tests: in `make test` those of `QUICK`."""
+"""The same for costly tests: in `make test` those of `FEW`."""
 some_bundled = pytest.mark.parametrize("bundled", SOME_BUNDLED, indirect=True)
 """For a test with the fixture `bundled`: these captures."""
 

@@ -196,8 +196,8 @@ def test_small_buffers_give_the_same_records(frames: list[Frame], entries: int, 
     assert found == careful(frames, DEFAULT)
 
 
-def test_records_of_captures_have_the_values_of_the_careful_way(every_capture: Path) -> None:
-    frames = [[field] for field in bundled_fields(every_capture)]
+def test_records_of_captures_have_the_values_of_the_careful_way(bundled: Path) -> None:
+    frames = [[field] for field in bundled_fields(bundled)]
     assert in_columns(frames, DEFAULT) == careful(frames, DEFAULT)
 
 

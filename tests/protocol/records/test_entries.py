@@ -61,8 +61,8 @@ def test_damaged_fields_are_counted_as_each_alone(choice: st.DataObject) -> None
     assert_counted([bytes(field), bytes(field[:cut]), bytes(field[cut:])])
 
 
-def test_fields_of_captures_are_counted_as_each_alone(every_capture: Path) -> None:
-    assert_counted(bundled_fields(every_capture))
+def test_fields_of_captures_are_counted_as_each_alone(bundled: Path) -> None:
+    assert_counted(bundled_fields(bundled))
 
 
 def test_null_has_no_records_and_a_field_must_be_inside_the_data() -> None:
