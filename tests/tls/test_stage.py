@@ -24,8 +24,9 @@ TLS13, TLS12 = ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_2
 KINDS = {
     "TLS 1.3": (TLS13, ""), "TLS 1.2 GCM": (TLS12, "ECDHE-RSA-AES128-GCM-SHA256"),
     "TLS 1.2 ChaCha20": (TLS12, "ECDHE-RSA-CHACHA20-POLY1305"), "TLS 1.2 CCM": (TLS12, "ECDHE-ECDSA-AES256-CCM"),
-    "TLS 1.2 CBC": (TLS12, "ECDHE-RSA-AES256-SHA384"), "TLS 1.0": (ssl.TLSVersion.TLSv1, "AES256-SHA"),
-}  # fmt: skip
+    "TLS 1.2 CBC": (TLS12, "ECDHE-RSA-AES256-SHA384"),
+} | ({"TLS 1.0": (ssl.TLSVersion.TLSv1, "AES256-SHA")} if ssl.HAS_TLSv1 else {})  # fmt: skip
+"""Python may be built with a library that has no old versions any more."""
 AEAD = ("TLS 1.3", "TLS 1.2 GCM", "TLS 1.2 ChaCha20", "TLS 1.2 CCM")
 SIDES = {True: 0, False: 1}
 
