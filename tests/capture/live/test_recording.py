@@ -199,7 +199,8 @@ def test_files_of_a_ring_are_whole_and_as_many_as_configured(tmp_path: Path) -> 
     with Capture([str(file) for file in files]) as capture:
         found = [row[1] for row in rows(capture)] if all(1 for _ in capture.read()) else []
         assert not capture.problems
-    assert found == [*range(400 - len(found), 400)]
+    # A ring may begin between a request and its response, which is then a row of its own, at the end.
+    assert sorted(found) == [*range(400 - len(found), 400)]
 
 
 @pytest.mark.slow
