@@ -161,6 +161,10 @@ def _topics(exchange: Exchange) -> str | None:
     return joined(dict.fromkeys(names.get(str(topic), topic) for topic in TOPIC.of(exchange) if topic))
 
 
+def _severity(place: int) -> str:
+    return tuple(Severity)[place].value
+
+
 def _true(_number: int) -> str:
     return "true"
 
@@ -286,7 +290,8 @@ _FIELDS: Final = (
     RowField(
         "severity", "the worst finding's severity: note, warning, error", FieldType.SEVERITY, "Severity",
         lambda exchange: None if exchange.row.severity is None else exchange.row.severity.value,
-        from_summary=IndexRows.severity, compared=_severities, reads_findings=True, table_columns=("severity",),
+        from_summary=IndexRows.severity, compared=_severities, show=_severity, reads_findings=True,
+        table_columns=("severity",),
     ),
     RowField(
         INFO, "the text of the Info column", FieldType.TEXT, "Info",

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.stats.column_counts import MeasureColumns, add_by_key
+from dissector.analysis.stats.column_counts import MeasureColumns, add_by_key, expanded
 from dissector.analysis.stats.counts import ApiError, TopicPartition
 from dissector.analysis.stats.exchange_contents import (
     NO_SUBJECT,
@@ -102,7 +102,7 @@ class BodyCounts:
         """Count errors: each code of each row."""
         counts = np.array([len(each.codes) for each in contents], np.int64)
         codes = np.array([code for each in contents for code in each.codes], np.int64)
-        row, at = _expanded(counts, which)
+        row, at = expanded(counts, which)
         self.has_error = counts[which] > 0
         keys = ValueNumbers[ApiError]()
         errors = zip(found.api_key[row].tolist(), codes[at].tolist(), strict=True)
@@ -116,7 +116,7 @@ class BodyCounts:
     ) -> None:  # fmt: skip
         """Count topics and partitions."""
         counts = np.array([len(each.subjects) for each in contents], np.int64)
-        row, at = _expanded(counts, which)
+        row, at = expanded(counts, which)
         topics, partitions = ValueNumbers[str](), ValueNumbers[TopicPartition]()
         subjects = [subject for each in contents for subject in each.subjects]
         numbers = [topics.of(each) if isinstance(each, str) else partitions.of(each) for each in subjects]
@@ -197,12 +197,3 @@ def _groups(pairs: Int64, sessions: dict[int, Session | None]) -> tuple[Int64, I
     whole[alone] = -1 - np.arange(len(alone))
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)
     return which, first
-
-
-def _expanded(counts: Int64, which: Int64) -> tuple[Int64, Int64]:
-    """For contents that have some things each, one behind the other: the row and the number of each thing of all rows,
-    of which each has `which` contents."""
-    of_rows = counts[which]
-    row = np.repeat(np.arange(len(which)), of_rows)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(of_rows) - of_rows, of_rows)
-    return row, (np.cumsum(counts) - counts)[which][row] + within

@@ -11,6 +11,9 @@ import numpy as np
 from dissector.analysis.stats.counts import CountsByKey, ExchangeCounts, GroupKey
 from dissector.analysis.stats.histogram import BUCKETS, Histogram, buckets_of
 from dissector.core.arrays import Bool, Int64
+from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.model import Exchange
+from dissector.exchange.row_findings import ACKS_0
 from dissector.index.exchange_table import Flag
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.schema.waiting import WAITING
@@ -22,7 +25,7 @@ def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, Exc
     """Yield each group's number and the counts of its rows; `groups` is `(n,)`."""
     keys, group = np.unique(groups, return_inverse=True)
     has_request, has_response = rows.request_size >= 0, rows.response_size >= 0
-    unanswered = has_request & ~has_response & (rows.flags & Flag.NO_RESPONSE_EXPECTED == 0)
+    unanswered = are_unanswered(rows)
     sums = [
         _sums(group, len(keys), values)
         for values in (np.ones(len(group), np.int64), np.where(has_request, rows.request_size, 0),
@@ -36,6 +39,36 @@ def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, Exc
         yield key, ExchangeCounts(exchanges, bytes_out, bytes_in, 0, missing, latencies[at], waits[at])
 
 
+def are_unanswered(rows: IndexColumns) -> Bool:
+    """Which rows, all of them exchanges, lack the response that their request expects, `(n,)`."""
+    is_expected = rows.flags & Flag.NO_RESPONSE_EXPECTED == 0
+    unanswered: Bool = (rows.request_size >= 0) & (rows.response_size < 0) & is_expected
+    return unanswered
+
+
+class RowMeasures(NamedTuple):
+    """What is counted of a row: bytes, whether the response has an error or is missing, latency in nanoseconds, and
+    whether its API may wait on purpose."""
+
+    bytes_out: int
+    bytes_in: int
+    has_error: bool
+    is_unanswered: bool
+    latency_ns: int | None
+    may_wait: bool
+
+    @classmethod
+    def of(cls, exchange: Exchange) -> "RowMeasures":
+        """The measures of one row."""
+        row = exchange.fields
+        codes = {finding.code for finding in exchange.row_findings}
+        is_missing = row.kind == "exchange" and row.request_size is not None and row.response_size is None
+        return cls(
+            row.request_size or 0, row.response_size or 0, ERROR_RESPONSE in codes,
+            is_missing and ACKS_0.code not in codes, row.latency_ns, exchange.api_key in WAITING,
+        )  # fmt: skip
+
+
 class MeasureColumns(NamedTuple):
     """`RowMeasures` of many rows, `(n,)` each."""
 
@@ -43,40 +76,56 @@ class MeasureColumns(NamedTuple):
     """Bytes from the client to the server."""
     back: Int64
     error: Bool
+    unanswered: Bool
     latency_ns: Int64
     has_latency: Bool
     may_wait: Bool
 
     @classmethod
     def of(cls, rows: IndexColumns, at: Int64) -> "MeasureColumns":
-        """Return those of the rows at some places, without errors."""
-        no_error = np.zeros(len(rows.kind), np.bool_)
+        """Those of the rows at some places, none with an error or unanswered."""
+        none = np.zeros(len(rows.kind), np.bool_)
         return cls(
-            np.maximum(rows.request_size, 0), np.maximum(rows.response_size, 0), no_error,
+            np.maximum(rows.request_size, 0), np.maximum(rows.response_size, 0), none, none,
             rows.latency_ns, rows.has_latency, np.isin(rows.api_key, WAITING_KEYS),
         ).where(at)  # fmt: skip
 
     def where(self, chosen: Bool | Int64) -> "MeasureColumns":
         """Those of some of the rows."""
         return MeasureColumns(
-            self.out[chosen], self.back[chosen], self.error[chosen], self.latency_ns[chosen],
-            self.has_latency[chosen], self.may_wait[chosen],
+            self.out[chosen], self.back[chosen], self.error[chosen], self.unanswered[chosen],
+            self.latency_ns[chosen], self.has_latency[chosen], self.may_wait[chosen],
         )  # fmt: skip
+
+    def set(self, at: int, row: RowMeasures) -> None:
+        """Set those of one row."""
+        latency = row.latency_ns is not None, row.latency_ns or 0
+        measures = row.bytes_out, row.bytes_in, row.has_error, row.is_unanswered, latency[1], latency[0], row.may_wait
+        for column, value in zip(self, measures, strict=True):
+            column[at] = value
 
 
 def add_by_key(counts: CountsByKey[GroupKey], keys: Sequence[GroupKey], numbers: Int64, rows: MeasureColumns) -> None:
     """Count rows under keys, by the number of each row's key; keys come in the order of their first rows."""
     different, first, group = np.unique(numbers, return_index=True, return_inverse=True)
-    sums = [
-        _sums(group, len(different), each) for each in (np.ones(len(group), np.int64), rows.out, rows.back, rows.error)
-    ]
+    ones = np.ones(len(group), np.int64)
+    sums = [_sums(group, len(different), each) for each in (ones, rows.out, rows.back, rows.error, rows.unanswered)]
     latencies = _histograms(group, len(different), rows.latency_ns, rows.has_latency & ~rows.may_wait)
     waits = _histograms(group, len(different), rows.latency_ns, rows.has_latency & rows.may_wait)
     for at in np.argsort(first).tolist():
-        exchanges, bytes_out, bytes_in, errors = (column[at] for column in sums)
+        exchanges, bytes_out, bytes_in, errors, unanswered = (column[at] for column in sums)
         counts.of(keys[int(different[at])]).merge(
-            ExchangeCounts(exchanges, bytes_out, bytes_in, errors, 0, latencies[at], waits[at])
+            ExchangeCounts(exchanges, bytes_out, bytes_in, errors, unanswered, latencies[at], waits[at])
         )
+
+
+def expanded(counts: Int64, which: Int64) -> tuple[Int64, Int64]:
+    """For contents that have some things each, one behind the other: the row and the number of each thing of all rows,
+    of which each has `which` contents."""
+    of_rows = counts[which]
+    row = np.repeat(np.arange(len(which)), of_rows)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(of_rows) - of_rows, of_rows)
+    return row, (np.cumsum(counts) - counts)[which][row] + within
 
 
 def _sums(group: Int64, count: int, values: Int64 | Bool) -> list[int]:

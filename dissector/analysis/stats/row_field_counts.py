@@ -1,54 +1,26 @@
 """Counts of rows by the value of any row field.
 
-A row counts under each of its values, and not at all without one. Times are grouped by second, durations by power of
-ten.
+Rows are counted in columns as far as the index and their findings tell the values; the others are decoded.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from dissector.analysis.stats.breakdowns import StatsGroup, quoted
+from dissector.analysis.stats.column_counts import MeasureColumns, RowMeasures, add_by_key, are_unanswered
 from dissector.analysis.stats.counts import CountsByKey
+from dissector.analysis.stats.row_groups import RANGES, RowGroups
 from dissector.analysis.stats.statistics_pass import StatisticsProgress
 from dissector.capture_session import Capture
-from dissector.core.arrays import Int64
-from dissector.core.text import duration
+from dissector.core.arrays import Bool, Int64
+from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.info_column import ERROR_RESPONSE
-from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import FieldType, RowField
-from dissector.exchange.row_findings import ACKS_0
-from dissector.protocol.schema.waiting import WAITING
 
-ROWS_PER_STEP: Final = 256
-"""Rows decoded in one step."""
-_SECOND: Final = 10**9
-_RANGES: Final = (FieldType.TIME, FieldType.DURATION)
-
-
-class RowMeasures(NamedTuple):
-    """What is counted of a row: bytes, whether the response has an error or is missing, latency in nanoseconds, and
-    whether its API may wait on purpose."""
-
-    bytes_out: int
-    bytes_in: int
-    has_error: bool
-    is_unanswered: bool
-    latency_ns: int | None
-    may_wait: bool
-
-    @classmethod
-    def of(cls, exchange: Exchange) -> "RowMeasures":
-        """The measures of one row."""
-        row = exchange.fields
-        codes = {finding.code for finding in exchange.row_findings}
-        is_missing = row.kind == "exchange" and row.request_size is not None and row.response_size is None
-        return cls(
-            row.request_size or 0, row.response_size or 0, ERROR_RESPONSE in codes,
-            is_missing and ACKS_0.code not in codes, row.latency_ns, exchange.api_key in WAITING,
-        )  # fmt: skip
+ROWS_PER_STEP: Final = 1 << 14
+DECODED_PER_STEP: Final = 256
 
 
 class RowFieldPass:
@@ -62,39 +34,41 @@ class RowFieldPass:
 
     def steps(self) -> Iterator[StatisticsProgress]:
         """Count. `counts` is complete after the last step."""
-        for start in range(0, len(self._rows), ROWS_PER_STEP):
-            some = self._rows[start : start + ROWS_PER_STEP]
-            for exchange in self._capture.at(some):
-                measures = RowMeasures.of(exchange)
-                for key in group_keys(self._field, exchange):
-                    counts = self.counts.of(key)
-                    counts.add(
-                        measures.bytes_out, measures.bytes_in, error=measures.has_error, latency_ns=measures.latency_ns,
-                        waits=measures.may_wait,
-                    )  # fmt: skip
-                    counts.unanswered += measures.is_unanswered
-            yield StatisticsProgress(start + len(some), len(self._rows))
+        done, total = 0, len(self._rows)
+        for start in range(0, total, ROWS_PER_STEP):
+            rows = self._rows[start : start + ROWS_PER_STEP]
+            for _ in self._capture.examine_messages(rows):
+                yield StatisticsProgress(done, total)
+            for _ in self._count(rows):
+                yield StatisticsProgress(done, total)
+            done += len(rows)
+            yield StatisticsProgress(done, total)
+
+    def _count(self, rows: Int64) -> Iterator[None]:
+        """Count rows by columns; those of which they do not tell all are decoded, in short steps."""
+        entries, columns = self._capture.index_rows(rows)
+        indexed = self._capture.index_columns(rows)
+        measures = MeasureColumns.of(indexed, np.arange(len(rows)))._replace(unanswered=are_unanswered(indexed))
+        groups = RowGroups(self._field)
+        is_open = np.ones(len(rows), np.bool_)
+        is_open[entries:] = groups.add_columns(columns, entries)
+        measures.error[entries:] = has_error_response(columns)
+        decoded = np.flatnonzero(is_open)
+        for start in range(0, len(decoded), DECODED_PER_STEP):
+            some = decoded[start : start + DECODED_PER_STEP]
+            for place, exchange in zip(some.tolist(), self._capture.at(rows[some]), strict=True):
+                groups.add(place, exchange)
+                measures.set(place, RowMeasures.of(exchange))
+            yield
+        places, numbers = groups.of_rows()
+        add_by_key(self.counts, groups.keys, numbers, measures.where(places))
 
 
-def group_keys(field: RowField, exchange: Exchange) -> list[str]:
-    """The groups of an exchange, each once, by the values of a field as text."""
-    values = field.values(exchange) if field.has_several_values else (field.from_exchange(exchange),)
-    return [_key(field, value) for value in dict.fromkeys(values) if value is not None]
-
-
-def _key(field: RowField, value: object) -> str:
-    if field.type not in _RANGES or not isinstance(value, int):
-        return str(value)
-    if field.type is FieldType.TIME:
-        return datetime.fromtimestamp(value // _SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if value <= 0:
-        return "0"
-    low = 10 ** (len(str(value)) - 1)
-    return f"{_short(low)} to {_short(10 * low)}"
-
-
-def _short(nanoseconds: int) -> str:
-    return f"{nanoseconds}ns" if nanoseconds < 1_000 else duration(nanoseconds).replace(" ", "")
+def has_error_response(rows: IndexRows) -> Bool:
+    """Which rows have an error in the response, `(n,)`, of those that were examined."""
+    numbers, codes = rows.findings().sources[0]
+    has: Bool = np.array([ERROR_RESPONSE in each for each in codes], np.bool_)[numbers]
+    return has
 
 
 def groups(field: RowField, counts: CountsByKey[str]) -> list[StatsGroup]:
@@ -104,6 +78,6 @@ def groups(field: RowField, counts: CountsByKey[str]) -> list[StatsGroup]:
         ranked.sort(key=lambda group: group[0])
     key = field.json_key or field.name
     return [
-        StatsGroup(value, each, "" if field.type in _RANGES else f"{field.name} == {quoted(value)}", {key: value})
+        StatsGroup(value, each, "" if field.type in RANGES else f"{field.name} == {quoted(value)}", {key: value})
         for value, each in ranked
     ]
