@@ -12,6 +12,7 @@ Invariants:
 import gc
 import io
 import os
+import select
 import signal
 import sys
 import threading
@@ -36,6 +37,8 @@ CHUNK: Final = 1 << 22
 MIN_CHUNKS: Final = 32
 """Chunks below which one process is faster."""
 MAX_WORKERS: Final = 16
+LONGEST_WAIT: Final = 1
+"""Seconds after which an interrupt is seen in any case."""
 _FAILED: Final = 1
 """Exit code of a worker with an error, which is on stderr."""
 _PIPE_CLOSED: Final = 3
@@ -99,31 +102,39 @@ class _Ring:
         self._count = count
         self._parent = os.getpid()
         self._pipes = [os.pipe() for _ in range(count)]
+        self._ended = os.pipe()
 
     def run(self) -> bool:
         """Fork, wait for all workers; return whether they have written anything."""
         sys.stdout.flush()
         sys.stderr.flush()
         gc.freeze()  # else the collectors of workers write to pages that all share
-        running: set[int] = set()
+        running: list[int] = []
         exit_codes: list[int] = []
         try:
-            for number in range(self._count):
-                running.add(self._fork(number))
+            running.extend(map(self._fork, range(self._count)))
             os.write(self._pipes[0][1], _NONE_YET)
-            self._close_pipes(keep=())
+            self._close_pipes(keep=(self._ended[0],))
+            self._wait()
             while running:
-                pid, status = os.wait()
-                if pid in running:
-                    running.remove(pid)
-                    exit_codes.append(os.waitstatus_to_exitcode(status))
+                exit_codes.append(os.waitstatus_to_exitcode(os.waitpid(running[-1], 0)[1]))
+                running.pop()
         finally:
             gc.unfreeze()
             for pid in running:
                 os.kill(pid, signal.SIGTERM)
             for pid in running:
                 os.waitpid(pid, 0)
+            os.close(self._ended[0])
         return self._outcome(exit_codes)
+
+    def _wait(self) -> None:
+        """Wait until no worker has the pipe any more that shows its end. An interrupt that comes just before a call
+        that waits is seen only behind that call, so the call must not wait for long."""
+        ended = select.poll()
+        ended.register(self._ended[0])
+        while not ended.poll(LONGEST_WAIT * 1000):
+            pass
 
     def _fork(self, number: int) -> int:
         try:
@@ -146,7 +157,7 @@ class _Ring:
         return _NOTHING not in exit_codes
 
     def _close_pipes(self, keep: tuple[int, ...]) -> None:
-        for end in (end for pipe in self._pipes for end in pipe if end not in keep):
+        for end in (end for pipe in (*self._pipes, self._ended) for end in pipe if end not in keep):
             os.close(end)
 
     def _work(self, number: int) -> NoReturn:
@@ -155,7 +166,7 @@ class _Ring:
         try:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             turn, following = self._pipes[number][0], self._pipes[(number + 1) % self._count][1]
-            self._close_pipes(keep=(turn, following))
+            self._close_pipes(keep=(turn, following, self._ended[1]))
             code = self._print(number, turn, following)
         except BrokenPipeError:
             code = _PIPE_CLOSED

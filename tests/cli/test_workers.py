@@ -110,3 +110,12 @@ def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
         process.send_signal(2)  # the parent alone: its workers are its own business
         assert process.wait(60) == 130
         assert process.stderr.read() == b""
+
+
+def test_an_interrupt_just_before_the_parent_waits_is_not_lost() -> None:
+    """Python sees a signal behind the call that it came before: here one that interrupts no call at all."""
+    interrupt = "import _thread, threading\nthreading.Timer(0.5, _thread.interrupt_main).start()\n"
+    words = interrupt + PRINT.format(count=100, workers=2, meets="signal.pause()")
+    words = words.replace("except WorkerError", "except KeyboardInterrupt:\n    sys.exit(130)\nexcept WorkerError")
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
