@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.exchange.message_shapes import Shape
@@ -103,8 +105,10 @@ class FieldBytes:
 
 def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[None]:
     """Add the messages of rows, ascending, all of them exchanges with a request. Those of equal shape are traced once.
-    Yields between short steps."""
+    Yields between short steps, each of few APIs and versions: rows of one layout are read together."""
     known: dict[Shape, dict[str, int]] = {}
+    found = capture.index_columns(rows)
+    rows = rows[np.argsort(found.api_key << 16 | found.version, kind="stable")]
     for start in range(0, len(rows), ROWS_PER_STEP):
         some = rows[start : start + ROWS_PER_STEP]
         columns = capture.index_columns(some)
