@@ -9,6 +9,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := dissector/protocol/kernel
 LIBRARY := $(KERNEL)/libkernel.so
+INSTRUMENTED := build/sanitize/libkernel.so
+WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+  INSTRUMENTED_KERNEL=$(CURDIR)/$(INSTRUMENTED)
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -67,11 +70,11 @@ fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fre
 exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them
 	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'exhaustive and not spark'
 
-sanitize: $(VENV)/.tests ## tests with a kernel that stops at a wrong address or undefined behavior (SANITIZE="FILE ..."; needs gcc)
+sanitize: $(VENV)/.tests ## tests, then damaged input, with a kernel that stops at a wrong address or undefined behavior (SANITIZE="FILE ..." FUZZ="--minutes M"; needs gcc)
 	@CC=gcc CFLAGS="-Werror -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
-	  $(BIN)/python $(KERNEL)/build.py build/sanitize/libkernel.so
-	@LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-	  INSTRUMENTED_KERNEL=$(CURDIR)/build/sanitize/libkernel.so $(BIN)/python -m pytest -n auto --dist worksteal $(SANITIZE)
+	  $(BIN)/python $(KERNEL)/build.py $(INSTRUMENTED)
+	@$(WITH_SANITIZERS) $(BIN)/python -m pytest -n auto --dist worksteal $(SANITIZE)
+	@$(WITH_SANITIZERS) $(BIN)/python -m tools.fuzz $(if $(FUZZ),$(FUZZ),--count 2000)
 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
 	@$(BIN)/python -m tools.lab

@@ -8,16 +8,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from dissector.protocol.kernel import library
 from tests.needs import excused
+from tools import instrumented_kernel  # noqa: F401 (used from here on, if `make sanitize` says so)
 
 PCAPS = Path(__file__).parents[1] / "pcaps"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each program that a test starts compiles all of our source again
 os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on this machine is not part of a test
 os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
 os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered: no folder can be made there
-if instrumented := os.environ.get("INSTRUMENTED_KERNEL"):  # of `make sanitize`
-    library.PATH = Path(instrumented)
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
 """Those that stand for all in `make check`."""
