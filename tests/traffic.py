@@ -100,15 +100,16 @@ def exchanges(count: int, *, pipelined: int = 1, size: int = 8) -> list[Turn]:
 
 
 def pcap(
-    packets: list[bytes], *, link_type: int = 1, order: str = "<", nano: bool = False, snaplen: int = 262144
-) -> bytes:
-    """A pcap file; a packet a millisecond."""
+    packets: list[bytes], *, link_type: int = 1, order: str = "<", nano: bool = False, snaplen: int = 262144,
+    start: int = 1_700_000_000,
+) -> bytes:  # fmt: skip
+    """A pcap file; a packet a millisecond, from this second on."""
     magic = 0xA1B23C4D if nano else 0xA1B2C3D4
     parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, link_type)]
     for n, packet in enumerate(packets):
         cut = packet[:snaplen]
         fraction = n % 1000 * (1_000_000 if nano else 1_000)
-        parts.append(struct.pack(order + "IIII", 1_700_000_000 + n // 1000, fraction, len(cut), len(packet)) + cut)
+        parts.append(struct.pack(order + "IIII", start + n // 1000, fraction, len(cut), len(packet)) + cut)
     return b"".join(parts)
 
 

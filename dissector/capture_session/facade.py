@@ -66,8 +66,8 @@ class Capture:
         """Files, stages, and what they count."""
         indexer, connections = self.pipeline.indexer, self.pipeline.transport.connections
         decoder = restored.decoder if restored is not None else ExchangeDecoder(
-            indexer, self.pipeline.store, connections, self.pipeline.framer.ignored, response_to,
-            show_secrets=show_secrets,
+            indexer, self.pipeline.store, connections, self.pipeline.framer.ignored, self.pipeline.tls.session,
+            response_to, show_secrets=show_secrets,
         )  # fmt: skip
         named = {topic_id: (AFTER_ALL_PACKETS, name) for topic_id, name in (topics or {}).items()}
         indexer.conversation_state.merge(SharedState(topics=named))

@@ -17,7 +17,7 @@ from dissector.capture.partition import CapturePartition
 from dissector.capture.sources import TRUNCATED
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
-from dissector.capture_session.tls_problems import tls_problems
+from dissector.capture_session.tls_problems import problems_of_key_logs, problems_of_sessions
 from dissector.capture_session.unreachable import Unreachable
 from dissector.core.arrays import Int64
 from dissector.core.batches import FrameBatch, PacketBatch
@@ -131,7 +131,9 @@ class StagePipeline:
         """Count what could not be read, after `finish`."""
         of_files = [*self.files.problems, *(problem for reader in self._readers for problem in reader.problems)]
         self.tally = CaptureTally(
-            of_files + self._merged.problems + tls_problems(self.tls, self._key_logs), Counter(self.transport.ignored),
+            of_files + self._merged.problems + problems_of_key_logs(self.tls, self._key_logs)
+            + problems_of_sessions(self.tls, self.transport.connections, self.start_ns),
+            Counter(self.transport.ignored),
             self.transport.connections.resumed, self.indexer.without_row, self._unreachable(),
             self.transport.retransmissions.left_out, self.indexer.early_responses,
         )  # fmt: skip

@@ -1,15 +1,35 @@
-"""What is wrong with key logs, and with records that they should open."""
+"""What is wrong with the TLS of a capture as a whole: key logs, records, versions, certificates, alerts."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from dissector.core.finding import Finding, Severity
-from dissector.core.text import clean, counted
+from dissector.core.text import clean, counted, shortened
+from dissector.detection.tls_alerts import ORDINARY
+from dissector.exchange.row_findings import tls_alert
 from dissector.tls import KeyLogFile, TlsStage
+from dissector.tls.certificates import Certificate, parse_certificate
+from dissector.tls.handshake import version_name
+from dissector.tls.suites import BROKEN, suite_name, weakness
+from dissector.transport.connection_table import ConnectionTable
+
+TLS_1_2: Final = 0x0303
+SOON: Final = timedelta(days=30)
+MOST_CERTIFICATES: Final = 5
+"""Certificates that are told of."""
 
 
-def tls_problems(tls: TlsStage, key_logs: Sequence[KeyLogFile]) -> list[Finding]:
-    """Return the problems of a capture that is read."""
+def problems_of_key_logs(tls: TlsStage, key_logs: Sequence[KeyLogFile]) -> list[Finding]:
+    """Return what is wrong with key logs, and with records that they should open."""
     return [*_of_key_logs(tls, key_logs), *_of_records(tls)]
+
+
+def problems_of_sessions(tls: TlsStage, connections: ConnectionTable, captured_ns: int) -> list[Finding]:
+    """Return what is wrong with the TLS of connections of a capture that was made at this time."""
+    return [*_of_versions(tls), *_of_certificates(tls, captured_ns), *_of_alerts(tls), *_of_ends(tls, connections)]
 
 
 def _of_key_logs(tls: TlsStage, key_logs: Sequence[KeyLogFile]) -> Iterator[Finding]:
@@ -36,3 +56,69 @@ def _of_records(tls: TlsStage) -> Iterator[Finding]:
     if tls.bad_records:
         words = f"{counted(tls.bad_records, 'TLS record')} not decrypted, of connections whose keys are known"
         yield Finding("tls-not-decrypted", Severity.WARNING, words)
+
+
+def _of_versions(tls: TlsStage) -> Iterator[Finding]:
+    sessions = [each.session for each in tls.connections.values()]
+    versions = Counter(each.version_number for each in sessions)
+    for version, count in sorted((version, count) for version, count in versions.items() if version is not None):
+        if version < TLS_1_2:
+            words = f"{counted(count, 'connection')} with {version_name(version)}, which is deprecated"
+            yield Finding("tls-old", Severity.WARNING, f'{words}: tls.version == "{version_name(version)}"')
+    suites = Counter(each.suite_number for each in sessions)
+    for suite, count in sorted((suite, count) for suite, count in suites.items() if suite is not None):
+        weak = weakness(suite)
+        if weak:
+            severity = Severity.WARNING if weak == BROKEN else Severity.NOTE
+            words = f"{counted(count, 'connection')} with a cipher suite that {weak}"
+            yield Finding("tls-old", severity, f"{words}: tls.cipher == {suite_name(suite)}")
+
+
+def _of_certificates(tls: TlsStage, captured_ns: int) -> Iterator[Finding]:
+    captured = datetime.fromtimestamp(captured_ns // 10**9, UTC)
+    found: dict[tuple[str, bytes], int] = {}
+    for each in tls.connections.values():
+        session = each.session
+        for side, data in (("broker", session.server_certificate_data), ("client", session.client_certificate_data)):
+            if data is not None:
+                found[side, data] = found.get((side, data), 0) + 1
+    yielded = 0
+    for (side, data), count in found.items():
+        certificate = parse_certificate(data)
+        words = "" if certificate is None else _validity(certificate, captured)
+        if certificate is not None and words and yielded < MOST_CERTIFICATES:
+            whose = f"the {side}'s certificate {clean(shortened(certificate.subject))}"
+            yield Finding("tls-certificate", Severity.WARNING, f"{whose} {words} ({counted(count, 'connection')})")
+            yielded += 1
+
+
+def _validity(certificate: Certificate, captured: datetime) -> str:
+    """What is wrong with the validity of a certificate at a time."""
+    if captured > certificate.valid_until:
+        return f"had expired on {certificate.valid_until:%Y-%m-%d}"
+    if captured < certificate.valid_from:
+        return f"was not valid before {certificate.valid_from:%Y-%m-%d}"
+    return f"expires on {certificate.valid_until:%Y-%m-%d}" if captured > certificate.valid_until - SOON else ""
+
+
+def _of_alerts(tls: TlsStage) -> Iterator[Finding]:
+    """Alerts that were encrypted: those in clear are findings of rows."""
+    found: Counter[tuple[int, bool]] = Counter()
+    for connection in tls.connections.values():
+        for alert in connection.alerts:
+            if alert.is_encrypted and alert.number not in ORDINARY:
+                found[alert.number, alert.direction == connection.client] += 1
+    for (number, is_client), count in found.items():
+        finding = tls_alert(number, is_client=is_client)
+        yield replace(finding, message=f"{finding.message} ({counted(count, 'connection')})")
+
+
+def _of_ends(tls: TlsStage, connections: ConnectionTable) -> Iterator[Finding]:
+    count = 0
+    for number, connection in tls.connections.items():
+        if connection.is_opened:
+            noticed = {alert.direction & 1 for alert in connection.alerts}
+            count += any(ended and side not in noticed for side, ended in enumerate(connections.ended(number)))
+    if count:
+        words = f"{counted(count, 'TLS connection')} closed without close_notify"
+        yield Finding("tls-closed-early", Severity.NOTE, words)

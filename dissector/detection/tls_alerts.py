@@ -6,7 +6,7 @@ from typing import Final
 _RECORD: Final = re.compile(rb"\x15\x03[\x00-\x04]\x00\x02[\x01\x02](.)", re.DOTALL)
 NO_ALERT: Final = 0
 CLOSE_NOTIFY, USER_CANCELED = 0, 90
-_ORDINARY: Final = (CLOSE_NOTIFY, USER_CANCELED)
+ORDINARY: Final = (CLOSE_NOTIFY, USER_CANCELED)
 """Alerts with which a connection ends without an error."""
 NAMES: Final = {
     10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed", 22: "record_overflow",
@@ -25,7 +25,7 @@ def alert_number(data: bytes) -> int:
     """Return the number of the alert that these bytes are, `NO_ALERT` if they are none or it is no error."""
     match = _RECORD.fullmatch(data)
     number = match[1][0] if match else NO_ALERT
-    return NO_ALERT if number in _ORDINARY else number
+    return NO_ALERT if number in ORDINARY else number
 
 
 def alert_name(number: int) -> str:

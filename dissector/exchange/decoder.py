@@ -31,6 +31,7 @@ from dissector.protocol.embedded.secrets import is_metadata_log, names_metadata_
 from dissector.protocol.message import SASL_TOKEN, UNFRAMED, UNKNOWN_MESSAGE, read
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
+from dissector.tls.session import TlsSession
 
 _EXCHANGE, _ENVELOPE, _FETCH = int(RowKind.EXCHANGE), int(ApiKey.ENVELOPE), int(ApiKey.FETCH)
 """Plain numbers: a member of an enumeration is looked up at each use."""
@@ -47,6 +48,7 @@ class ExchangeDecoder:
         store: Store,
         connections: Connections,
         ignored_bytes: Callable[[int], int],
+        tls_session: Callable[[int], TlsSession | None],
         response_to: tuple[int, int] | None,
         *,
         show_secrets: bool,
@@ -55,6 +57,8 @@ class ExchangeDecoder:
         self._connections = connections
         self._ignored_bytes = ignored_bytes
         """Of each direction that is not Kafka."""
+        self.tls_session = tls_session
+        """The TLS of a connection; None where it is not encrypted."""
         self.response_to = response_to
         """API key and version of responses whose request is missing, as the user gave them."""
         self.shows_secrets = show_secrets
@@ -86,7 +90,9 @@ class ExchangeDecoder:
             some = rows[first : first + ROWS_PER_LOOKUP]
             numbers = some if isinstance(some, range) else some.tolist()
             for number, index_row in zip(numbers, read_index_rows(table, frames, some), strict=True):
-                yield self._decoded(number, index_row)
+                exchange = self._decoded(number, index_row)
+                exchange.tls = self.tls_session(index_row.connection)
+                yield exchange
 
     def sizes(self, start: int, stop: int) -> Int64:
         """Bytes of the frames of each row from `start` to before `stop`, `(n,)`."""
@@ -343,7 +349,9 @@ class ExchangeDecoder:
         is_refused = self._is_opened(connection) and closed is not None and not closed[1] and not sizes[1]
         protocol = OtherProtocol(int(detector.other_protocol.values[connection]))
         finding = row_findings.non_kafka(
-            row_findings.NonKafka(kind, protocol, alert, alert_side == side, is_refused and sizes[0] > 0)
+            row_findings.NonKafka(
+                kind, protocol, alert, alert_side == side, is_refused and sizes[0] > 0, self.tls_session(connection)
+            )
         )
         row = row._replace(
             request_size=sizes[0], response_size=sizes[1], info=finding.message, severity=finding.severity

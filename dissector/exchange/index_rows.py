@@ -14,8 +14,14 @@ from dissector.core.arrays import Bool, Int64
 from dissector.exchange.message_answers import Answers, MessageAnswers, MessageQuestion
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
+from dissector.tls.session import TlsSession
 
 NO_SEVERITY = -1
+
+
+def truth(value: bool | None) -> str | None:
+    """A truth value as text; None if it is not known."""
+    return None if value is None else str(value).lower()
 
 
 class ConnectionEnds(Protocol):
@@ -26,6 +32,10 @@ class ConnectionEnds(Protocol):
 
     def ends(self, connection: int, /) -> tuple[str, str]:
         """The client's end of a connection and the server's, as `host:port`."""
+
+    @property
+    def tls_session(self) -> Callable[[int], TlsSession | None]:
+        """The TLS of a connection; None where it is not encrypted."""
 
 
 class Summary(Protocol):
@@ -210,6 +220,31 @@ class IndexRows:
 
     def connection(self) -> RowValues:
         return RowValues(self._of("connection").astype(np.int64) + 1 + self._files, self._all)
+
+    def tls_version(self) -> RowValues:
+        return self._of_tls(lambda session: session.version)
+
+    def tls_cipher(self) -> RowValues:
+        return self._of_tls(lambda session: session.cipher)
+
+    def tls_sni(self) -> RowValues:
+        return self._of_tls(lambda session: session.server_name)
+
+    def tls_principal(self) -> RowValues:
+        return self._of_tls(lambda session: session.principal)
+
+    def tls_resumed(self) -> RowValues:
+        return self._of_tls(lambda session: truth(session.is_resumed))
+
+    def tls_state(self) -> RowValues:
+        return self._of_tls(lambda session: session.state.value)
+
+    def _of_tls(self, value: Callable[[TlsSession], str | None]) -> RowValues:
+        def text(connection: int) -> str | None:
+            session = self._decoder.tls_session(connection)
+            return None if session is None else value(session)
+
+        return RowValues(self._of("connection"), self._all, texts=text)
 
     def correlation_id(self) -> RowValues:
         return RowValues(self._of("correlation_id"), self.is_exchange)

@@ -23,7 +23,7 @@ from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.listing import Listing
 from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.row_fields import Value, row_fields
-from dissector.exchange.to_json import findings_object
+from dissector.exchange.to_json import findings_object, tls_object
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
@@ -130,7 +130,15 @@ class JsonLines:
         columns = self._listing.columns(head.names, rows)
         added = {"number": first_number, "connection": first_connection}
         cells = [_cells(column, added.get(name, 0)) for name, column in zip(head.names, columns, strict=True)]
+        cells.append(self._tls(rows))
         return [text.encode() for text in map(head.text.__mod__, zip(*cells, strict=True))]
+
+    def _tls(self, rows: Int64) -> list[object]:
+        """The member of each line that has the TLS of its connection, empty for one that is not encrypted."""
+        connections, which = np.unique(self._indexer.table.connection.values[rows], return_inverse=True)
+        objects = [tls_object(self._decoder.tls_session(each)) for each in connections.tolist()]
+        members = [dumps(each).decode()[1:-1] + "," if each else "" for each in objects]
+        return [members[each] for each in which.tolist()]
 
     def _findings(self, rows: Int64, errors: Int64) -> list[bytes | None]:
         """What of lines is behind their messages: the findings that the error codes of a response make. None where
@@ -325,7 +333,7 @@ class _Head:
     def __init__(self) -> None:
         fields = [field for field in row_fields() if field.json_key]
         self.names = tuple(field.name for field in fields)
-        self.text = "{" + "".join(f'"{field.json_key}":%s,' for field in fields) + '"request":'
+        self.text = "{" + "".join(f'"{field.json_key}":%s,' for field in fields) + '%s"request":'
 
 
 @cache

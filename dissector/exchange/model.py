@@ -13,6 +13,7 @@ from dissector.protocol.embedded.values import RecordsDecoder, with_annotations,
 from dissector.protocol.masking import is_public, mask_secrets
 from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, read, trace
 from dissector.protocol.tree import ByteSource, Node
+from dissector.tls.session import TlsSession
 
 _ORDER = list(Severity)
 STORED: Final = frozenset({"batch", "index"})
@@ -181,7 +182,17 @@ class Exchange:
     them. `describe` returns the info column when `row` is first read.
     """
 
-    __slots__ = ("_describe", "_marked_info", "api_key", "fetched", "fields", "request", "response", "row_findings")
+    __slots__ = (
+        "_describe",
+        "_marked_info",
+        "api_key",
+        "fetched",
+        "fields",
+        "request",
+        "response",
+        "row_findings",
+        "tls",
+    )
 
     def __init__(
         self,
@@ -200,6 +211,8 @@ class Exchange:
         """Findings that are not of one message's bytes alone."""
         self._describe = describe
         self._marked_info: str | None = None
+        self.tls: TlsSession | None = None
+        """Of its connection, if that is encrypted."""
         self.fetched: dict[str, list[int]] | None = None
         """The partitions of an incremental Fetch's session, by topic. None for other requests, and where the beginning
         of the session is unknown."""

@@ -13,12 +13,13 @@ from functools import cache
 from typing import Final
 
 from dissector.core.finding import Severity
-from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets
+from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets, truth
 from dissector.exchange.message_subjects import ERROR, GROUP, PARTITION, TOPIC, MessageSubject
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow
 from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import ERROR_CODE, name_of
 from dissector.protocol.schema.loader import api_name, api_named
+from dissector.tls.session import TlsSession
 
 Value = str | int | None
 FromExchange = Callable[[Exchange], Value]
@@ -105,6 +106,11 @@ class RowField:
 def _of_exchange(value: Callable[[ExchangeRow], Value]) -> FromExchange:
     """A value that only exchanges have."""
     return lambda exchange: value(exchange.fields) if exchange.fields.kind == EXCHANGE else None
+
+
+def _of_tls(value: Callable[[TlsSession], Value]) -> FromExchange:
+    """A value that only rows of encrypted connections have."""
+    return lambda exchange: None if exchange.tls is None else value(exchange.tls)
 
 
 def _response_time_ns(row: ExchangeRow) -> int | None:
@@ -281,6 +287,30 @@ _FIELDS: Final = (
     RowField(
         "group", "any consumer group, by name", FieldType.TEXT, "Group",
         _subject(GROUP), of_exchanges=True, compared=GROUP.of, subject=GROUP, has_several_values=True,
+    ),
+    RowField(
+        "tls.version", "the version of TLS of the connection, such as TLS 1.3", FieldType.TEXT, "TLS",
+        _of_tls(lambda session: session.version), (IndexRows.tls_version,),
+    ),
+    RowField(
+        "tls.cipher", "the cipher suite, such as TLS_AES_128_GCM_SHA256", FieldType.TEXT, "Cipher",
+        _of_tls(lambda session: session.cipher), (IndexRows.tls_cipher,),
+    ),
+    RowField(
+        "tls.sni", "the host name that the client asked for", FieldType.TEXT, "SNI",
+        _of_tls(lambda session: session.server_name), (IndexRows.tls_sni,),
+    ),
+    RowField(
+        "tls.principal", "the subject of the client's certificate, such as CN=alice", FieldType.TEXT, "Principal",
+        _of_tls(lambda session: session.principal), (IndexRows.tls_principal,),
+    ),
+    RowField(
+        "tls.resumed", "whether the connection goes on with an earlier session: true, false", FieldType.TEXT,
+        "Resumed", _of_tls(lambda session: truth(session.is_resumed)), (IndexRows.tls_resumed,),
+    ),
+    RowField(
+        "tls.state", "decrypted; no-keys; failed: the keys open no record", FieldType.TEXT, "TLS state",
+        _of_tls(lambda session: session.state.value), (IndexRows.tls_state,),
     ),
     RowField(
         "finding", "the code of a finding, such as unanswered", FieldType.FINDING, "Findings",

@@ -1,5 +1,6 @@
 """Findings that a row has because of what the capture holds of it, not because of a field."""
 
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
@@ -9,6 +10,7 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.index.exchange_table import RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.schema.waiting import WAITING
+from dissector.tls.session import TlsSession
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")
 UNANSWERED: Final = Finding("unanswered", Severity.WARNING, "no response in this capture", "request")
@@ -67,6 +69,7 @@ class NonKafka(NamedTuple):
     is_alert_of_client: bool
     is_refused: bool
     """Whether the server closed it without a byte."""
+    tls: TlsSession | None
 
 
 def non_kafka(connection: NonKafka) -> Finding:
@@ -75,7 +78,18 @@ def non_kafka(connection: NonKafka) -> Finding:
         return Finding(connection.kind.name.lower(), Severity.WARNING, _non_kafka_words(connection.protocol))
     if connection.alert != NO_ALERT:
         return tls_alert(connection.alert, is_client=connection.is_alert_of_client)
-    return TLS_ON_PLAIN_PORT if connection.is_refused else ENCRYPTED
+    return TLS_ON_PLAIN_PORT if connection.is_refused else _encrypted(connection.tls)
+
+
+def _encrypted(session: TlsSession | None) -> Finding:
+    """The finding of a connection that is not decrypted, with what its hellos say."""
+    if session is None or session.hello is None:
+        return ENCRYPTED
+    words = f"encrypted: {session.version or 'TLS, no answer of the server'}"
+    words += f", {session.cipher}" if session.cipher else ""
+    words += f", to {session.server_name}" if session.server_name else ""
+    words += ", resumed" if session.is_resumed else ""
+    return replace(ENCRYPTED, message=words)
 
 
 def _non_kafka_words(protocol: OtherProtocol) -> str:

@@ -12,6 +12,8 @@ from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_fields import json_fields
 from dissector.protocol.codec.plan import holds, plan
 from dissector.protocol.message import Values
+from dissector.tls.certificates import Certificate
+from dissector.tls.session import TlsSession
 
 PARTIAL_BYTES: Final = "body_bytes"
 """Key of the bytes of a body that could not be read to its end, as far as `body` has their fields. `rest` follows."""
@@ -36,6 +38,7 @@ def exchange_object(exchange: Exchange, body: Body = whole_body) -> dict[str, An
         return _other_object(exchange)
     return {
         **{key: value(exchange) for key, value in json_fields().items()},
+        **tls_object(exchange.tls),
         **messages_object(exchange, body),
         "findings": findings_object(exchange),
     }
@@ -51,6 +54,47 @@ def findings_object(exchange: Exchange) -> list[dict[str, str]]:
     return [
         {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
     ]
+
+
+def tls_object(session: TlsSession | None) -> dict[str, Any]:
+    """Return the part of the object that has the TLS of its connection: none for one that is not encrypted."""
+    if session is None:
+        return {}
+    return {
+        "tls": {
+            "version": session.version,
+            "cipher": session.cipher,
+            "sni": session.server_name,
+            "alpn": session.application_protocol,
+            "principal": session.principal,
+            "resumed": session.is_resumed,
+            "state": session.state.value,
+        }
+    }
+
+
+def _handshake_object(session: TlsSession | None) -> dict[str, Any]:
+    """The same with what its hellos and certificates say besides."""
+    found = tls_object(session)
+    if session is not None:
+        found["tls"] |= {
+            "ja4": session.ja4,
+            "server_certificate": _certificate(session.server_certificate),
+            "client_certificate": _certificate(session.client_certificate),
+        }
+    return found
+
+
+def _certificate(certificate: Certificate | None) -> dict[str, Any] | None:
+    if certificate is None:
+        return None
+    return {
+        "subject": certificate.subject,
+        "issuer": certificate.issuer,
+        "valid_from": certificate.valid_from.isoformat(),
+        "valid_until": certificate.valid_until.isoformat(),
+        "host_names": list(certificate.host_names),
+    }
 
 
 def _other_object(exchange: Exchange) -> dict[str, Any]:
@@ -74,7 +118,7 @@ def _other_object(exchange: Exchange) -> dict[str, Any]:
         "time_ns": fields.time_ns,
         "size": size,
     }
-    return head | token | findings
+    return head | _handshake_object(exchange.tls) | token | findings
 
 
 def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:

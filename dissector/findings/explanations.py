@@ -117,7 +117,7 @@ OF_EXCHANGES: Final = (
         "One side ended the TLS handshake with an alert, which names the reason.",
         "With unknown_ca, certificate_unknown and bad_certificate the certificate is not trusted or not valid; "
         "with handshake_failure and protocol_version no version or cipher is in common, or a client certificate is "
-        "missing. With TLS 1.3 most alerts are encrypted, and not shown.",
+        "missing. With TLS 1.3 most alerts are encrypted: --keylog shows them.",
         "Do as the message says: ssl.truststore.location has the CAs that a side trusts, ssl.keystore.location its own "
         "certificate. openssl s_client -connect HOST:PORT shows what a broker presents.",
     ),
@@ -341,6 +341,30 @@ OF_FILES: Final = (
         "Records of a connection whose keys are in the key log could not be decrypted: they are gaps.",
         "Packets are missing or damaged, the handshake is not whole in the capture, or the suite is not supported.",
         "Capture from before the connection begins, and without losses.",
+    ),
+    Explanation(
+        "tls-old", "Old TLS", WARNING,
+        "Connections use a version of TLS before 1.2, or a cipher suite that should not be used any more.",
+        "TLS 1.0 and 1.1 are deprecated (RFC 8996); RC4, 3DES and suites without authentication are broken. With RSA "
+        "key exchange who gets the broker's private key can read what was captured before. A client offers what its "
+        "library and its settings allow, and the broker chooses.",
+        "Set ssl.enabled.protocols=TLSv1.2,TLSv1.3 and leave ssl.cipher.suites empty on both sides, and use a newer "
+        "client where it offers nothing better.",
+    ),
+    Explanation(
+        "tls-certificate", "Certificate not valid, or not for long", WARNING,
+        "A certificate was not valid when the capture was made, or will not be in 30 days.",
+        "Nobody has renewed it, or the clock of the machine is wrong. Clients refuse to connect once it has expired.",
+        "Renew it: ssl.keystore.location names the keystore of a broker or of a Java client "
+        "(ssl.certificate.location in librdkafka). A broker reads a new keystore without a restart when "
+        "kafka-configs.sh sets the same value again.",
+    ),
+    Explanation(
+        "tls-closed-early", "Closed without notice", NOTE,
+        "A side closed a TLS connection without close_notify, the alert with which TLS ends.",
+        "The program was killed or crashed, or closes the socket alone. A firewall in between can cut a connection so, "
+        "too.",
+        "Nothing, where all requests have their responses.",
     ),
     Explanation(
         "comments-omitted", "Comments omitted", NOTE,

@@ -4,17 +4,21 @@ Both directions share it: neither can be read on without what the other one said
 has others: the n-th ChangeCipherSpec of a direction goes with the n-th hellos of the connection.
 """
 
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dissector.tls.handshake import ClientHello, ServerHello
+from dissector.tls.certificates import first_certificate
+from dissector.tls.handshake import PRE_SHARED_KEY, ClientHello, ServerHello, application_protocol, parse_extensions
 from dissector.tls.key_log import KeyLog
+from dissector.tls.session import TlsSession, TlsState
 from dissector.tls.suites import SUITES, CipherSuite
 
 if TYPE_CHECKING:  # imported on use: without keys nothing is decrypted
     from dissector.tls.record_ciphers import RecordCipher
 
 TLS_1_3: Final = 0x0304
+MOST_ALERTS: Final = 8
 MOST_HELLOS: Final = 64
 """Hellos of a side that are kept. A connection with more renegotiations is not decrypted further."""
 
@@ -43,6 +47,14 @@ class Epoch(NamedTuple):
     """Of the key update; before TLS 1.3 that of the ChangeCipherSpec, from 0."""
 
 
+class Alert(NamedTuple):
+    """An alert, by its number."""
+
+    number: int
+    direction: int
+    is_encrypted: bool
+
+
 class TlsConnection:
     """The handshakes of one connection."""
 
@@ -55,6 +67,13 @@ class TlsConnection:
         self.server_hellos: list[ServerHello] = []
         self.is_opened = False
         """Whether a record was decrypted."""
+        self.alerts: list[Alert] = []
+        """The first ones of both ends, encrypted or not."""
+        self._certificates: dict[Side, bytes] = {}
+        self._application_protocol: str | None = None
+        """As a server of TLS 1.3 says it."""
+        self._session: tuple[TlsState, TlsSession] | None = None
+        """The newest one, with the state that it was made for."""
 
     @property
     def version(self) -> int | None:
@@ -68,7 +87,7 @@ class TlsConnection:
 
     def add_client_hello(self, direction: int, hello: ClientHello) -> None:
         """Take note of a ClientHello."""
-        self.client = direction
+        self.client, self._session = direction, None
         if self.client_hellos and self.client_hellos[-1].random == hello.random:
             self.client_hellos[-1] = hello
         elif len(self.client_hellos) < MOST_HELLOS:
@@ -76,9 +95,55 @@ class TlsConnection:
 
     def add_server_hello(self, direction: int, hello: ServerHello) -> None:
         """Take note of a ServerHello, or of a HelloRetryRequest."""
-        self.client = direction ^ 1
+        self.client, self._session = direction ^ 1, None
         if not hello.is_hello_retry and len(self.server_hellos) < MOST_HELLOS:
             self.server_hellos.append(hello)
+
+    def add_encrypted_extensions(self, body: bytes) -> None:
+        """Take note of what a server of TLS 1.3 says behind its hello."""
+        self._application_protocol = application_protocol(parse_extensions(body))
+        self._session = None
+
+    def add_certificate(self, direction: int, body: bytes) -> None:
+        """Take note of a Certificate message."""
+        side = self.side(direction)
+        found = first_certificate(body, has_context=self.version == TLS_1_3)
+        if side is not None and found is not None:
+            self._certificates[side] = found
+            self._session = None
+
+    def add_alert(self, alert: Alert) -> None:
+        """Take note of an alert."""
+        if len(self.alerts) < MOST_ALERTS:
+            self.alerts.append(alert)
+
+    @property
+    def session(self) -> TlsSession:
+        """What is known of the newest handshake."""
+        state = self._state
+        if self._session is None or self._session[0] is not state:
+            self._session = state, self._made_session(state)
+        return self._session[1]
+
+    @property
+    def _state(self) -> TlsState:
+        if self.is_opened:
+            return TlsState.DECRYPTED
+        return TlsState.FAILED if self.has_keys and self.is_agreed else TlsState.NO_KEYS
+
+    def _made_session(self, state: TlsState) -> TlsSession:
+        client = self.client_hellos[-1] if self.client_hellos else None
+        server = self.server_hellos[-1] if self.server_hellos else None
+        return TlsSession(
+            state,
+            None if server is None else server.version,
+            None if server is None else server.suite,
+            None if client is None or server is None else _is_resumed(client, server, self._certificates),
+            client,
+            self._application_protocol or (None if server is None else application_protocol(server.extensions)),
+            self._certificates.get(Side.CLIENT),
+            self._certificates.get(Side.SERVER),
+        )
 
     def side(self, direction: int) -> Side | None:
         """Which end sends a direction; None if it is not known."""
@@ -158,6 +223,13 @@ class TlsConnection:
     def _master_secret(self, change: int) -> bytes | None:
         hello, random = self.server_hellos[change], self.client_hellos[min(change, len(self.client_hellos) - 1)].random
         return self._keys.master_secret(hello.version, random, hello.random, hello.session_id)
+
+
+def _is_resumed(client: ClientHello, server: ServerHello, certificates: Mapping[Side, bytes]) -> bool:
+    """Whether the server agreed to go on with an earlier session (RFC 8446, 4.2.11; RFC 5246, 7.4.1.3)."""
+    if server.version == TLS_1_3:
+        return PRE_SHARED_KEY in server.extensions
+    return bool(client.session_id) and client.session_id == server.session_id and Side.SERVER not in certificates
 
 
 def _suites_of_secret(secret: bytes) -> list[CipherSuite]:

@@ -18,7 +18,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.store import Store
-from dissector.tls.connection import TLS_1_3, Epoch, TlsConnection
+from dissector.tls.connection import TLS_1_3, Alert, Epoch, TlsConnection
 from dissector.tls.errors import BadRecordError
 from dissector.tls.handshake import HandshakeReader, parse_client_hello, parse_server_hello
 from dissector.tls.pending_runs import ADDRESS, PACKET, SIZE, START, TIME, PendingRuns
@@ -31,7 +31,7 @@ HEADER: Final = 5
 LONGEST_FRAGMENT: Final = (1 << 14) + 2048
 """Bytes of a record behind its header: 2^14 and what protection may add (RFC 5246, 6.2.3)."""
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
-CLIENT_HELLO, SERVER_HELLO, KEY_UPDATE = 1, 2, 24
+CLIENT_HELLO, SERVER_HELLO, ENCRYPTED_EXTENSIONS, CERTIFICATE, KEY_UPDATE = 1, 2, 8, 11, 24
 _head: Final = struct.Struct(">BHH").unpack_from
 
 
@@ -73,8 +73,8 @@ class TlsDirection:
         """Records opened."""
         self.bad_records = 0
         """Records that no key opens."""
-        self.alerts: list[int] = []
-        """Of both kinds, encrypted or not, by number."""
+        self.is_stopped = False
+        """Whether the next record has to wait for the peer or for keys."""
         self.is_garbled = False
         """Whether bytes came that are no TLS."""
         self._connection = connection
@@ -172,6 +172,7 @@ class TlsDirection:
         """Read the records at the beginning of `data`; return how many bytes they have, and whether the next one has to
         wait for the peer or for keys."""
         view, at, end = memoryview(data), 0, len(data)
+        self.is_stopped = False
         while end - at >= HEADER:
             at = self._read_data(data, view, at)
             if end - at < HEADER:
@@ -191,6 +192,7 @@ class TlsDirection:
             if stop > end:
                 break
             if not self._read_record(kind, data[at : at + HEADER], view[at + HEADER : stop], self._at + at):
+                self.is_stopped = True
                 return at, True
             at = stop
         return at, False
@@ -285,7 +287,7 @@ class TlsDirection:
             if kind == HANDSHAKE:
                 self._read_handshake(bytes(fragment))
             elif kind == ALERT and len(fragment) == 2:
-                self.alerts.append(fragment[1])
+                self._connection.add_alert(Alert(fragment[1], self.direction, is_encrypted=False))
             return True
         if not self._connection.has_keys or self._connection.side(self.direction) is None:
             return False
@@ -323,7 +325,7 @@ class TlsDirection:
             if kind == HANDSHAKE:
                 self._read_handshake(text)
             elif kind == ALERT and len(text) == 2:
-                self.alerts.append(text[1])
+                self._connection.add_alert(Alert(text[1], self.direction, is_encrypted=True))
         return True
 
     def _change_cipher(self) -> bool:
@@ -346,6 +348,10 @@ class TlsDirection:
                 self._connection.add_client_hello(self.direction, client_hello)
             elif kind == SERVER_HELLO and (server_hello := parse_server_hello(body)) is not None:
                 self._connection.add_server_hello(self.direction, server_hello)
+            elif kind == ENCRYPTED_EXTENSIONS:
+                self._connection.add_encrypted_extensions(body)
+            elif kind == CERTIFICATE:
+                self._connection.add_certificate(self.direction, body)
             elif kind == KEY_UPDATE and self._epoch is not None and self._epoch.phase is not None:
                 self._epoch, self._cipher = next(iter(self._next_epochs()), (self._epoch, None))
                 self._sequence = 0

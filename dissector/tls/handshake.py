@@ -13,7 +13,8 @@ _HEADER: Final = 4
 RANDOM: Final = 32
 HELLO_RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """The random by which a ServerHello is a HelloRetryRequest (RFC 8446, 4.1.3)."""
-SERVER_NAME, GROUPS, SIGNATURE_ALGORITHMS, ALPN, ENCRYPT_THEN_MAC, EARLY_DATA, VERSIONS = 0, 10, 13, 16, 22, 42, 43
+SERVER_NAME, SIGNATURE_ALGORITHMS, ALPN, ENCRYPT_THEN_MAC = 0, 13, 16, 22
+PRE_SHARED_KEY, EARLY_DATA, VERSIONS = 41, 42, 43
 VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1", 0x0303: "TLS 1.2", 0x0304: "TLS 1.3"}
 
 
@@ -32,6 +33,11 @@ class ClientHello(NamedTuple):
         """The host that the client wants (SNI), None if it does not say."""
         data = self.extensions.get(SERVER_NAME, b"")
         return data[5:].decode("ascii", "replace") if len(data) > 5 else None
+
+    @property
+    def application_protocols(self) -> list[bytes]:
+        """What the client offers to speak (ALPN), the one that it likes most first."""
+        return _protocols(self.extensions.get(ALPN, b""))
 
     @property
     def has_early_data(self) -> bool:
@@ -58,6 +64,30 @@ class ServerHello(NamedTuple):
     def encrypt_then_mac(self) -> bool:
         """Whether the MAC of CBC suites is that of the ciphertext (RFC 7366)."""
         return ENCRYPT_THEN_MAC in self.extensions
+
+
+def parse_extensions(body: bytes) -> Mapping[int, bytes]:
+    """Return the extensions of an EncryptedExtensions message (RFC 8446, 4.3.1), by number; none if it is damaged."""
+    try:
+        return _extensions(_MessageReader(body))
+    except _EndsInsideError:
+        return {}
+
+
+def application_protocol(extensions: Mapping[int, bytes]) -> str | None:
+    """Return what a server chose to speak (ALPN); None if it does not say."""
+    return next((name.decode("ascii", "replace") for name in _protocols(extensions.get(ALPN, b""))), None)
+
+
+def _protocols(data: bytes) -> list[bytes]:
+    """The names of an extension for ALPN (RFC 7301, 3.1)."""
+    reader, found = _MessageReader(data[2:]), []
+    try:
+        while not reader.is_at_end:
+            found.append(reader.vector8())
+    except _EndsInsideError:
+        pass
+    return found
 
 
 class HandshakeReader:

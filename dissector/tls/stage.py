@@ -28,9 +28,12 @@ from dissector.tls.direction import TlsDirection
 from dissector.tls.key_log import KeyLog
 from dissector.tls.pending_runs import ADDRESS, KIND, PACKET, SIZE, START, TIME
 from dissector.tls.plaintext import Plaintext
+from dissector.tls.session import TlsSession
 
 UNKNOWN, PASSED, TLS = range(3)
 """What a direction is: not seen yet, passed as it is, read as TLS."""
+RUNS_OF_HANDSHAKE = 256
+"""Runs of a connection without keys that are held until both ends have said what is in clear."""
 _LOOK = 3
 """Bytes that a record begins with by which it is recognized: type and version."""
 
@@ -93,6 +96,11 @@ class TlsStage:
         self.most_waiting = 0
         return self._finish({direction >> 1 for direction in self._directions})
 
+    def session(self, connection: int) -> TlsSession | None:
+        """What is known of the TLS of a connection, by number; None if it is not TLS."""
+        found = self.connections.get(connection)
+        return None if found is None else found.session
+
     @property
     def decrypted(self) -> Set[int]:
         """Connections of which records were decrypted, by number."""
@@ -146,12 +154,15 @@ class TlsStage:
             self._pass(directions)
 
     def _has_no_keys(self, connection: TlsConnection, directions: list[TlsDirection]) -> bool:
-        """Whether the keys of a connection will not be known."""
-        if connection.has_keys or not connection.client_hellos:
+        """Whether the keys of a connection will not be known, and what is in clear has been read."""
+        if connection.has_keys:
             return False
-        if sum(len(each.pending) for each in directions) <= self.most_waiting:
+        held = sum(len(each.pending) for each in directions)
+        if held <= self.most_waiting:
             return False
-        return connection.is_agreed or not self.keys.has_sessions
+        if held <= RUNS_OF_HANDSHAKE and not (len(directions) == 2 and all(each.is_stopped for each in directions)):
+            return False
+        return connection.is_agreed or not connection.client_hellos or not self.keys.has_sessions
 
     def _of(self, number: int) -> list[TlsDirection]:
         both = (self._directions.get(2 * number + side) for side in (0, 1))

@@ -1,5 +1,6 @@
 """Cipher suites by number: what protects the records of a connection. IANA's registry, "TLS Cipher Suites"."""
 
+import re
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -56,6 +57,9 @@ _OTHERS: Final = {
     0x0004: "RSA_WITH_RC4_128_MD5", 0x0005: "RSA_WITH_RC4_128_SHA", 0x000A: "RSA_WITH_3DES_EDE_CBC_SHA",
     0x0016: "DHE_RSA_WITH_3DES_EDE_CBC_SHA", 0x0041: "RSA_WITH_CAMELLIA_128_CBC_SHA",
     0x0084: "RSA_WITH_CAMELLIA_256_CBC_SHA", 0x00FF: "EMPTY_RENEGOTIATION_INFO_SCSV", 0x5600: "FALLBACK_SCSV",
+    0x0034: "DH_anon_WITH_AES_128_CBC_SHA", 0x003A: "DH_anon_WITH_AES_256_CBC_SHA",
+    0x00A6: "DH_anon_WITH_AES_128_GCM_SHA256", 0x00A7: "DH_anon_WITH_AES_256_GCM_SHA384",
+    0xC018: "ECDH_anon_WITH_AES_128_CBC_SHA", 0xC019: "ECDH_anon_WITH_AES_256_CBC_SHA",
     0xC012: "ECDHE_RSA_WITH_3DES_EDE_CBC_SHA", 0xC0A0: "RSA_WITH_AES_128_CCM_8", 0xC0A1: "RSA_WITH_AES_256_CCM_8",
     0xC0AE: "ECDHE_ECDSA_WITH_AES_128_CCM_8", 0xC0AF: "ECDHE_ECDSA_WITH_AES_256_CCM_8",
 }  # fmt: skip
@@ -72,6 +76,20 @@ def _suite(number: int, words: str) -> CipherSuite:
 
 
 SUITES: Final = {number: _suite(number, words) for number, words in (_TLS13 | _TLS12).items()}
+
+
+BROKEN: Final = "is broken"
+_BROKEN_SUITE: Final = re.compile("RC4|DES_|MD5|NULL|EXPORT|anon")
+
+
+def weakness(number: int) -> str:
+    """What speaks against a suite, in words; empty for none."""
+    name = suite_name(number)
+    if _BROKEN_SUITE.search(name):
+        return BROKEN
+    if name.startswith("TLS_RSA_"):
+        return "has no forward secrecy"
+    return "is of a kind that TLS 1.3 gave up: CBC" if "_CBC_" in name else ""
 
 
 def suite_name(number: int) -> str:

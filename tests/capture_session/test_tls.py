@@ -1,6 +1,9 @@
 """Captures with TLS connections: with their keys they have the rows of their plain twins, and say what is missing."""
 
+import ssl
 import struct
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,8 +12,8 @@ from dissector.capture import CaptureError
 from dissector.capture.files import GrowingFile
 from dissector.capture_session import Capture
 from tests.cli.test_commands import kdissect
-from tests.tls.sessions import Session, session
-from tests.traffic import block, capture_of, conversation, ethernet, exchanges, pcapng
+from tests.tls.sessions import Ends, Session, session
+from tests.traffic import ACK, FIN, block, capture_of, conversation, ethernet, exchanges, pcapng
 
 SECRETS, TLS_KEYS = 10, 0x544C534B
 TURNS = exchanges(6, pipelined=2, size=40)
@@ -156,3 +159,55 @@ def test_a_key_log_may_grow_behind_a_capture_that_grows(made: Session, plain: st
         for _ in steps:
             pass
         assert len(capture) == len(rows(plain))
+
+
+def problems_of(path: str, *key_logs: str) -> list[tuple[str, str]]:
+    with Capture([path], key_logs=key_logs) as capture:
+        for _ in capture.read():
+            pass
+        return [(problem.code, problem.message) for problem in capture.problems]
+
+
+@pytest.mark.parametrize(
+    ("ciphers", "words"),
+    [
+        ("AES256-SHA", "has no forward secrecy: tls.cipher == TLS_RSA_WITH_AES_256_CBC_SHA"),
+        ("ECDHE-RSA-AES256-SHA384", "is of a kind that TLS 1.3 gave up: CBC: tls.cipher == "
+         "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384"),
+        ("AECDH-AES128-SHA", "is broken: tls.cipher == TLS_ECDH_anon_WITH_AES_128_CBC_SHA"),
+        ("ECDHE-RSA-AES256-GCM-SHA384", ""),
+    ],
+)  # fmt: skip
+def test_a_weak_cipher_suite_is_reported(ciphers: str, words: str, tmp_path: Path) -> None:
+    recorded = session(TURNS, ssl.TLSVersion.TLSv1_2, ciphers)
+    found = problems_of(capture_of(tmp_path, conversation(recorded.turns)))
+    assert found == ([("tls-old", f"1 connection with a cipher suite that {words}")] if words else [])
+
+
+@pytest.mark.parametrize(
+    ("year", "words"),
+    [
+        (2019, "was not valid before 2020-01-01"),
+        (2020, ""),
+        (2074, "expires on 2074-10-04"),
+        (2075, "had expired on 2074-10-04"),
+    ],
+)
+def test_a_certificate_that_is_not_valid_when_captured_is_reported(year: int, words: str, tmp_path: Path) -> None:
+    recorded = session(TURNS, ssl.TLSVersion.TLSv1_2)
+    captured = datetime(year, 9, 15, tzinfo=UTC)
+    path = capture_of(tmp_path, conversation(recorded.turns), start=int(captured.timestamp()))
+    whole = f"the broker's certificate CN=rsa.example {words} (1 connection)"
+    assert problems_of(path) == ([("tls-certificate", whole)] if words else [])
+
+
+def test_an_encrypted_alert_and_an_end_without_notice_are_reported(tmp_path: Path) -> None:
+    recorded = Ends(client_certificate=True, trusted="rsa").made()
+    packets = conversation(recorded.turns)
+    end = replace(packets[-1], payload=b"", seq=packets[-1].seq + len(packets[-1].payload), flags=FIN | ACK)
+    other = next(each for each in reversed(packets) if each.from_client is not end.from_client)
+    reply = replace(other, payload=b"", seq=other.seq + len(other.payload), flags=FIN | ACK)
+    path = capture_of(tmp_path, [*packets, end, reply])
+    found = problems_of(path, key_log(tmp_path, recorded.key_log))
+    assert [code for code, _ in found] == ["tls-alert", "tls-closed-early"]
+    assert found[0][1].startswith("TLS handshake failed: the broker sent the alert unknown_ca: it wants a certificate")

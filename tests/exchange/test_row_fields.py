@@ -3,6 +3,9 @@
 import json
 import subprocess
 from functools import cache
+from pathlib import Path
+from ssl import TLSVersion
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -12,24 +15,34 @@ from dissector.capture_session import Capture
 from dissector.cli.render.fields import exchange_lines, index_lines, parse
 from dissector.cli.stats import breakdown
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import ROW_FIELDS, FieldType, RowField, json_fields, row_fields
+from dissector.exchange.row_fields import EXCHANGE, ROW_FIELDS, FieldType, RowField, json_fields, row_fields
 from dissector.exchange.to_json import exchange_object, json_line
 from dissector.filter import cell_expression, complete
 from dissector.filter import parse as parse_filter
 from dissector.pipeline.table_schemas import BY_NAME
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
+from tests.tls import sessions
+from tests.traffic import capture_of, conversation
+from tests.traffic import exchanges as talk
 from tui.labels import path_cell
 from tui.list_columns import ListColumns, column_of
 from tui.value_filters import column_filter
 
 NAMES = [*ROW_FIELDS]
-CAPTURES = ("java", "librdkafka-pipelined")
+CAPTURES = ("java", "librdkafka-pipelined", "tls", "tls-no-keys")
 
 
 @cache
 def opened(name: str) -> Capture:
-    capture = Capture([str(PCAPS / f"{name}.pcapng")])
+    if name.startswith("tls"):
+        folder = Path(mkdtemp(dir=sessions.folder().name))
+        made = sessions.session(talk(3), TLSVersion.TLSv1_2, client_certificate=True)
+        (folder / "keys.log").write_bytes(made.key_log)
+        key_logs = [str(folder / "keys.log")] if name == "tls" else []
+        capture = Capture([capture_of(folder, conversation(made.turns))], key_logs=key_logs)
+    else:
+        capture = Capture([str(PCAPS / f"{name}.pcapng")])
     for _ in (*capture.read(), *capture.examine()):
         pass
     return capture
@@ -57,8 +70,9 @@ def test_all_surfaces_agree_on_values(capture: str, name: str) -> None:
         rows = range(len(exchanges))
         assert b"".join(index_lines(opened(capture), parse(name), rows)) == b"".join(exchange_lines([name], exchanges))
     objects = [json.loads(json_line(exchange)) for exchange in exchanges]
-    for value, found in zip(values, map(in_json, objects, [field] * len(objects)), strict=True):
-        assert found in (value, NOT_IN_JSON)
+    for value, whole in zip(values, objects, strict=True):
+        if whole["kind"] == EXCHANGE or name.startswith("tls."):
+            assert in_json(whole, field) in (value, NOT_IN_JSON)
 
 
 NOT_IN_JSON = object()
@@ -70,7 +84,8 @@ def in_json(value: dict[str, Any], field: RowField) -> object:
         return value[field.json_key]
     side, _, key = field.name.partition(".")
     if key:
-        return value[side][key] if value[side] else None
+        found = value[side][key] if value.get(side) else None
+        return str(found).lower() if isinstance(found, bool) else found
     if field.type is FieldType.PRESENCE:
         return "true" if value[side] else None
     if field.name == "finding":

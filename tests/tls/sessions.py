@@ -35,11 +35,11 @@ def certificate(kind: str) -> Certificate:
     key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
     key = rsa.generate_private_key(65537, 2048) if kind == "rsa" else ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{kind}.example")])
-    now = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+    now = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=36_500))
+        .not_valid_after(now + datetime.timedelta(days=20_000))
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -70,13 +70,18 @@ class Ends:
 
     def __init__(
         self, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, ciphers: str = "", *, key: str = "rsa",
-        client_certificate: bool = False,
+        client_certificate: bool = False, trusted: str = "ec", again: "Ends | None" = None,
     ) -> None:  # fmt: skip
         self.session = Session()
         self._log = Path(folder().name) / "keys.log"
+        if again is not None:
+            self.contexts = again.contexts
+            self._wrap(again._ends[True].session)
+            return
         self._log.unlink(missing_ok=True)
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.contexts = client, server
         for context in (server, client):
             context.minimum_version = context.maximum_version = version
             context.set_ciphers(f"{ciphers or 'ALL'}:@SECLEVEL=0")
@@ -85,12 +90,18 @@ class Ends:
         if client_certificate:
             client.load_cert_chain(certificate("ec").path)
             server.verify_mode = ssl.CERT_REQUIRED
-            server.load_verify_locations(certificate("ec").path)
+            server.load_verify_locations(certificate(trusted).path)
+        client.set_alpn_protocols(["kafka", "h2"])
+        server.set_alpn_protocols(["kafka"])
         client.keylog_filename = str(self._log)
+        self._wrap(None)
+
+    def _wrap(self, resumed: ssl.SSLSession | None) -> None:
+        client, server = self.contexts
         self._in = {True: ssl.MemoryBIO(), False: ssl.MemoryBIO()}
         self._out = {True: ssl.MemoryBIO(), False: ssl.MemoryBIO()}
         self._ends = {
-            True: client.wrap_bio(self._in[True], self._out[True], server_hostname="broker.example"),
+            True: client.wrap_bio(self._in[True], self._out[True], server_hostname="broker.example", session=resumed),
             False: server.wrap_bio(self._in[False], self._out[False], server_side=True),
         }
         self._shake_hands()
@@ -113,11 +124,11 @@ class Ends:
     def _shake_hands(self) -> None:
         for _ in range(4):
             for side in (True, False):
-                with suppress(ssl.SSLWantReadError):
+                with suppress(ssl.SSLError):  # it wants more, or refuses
                     self._ends[side].do_handshake()
                 self._flush(side)
         for side in (True, False):  # tickets of TLS 1.3
-            with suppress(ssl.SSLWantReadError):
+            with suppress(ssl.SSLError):
                 self._ends[side].read(1)
 
     def _flush(self, side: bool) -> None:

@@ -1,0 +1,54 @@
+"""The certificate of one end: whose it is, who signed it, how long it is valid. RFC 8446, 4.4.2; RFC 5246, 7.4.2.
+
+Any bytes are survived: what is no certificate is None. `cryptography` is imported when a certificate is read, not when
+it is found.
+"""
+
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+MOST_CERTIFICATES: Final = 4096
+"""Certificates that are kept once for all connections that have them."""
+
+
+class Certificate(NamedTuple):
+    """What people ask of a certificate. Names are as in RFC 4514, ``CN=alice,O=Example``: they may hold anything."""
+
+    subject: str
+    issuer: str
+    valid_from: datetime
+    """UTC, as `valid_until`."""
+    valid_until: datetime
+    host_names: tuple[str, ...]
+    """Of the extension subjectAltName; addresses too."""
+
+
+@lru_cache(maxsize=MOST_CERTIFICATES)
+def first_certificate(body: bytes, *, has_context: bool) -> bytes | None:
+    """Return the first certificate of a Certificate message, in DER; None if it has none. `has_context` as in TLS 1.3.
+    Equal messages give the same object."""
+    at = 1 + body[0] if has_context and body else 0
+    at += 3  # size of the list
+    size = int.from_bytes(body[at : at + 3], "big")
+    found = body[at + 3 : at + 3 + size]
+    return found if size and len(found) == size else None
+
+
+@lru_cache(maxsize=MOST_CERTIFICATES)
+def parse_certificate(data: bytes) -> Certificate | None:
+    """Return what a certificate in DER says; None if it is none."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_der_x509_certificate(data)
+        subject, issuer = found.subject.rfc4514_string(), found.issuer.rfc4514_string()
+        valid = found.not_valid_before_utc, found.not_valid_after_utc
+    except ValueError:
+        return None
+    try:
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        hosts = (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
+    except (ValueError, x509.ExtensionNotFound):
+        hosts = ()
+    return Certificate(subject, issuer, *valid, hosts)
