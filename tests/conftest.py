@@ -17,6 +17,8 @@ os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on t
 os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
 os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered: no folder can be made there
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
+ENCRYPTED = sorted(PCAPS.glob("tls/*.pcapng"))
+"""With TLS, and with the secrets of their connections."""
 QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
 """Those that stand for all in `make check`."""
 VARIED = (

@@ -52,8 +52,9 @@ class Plaintext:
             self._sorted = table[:, np.lexsort((table[1], table[0]))]
         of, plain, _, record, record_size = self._sorted
         keys = of * _LONGEST + plain
-        first = np.searchsorted(keys, direction * _LONGEST + start, side="right") - 1
-        last = np.searchsorted(keys, direction * _LONGEST + start + np.maximum(size, 1), side="left") - 1
+        begins = direction.astype(np.int64) * _LONGEST + start  # columns of directions are narrower
+        first = np.searchsorted(keys, begins, side="right") - 1
+        last = np.searchsorted(keys, begins + np.maximum(size, 1), side="left") - 1
         is_decrypted = (first >= 0) & (of[np.maximum(first, 0)] == direction)
         first, last = np.maximum(first, 0), np.maximum(last, 0)
         begin = np.where(is_decrypted, record[first], start)

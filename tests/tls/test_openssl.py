@@ -15,6 +15,7 @@ from tests.tls.sessions import certificate
 from tests.tls.test_stage import decrypted, streams
 from tests.traffic import Turn, conversation
 
+QUIET = 0.2
 PATIENCE = 10
 """Seconds to wait for an answer: on a busy machine it comes late."""
 
@@ -49,9 +50,13 @@ class Relay:
                 sink.sendall(data)
 
     def wait(self, turns: int) -> None:
-        """Wait until both have said so much together."""
+        """Wait until both have said so much together, and are quiet: a flight may come in several turns, and data in
+        the midst of a renegotiation ends it."""
         until = time.monotonic() + PATIENCE
-        while len(self.turns) < turns and time.monotonic() < until:
+        before, since = -1, time.monotonic()
+        while (before < turns or time.monotonic() < since + QUIET) and time.monotonic() < until:
+            if len(self.turns) != before:
+                before, since = len(self.turns), time.monotonic()
             time.sleep(0.01)
 
 
@@ -74,8 +79,10 @@ def server(*options: str) -> Iterator[int]:
         assert process.stdout is not None
         while b"ACCEPT" not in process.stdout.readline():
             pass
-        yield port
-        process.kill()
+        try:
+            yield port
+        finally:
+            process.kill()
 
 
 def talk(relay: Relay, log: Path, words: list[tuple[bytes, int]], *options: str) -> None:
@@ -84,14 +91,15 @@ def talk(relay: Relay, log: Path, words: list[tuple[bytes, int]], *options: str)
     command, null = ["openssl", "s_client", *own, *options], subprocess.DEVNULL
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=null, stderr=null) as client:
         assert client.stdin is not None
-        relay.wait(4)
-        for word, turns in words:
-            before = len(relay.turns)
-            client.stdin.write(word)
-            client.stdin.flush()
-            relay.wait(before + turns)
-        client.stdin.close()
-        client.kill()
+        try:
+            relay.wait(4)
+            for word, turns in words:
+                before = len(relay.turns)
+                client.stdin.write(word)
+                client.stdin.flush()
+                relay.wait(before + turns)
+        finally:
+            client.kill()
 
 
 @pytest.mark.parametrize(

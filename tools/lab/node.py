@@ -42,6 +42,8 @@ class NodePlan:
     properties: str
     formatting: tuple[str, ...] = ()
     memory: str = "-Xmx512m"
+    agent: str = ""
+    """A Java agent, `JAR=ARGUMENT`, among the jars of the class path."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Node:
     def __init__(self, plan: NodePlan, classpath: str, home: Path) -> None:
         self._plan = plan
         self._java = [require("java"), plan.memory]
+        self._agent = [f"-javaagent:{Path(classpath).parent / plan.agent}"] if plan.agent else []
         self._classpath = ["-cp", classpath]
         self._config = home / f"{plan.name}.properties"
         self._config.write_text(plan.properties)
@@ -83,7 +86,7 @@ class Node:
         loggers = [f"-Dorg.slf4j.simpleLogger.log.{name}={level}" for name, level in TRACED.items()]
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         with self.log.open("wb") as log:
-            command = [*self._java, quiet, *loggers, *self._classpath, "kafka.Kafka", str(self._config)]
+            command = [*self._java, *self._agent, quiet, *loggers, *self._classpath, "kafka.Kafka", str(self._config)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def wait(self) -> None:

@@ -1,7 +1,16 @@
 """The clusters that the lab runs: which processes, with which settings."""
 
 from tools.lab.node import LOGS, NodePlan, Plan
-from tools.lab.tools import KEYSTORE, KEYSTORE_PASSWORD, kafka_version, keystore
+from tools.lab.tools import (
+    KEY_LOG,
+    KEY_LOGGER,
+    KEYSTORE,
+    KEYSTORE_PASSWORD,
+    TRUSTSTORE,
+    kafka_version,
+    keystore,
+    tls_stores,
+)
 
 PORT = 9092
 SASL_PORT = 9094
@@ -80,6 +89,30 @@ MISTAKEN = Plan(
     kafka_version(), (NodePlan("broker", PORT, PROPERTIES + TLS, SCRAM_USERS, "-Xmx512m"),), prepare=keystore
 )
 """For clients with wrong settings."""
+
+MTLS_PORT, SASL_TLS_PORT = 9097, 9100
+ENCRYPTED = f"""
+{SASL.strip()}
+listeners=PLAINTEXT://127.0.0.1:{PORT},TLS://127.0.0.1:{TLS_PORT},MTLS://127.0.0.1:{MTLS_PORT},\
+SASL://127.0.0.1:{SASL_TLS_PORT},CONTROLLER://127.0.0.1:{CONTROLLER_PORT}
+advertised.listeners=PLAINTEXT://127.0.0.1:{PORT},TLS://127.0.0.1:{TLS_PORT},MTLS://127.0.0.1:{MTLS_PORT},\
+SASL://127.0.0.1:{SASL_TLS_PORT}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TLS:SSL,MTLS:SSL,SASL:SASL_SSL,CONTROLLER:PLAINTEXT
+ssl.keystore.location={KEYSTORE}
+ssl.keystore.password={KEYSTORE_PASSWORD}
+ssl.truststore.location={TRUSTSTORE}
+ssl.truststore.password={KEYSTORE_PASSWORD}
+ssl.enabled.protocols=TLSv1.2,TLSv1.3
+listener.name.mtls.ssl.client.auth=required
+"""
+"""Later lines count where a setting stands twice."""
+TLS_BROKER = Plan(
+    kafka_version(),
+    (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{ENCRYPTED}", SCRAM_USERS, "-Xmx1g",
+              f"{KEY_LOGGER}={KEY_LOG}"),),
+    prepare=tls_stores,
+)  # fmt: skip
+"""Logs the secrets of all TLS connections."""
 
 COMPARING = Plan(kafka_version(), (NodePlan("broker", PORT, f"{PROPERTIES}num.partitions=2\n", SCRAM_USERS, "-Xmx1g"),))
 """Where topics that clients make by writing to them have two partitions."""

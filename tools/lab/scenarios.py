@@ -12,17 +12,29 @@ from tools.lab.plans import (
     COMPARING,
     CONTROLLER_PORT,
     MISTAKEN,
+    MTLS_PORT,
     OLD_BROKER,
     ONE_BROKER,
     OTHER_PORT,
     PORT,
     QUORUM_PORTS,
     SASL_PORT,
+    SASL_TLS_PORT,
     THREE_CONTROLLERS,
+    TLS_BROKER,
     TLS_PORT,
     TWO_BROKERS,
 )
-from tools.lab.tools import HERE, client_python, go_program, node_folder, old_classpath
+from tools.lab.tools import (
+    BROKER_PEM,
+    CLIENT_KEYSTORE,
+    HERE,
+    KEYSTORE_PASSWORD,
+    client_python,
+    go_program,
+    node_folder,
+    old_classpath,
+)
 
 SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
 Command = Callable[[str], list[str]]
@@ -63,12 +75,12 @@ def _old_java(release: str, program: str, topic: str) -> Command:
     return lambda _: ["java", "-Xmx256m", quiet, "-cp", old_classpath(release), program, SERVERS, topic]
 
 
-def _node() -> Command:
-    return lambda _: ["node", str(node_folder() / "client.js"), SERVERS]
+def _node(*arguments: str, servers: str = SERVERS) -> Command:
+    return lambda _: ["node", str(node_folder() / "client.js"), servers, *arguments]
 
 
-def _go(client: str, *arguments: str) -> Command:
-    return lambda _: [str(go_program(client)), SERVERS, *arguments]
+def _go(client: str, *arguments: str, servers: str = SERVERS) -> Command:
+    return lambda _: [str(go_program(client)), servers, *arguments]
 
 
 def _pretended(release: str, codec: str) -> Scenario:
@@ -110,6 +122,29 @@ def _mistaken_librdkafka(name: str, words: str, port: int, *settings: str) -> Sc
     return Scenario(f"{MISTAKES}/librdkafka-{name}", "confluent-kafka", words, command, MISTAKEN, (port,))
 
 
+ENCRYPTED = "tls"
+"""The folder of recordings with TLS; each has its secrets."""
+
+
+def _encrypted(
+    name: str, client: str, words: str, command: Callable[..., Command], port: int, *settings: str,
+    needs: tuple[str, ...] = (),
+) -> Scenario:  # fmt: skip
+    words = f"{words}: create a topic, produce, consume, delete"
+    return Scenario(f"{ENCRYPTED}/{name}", client, words, command(*settings, servers=f"127.0.0.1:{port}"), TLS_BROKER,
+                    (port,), needs)  # fmt: skip
+
+
+def _java_pairs(protocol: str, *more: str) -> tuple[str, ...]:
+    return (
+        f"security.protocol={protocol}", "ssl.truststore.type=PEM", f"ssl.truststore.location={BROKER_PEM}", *more,
+    )  # fmt: skip
+
+
+def _rdkafka_pairs(protocol: str, *more: str) -> tuple[str, ...]:
+    return f"security.protocol={protocol}", f"ssl.ca.location={BROKER_PEM}", *more
+
+
 EVERYDAY = "create a topic, produce with keys and headers in each codec, consume in a group, commit, describe, delete"
 
 LOGINS = (
@@ -118,6 +153,30 @@ LOGINS = (
      "SCRAM-SHA-512"),
     ("oauthbearer", "log in with an unsecured token of OAUTHBEARER, produce, consume", "OAUTHBEARER"),
     ("refused", "wrong passwords, PLAIN and SCRAM-SHA-256", "refused"),
+)  # fmt: skip
+
+_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required username=alice password=alice-secret;"
+_TLS_JAVA, _TLS_RDKAFKA = partial(_java, program="LabTls"), partial(_python, "librdkafka.py", "encrypted")
+_ENCRYPTED = (
+    _encrypted("java-1.3", "java", "TLS 1.3", _TLS_JAVA, TLS_PORT, *_java_pairs("SSL")),
+    _encrypted("java-1.2-mtls", "java", "TLS 1.2, the client has a certificate", _TLS_JAVA, MTLS_PORT,
+               *_java_pairs("SSL", "ssl.enabled.protocols=TLSv1.2", f"ssl.keystore.location={CLIENT_KEYSTORE}",
+                            "ssl.keystore.type=PKCS12", f"ssl.keystore.password={KEYSTORE_PASSWORD}")),
+    _encrypted("java-1.2-scram", "java", "TLS 1.2 with CBC, SASL_SSL, SCRAM-SHA-512", _TLS_JAVA, SASL_TLS_PORT,
+               *_java_pairs("SASL_SSL", "sasl.mechanism=SCRAM-SHA-512", f"sasl.jaas.config={_LOGIN}",
+                            "ssl.enabled.protocols=TLSv1.2",
+                            "ssl.cipher.suites=TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384")),
+    _encrypted("librdkafka-1.3-mtls", "confluent-kafka", "TLS 1.3, the client has a certificate", _TLS_RDKAFKA,
+               MTLS_PORT, *_rdkafka_pairs("ssl", f"ssl.keystore.location={CLIENT_KEYSTORE}",
+                                          f"ssl.keystore.password={KEYSTORE_PASSWORD}")),
+    _encrypted("librdkafka-1.3-plain", "confluent-kafka", "TLS 1.3, SASL_SSL, PLAIN", _TLS_RDKAFKA, SASL_TLS_PORT,
+               *_rdkafka_pairs("sasl_ssl", "sasl.mechanism=PLAIN", "sasl.username=alice",
+                               "sasl.password=alice-secret")),
+    _encrypted("aiokafka-1.3", "aiokafka", "TLS 1.3", partial(_python, "asyncio_client.py", "encrypted"), TLS_PORT,
+               str(BROKER_PEM)),
+    _encrypted("franz-go-1.3", "franz-go", "TLS 1.3", partial(_go, "franz-go"), TLS_PORT, str(BROKER_PEM),
+               needs=("go",)),
+    _encrypted("kafkajs-1.3", "kafkajs", "TLS 1.3", _node, TLS_PORT, str(BROKER_PEM), needs=("node", "npm")),
 )  # fmt: skip
 
 SCENARIOS = (
@@ -217,6 +276,7 @@ SCENARIOS = (
     _mistaken_librdkafka("nothing-listens", "a port where nothing listens", ABSENT_PORT),
     _mistaken_librdkafka("old-version", "versions of Kafka 0.9, which Kafka 4 took out", PORT,
                          "api.version.request=false", "broker.version.fallback=0.9.0"),
+    *_ENCRYPTED,
     Scenario(f"{MISTAKES}/curl", "curl", "HTTP on a PLAINTEXT listener",
              lambda _: ["sh", "-c", f"! curl -s -m 3 http://{SERVERS}/brokers"], MISTAKEN, needs=("curl",)),
 )  # fmt: skip

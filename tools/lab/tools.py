@@ -14,6 +14,14 @@ HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "lab"
 KEYSTORE = BUILD / "keystore.p12"
 KEYSTORE_PASSWORD = "lab-secret"
+BROKER_PEM = BUILD / "broker.pem"
+"""The broker's certificate, for clients that trust it."""
+CLIENT_KEYSTORE = BUILD / "client.p12"
+TRUSTSTORE = BUILD / "truststore.p12"
+"""With the client's certificate, which the broker trusts."""
+KEY_LOG = BUILD / "keys.log"
+"""Of all TLS connections of a broker."""
+KEY_LOGGER = "extract-tls-secrets-4.0.0.jar"
 PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
 GO_CLIENTS = {"sarama": "github.com/IBM/sarama", "franz-go": "github.com/twmb/franz-go"}
 
@@ -78,6 +86,22 @@ def keystore() -> None:
         run(require("keytool"), "-genkeypair", "-alias", "broker", "-keyalg", "EC", "-groupname", "secp256r1",
             "-dname", "CN=broker", "-ext", "SAN=IP:127.0.0.1", "-storetype", "PKCS12", "-keystore", KEYSTORE,
             "-storepass", KEYSTORE_PASSWORD)  # fmt: skip
+
+
+def tls_stores() -> None:
+    """Make what a broker and its clients need to trust each other."""
+    keystore()
+    opened = ("-storetype", "PKCS12", "-storepass", KEYSTORE_PASSWORD)
+    if not TRUSTSTORE.exists():
+        run(require("keytool"), "-genkeypair", "-alias", "alice", "-keyalg", "RSA", "-dname", "CN=alice,OU=lab",
+            "-keystore", CLIENT_KEYSTORE, *opened)  # fmt: skip
+        run("keytool", "-exportcert", "-rfc", "-alias", "broker", "-keystore", KEYSTORE, "-file", BROKER_PEM, *opened)
+        exported = BUILD / "client.pem"
+        run("keytool", "-exportcert", "-rfc", "-alias", "alice", "-keystore", CLIENT_KEYSTORE, "-file", exported,
+            *opened)  # fmt: skip
+        run("keytool", "-importcert", "-noprompt", "-alias", "alice", "-keystore", TRUSTSTORE, "-file", exported,
+            *opened)  # fmt: skip
+    KEY_LOG.unlink(missing_ok=True)
 
 
 def kafka_version() -> str:

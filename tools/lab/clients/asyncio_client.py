@@ -1,6 +1,7 @@
 """aiokafka: everyday life."""
 
 import asyncio
+import ssl
 import sys
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -10,8 +11,8 @@ CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 TOPIC, GROUP = "aiokafka-orders", "aiokafka-billing"
 
 
-async def produce(servers: str, codec: str | None) -> None:
-    producer = AIOKafkaProducer(bootstrap_servers=servers, compression_type=codec, linger_ms=20)
+async def produce(servers: str, codec: str | None, **tls: object) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=servers, compression_type=codec, linger_ms=20, **tls)
     await producer.start()
     sends = [
         await producer.send(
@@ -23,9 +24,9 @@ async def produce(servers: str, codec: str | None) -> None:
     await producer.stop()
 
 
-async def consume(servers: str, count: int) -> None:
+async def consume(servers: str, count: int, **tls: object) -> None:
     consumer = AIOKafkaConsumer(TOPIC, bootstrap_servers=servers, group_id=GROUP, auto_offset_reset="earliest",
-                                enable_auto_commit=False, fetch_max_wait_ms=100)  # fmt: skip
+                                enable_auto_commit=False, fetch_max_wait_ms=100, **tls)  # fmt: skip
     await consumer.start()
     for _ in range(count):
         await asyncio.wait_for(consumer.getone(), 20)
@@ -69,6 +70,23 @@ async def comparing(servers: str, topic: str, group: str, seconds: float) -> Non
     await consumer.stop()
 
 
+async def behind_tls(servers: str, **tls: object) -> None:
+    """A day with less in it."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=servers, **tls)
+    await admin.start()
+    await admin.create_topics([NewTopic(TOPIC, 1, 1)])
+    for codec in (None, "zstd"):
+        await produce(servers, codec, **tls)
+    await consume(servers, 40, **tls)
+    await admin.delete_topics([TOPIC])
+    await admin.close()
+
+
+def encrypted(servers: str, trusted: str) -> None:
+    context = ssl.create_default_context(cafile=trusted)
+    asyncio.run(behind_tls(servers, security_protocol="SSL", ssl_context=context))
+
+
 def everyday(servers: str) -> None:
     asyncio.run(main(servers))
 
@@ -77,4 +95,4 @@ if __name__ == "__main__":
     if sys.argv[2] == "compare":
         asyncio.run(comparing(sys.argv[1], sys.argv[3], sys.argv[4], float(sys.argv[5])))
     else:
-        globals()[sys.argv[2]](sys.argv[1])
+        globals()[sys.argv[2]](sys.argv[1], *([sys.argv[3]] if sys.argv[2] == "encrypted" else []))

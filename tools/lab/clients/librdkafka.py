@@ -136,11 +136,23 @@ def login(servers: str) -> None:
     consume(servers, topic, "rdkafka-insiders", 5, **config)
 
 
+def encrypted(servers: str, *settings: str) -> None:
+    """A day behind TLS."""
+    config: dict[str, object] = dict(setting.split("=", 1) for setting in settings)
+    topic = "rdkafka-behind-tls"
+    create(servers, topic, 1, **config)
+    for codec in ("none", "zstd"):
+        produce(servers, topic, codec, 20, **config)
+    consume(servers, topic, "rdkafka-behind-tls", 40, **config)
+    admin = AdminClient({"bootstrap.servers": servers, **config})
+    admin.delete_topics([topic])[topic].result(10)
+
+
 if __name__ == "__main__":
     try:
         if sys.argv[2] == "compare":
             compare(sys.argv[1], sys.argv[3], sys.argv[4], float(sys.argv[5]))
         else:
-            globals()[sys.argv[2]](sys.argv[1])
+            globals()[sys.argv[2]](sys.argv[1], *sys.argv[3:])
     except KafkaException as error:
         sys.exit(f"librdkafka: {error}")

@@ -1,9 +1,12 @@
-// kafkajs: everyday life and one transaction. `node client.js SERVERS`
+// kafkajs: everyday life and one transaction. `node client.js SERVERS [CERTIFICATE]`: with the certificate of the broker,
+// behind TLS.
 
 const { CompressionTypes, Kafka, logLevel } = require("kafkajs");
 
 const TOPIC = "kafkajs-orders", GROUP = "kafkajs-billing", COUNT = 20;
-const kafka = new Kafka({ clientId: "kafkajs-lab", brokers: [process.argv[2]], logLevel: logLevel.NOTHING });
+const certificate = process.argv[3];
+const ssl = certificate && { ca: [require("fs").readFileSync(certificate)], checkServerIdentity: () => undefined };
+const kafka = new Kafka({ clientId: "kafkajs-lab", brokers: [process.argv[2]], logLevel: logLevel.NOTHING, ssl });
 
 const orders = (codec) => Array.from({ length: COUNT }, (_, n) => ({
   key: `customer-${n % 7}`, value: `order ${n}: ${"ladle ".repeat(12)}`, headers: { codec, n: Buffer.from([n]) },

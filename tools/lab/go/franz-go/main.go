@@ -1,8 +1,11 @@
-// franz-go: everyday life in the newest versions it has. `franz-go-client SERVERS`
+// franz-go: everyday life in the newest versions it has. `franz-go-client SERVERS [CERTIFICATE]`: with the certificate of
+// the broker, behind TLS.
 package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log"
 	"os"
@@ -24,6 +27,11 @@ func must(err error) {
 	}
 }
 
+func must1[T any](value T, err error) T {
+	must(err)
+	return value
+}
+
 // refused prints what the broker did not want; its answer is on the wire all the same.
 func refused(_ any, err error) {
 	if err != nil {
@@ -32,6 +40,11 @@ func refused(_ any, err error) {
 }
 
 func client(servers string, options ...kgo.Opt) *kgo.Client {
+	if len(os.Args) > 2 {
+		trusted, pem := x509.NewCertPool(), must1(os.ReadFile(os.Args[2]))
+		trusted.AppendCertsFromPEM(pem)
+		options = append(options, kgo.DialTLSConfig(&tls.Config{RootCAs: trusted}))
+	}
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(servers), kgo.FetchMaxWait(100*time.Millisecond))...)
 	must(err)
 	return client

@@ -1,0 +1,71 @@
+"""`pcaps/tls`: real clients at a real broker over TLS. Their values are held to the broker's log by `test_truth`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.tls.session import TlsSession
+from tests.conftest import ENCRYPTED
+
+MASKED = b"alice-secret"
+
+
+@pytest.fixture(scope="module", params=ENCRYPTED, ids=lambda path: path.stem)
+def recording(request: pytest.FixtureRequest) -> Path:
+    path = request.param
+    assert isinstance(path, Path)
+    return path
+
+
+def sessions_of(capture: Capture) -> list[TlsSession]:
+    return [exchange.tls for exchange in capture.exchanges() if exchange.tls is not None]
+
+
+def test_a_recording_opens_with_its_own_secrets_and_all_of_it(recording: Path) -> None:
+    with Capture([str(recording)]) as capture:
+        for _ in (*capture.read(), *capture.examine()):
+            pass
+        rows = [exchange.row for exchange in capture.exchanges()]
+        assert {row.kind for row in rows} == {"exchange"}
+        assert not [problem for problem in capture.problems if problem.code in ("key-log", "tls-not-decrypted")]
+        version = "TLS 1.2" if "-1.2" in recording.stem else "TLS 1.3"
+        for session in sessions_of(capture):
+            assert (session.state.value, session.version) == ("decrypted", version)
+            has_certificate = "mtls" in recording.stem and not session.is_resumed
+            assert session.principal == ("CN=alice,OU=lab" if has_certificate else None)
+            if session.server_certificate is not None:
+                assert (session.server_certificate.subject, session.server_certificate.host_names) == (
+                    "CN=broker", ("127.0.0.1",)
+                )  # fmt: skip
+
+
+def test_a_login_behind_tls_is_masked(recording: Path) -> None:
+    with Capture([str(recording)]) as capture:
+        for _ in capture.read():
+            pass
+        for exchange in capture.exchanges():
+            for message in (exchange.request, exchange.response):
+                assert message is None or MASKED not in message.data
+
+
+def test_without_its_secrets_a_recording_says_what_it_is(recording: Path, tmp_path: Path) -> None:
+    data = recording.read_bytes()
+    start, size = int.from_bytes(data[4:8], "little"), 4
+    assert int.from_bytes(data[start : start + 4], "little") == 10  # the block of secrets
+    size = int.from_bytes(data[start + 4 : start + 8], "little")
+    path = tmp_path / "without.pcapng"
+    path.write_bytes(data[:start] + data[start + size :])
+    with Capture([str(path)], ports=frozenset(PORTS)) as capture:
+        for _ in capture.read():
+            pass
+        rows = [exchange.row for exchange in capture.exchanges()]
+        version = "TLS 1.2" if "-1.2" in recording.stem else "TLS 1.3"
+        assert rows
+        assert all(row.kind == "tls" and row.info.startswith(f"encrypted: {version}, TLS_") for row in rows)
+        provenance = json.loads(recording.with_suffix(".provenance.json").read_text())
+        assert provenance["scenario"].startswith(version)
+
+
+PORTS = (9096, 9097, 9100)
