@@ -1,6 +1,6 @@
 """Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
@@ -194,6 +194,10 @@ class ExchangeIndex:
     def decrypted(self) -> Set[int]:
         """Connections whose TLS records were decrypted, by number."""
         return self._pipeline.tls.decrypted
+
+    def tls_secrets(self, connections: Iterable[int]) -> bytes:
+        """A key log with the secrets of these connections alone."""
+        return self._pipeline.tls.key_log_of(connections)
 
     def positions(self, rows: range | Int64) -> list[tuple[int, int]]:
         """The packet with which each row begins, and the stream offset of its first byte: -1 where it is in no stream.

@@ -31,12 +31,14 @@ def export(
     filter: str | None,
     *,
     redact: bool,
+    secrets: bool,
+    decrypted: bool,
     options: CaptureOptions,
 ) -> int:
     """Write the rows of `numbers` (see `ranges_of`; None for all) that match the filter; return the exit code: 0, or 1
     if there are none."""
     form = form or _form_of(out)
-    request = ExportRequest(form, redact, numbers, filter)
+    request = ExportRequest(form, redact, numbers, filter, has_secrets=secrets, is_decrypted=decrypted)
     ranges = None if numbers is None else ranges_of(numbers)
     row_filter = parse_filter(filter)
     check_request(files, request)

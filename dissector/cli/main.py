@@ -262,6 +262,12 @@ def export(
     redact: Annotated[
         bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
     ] = False,
+    no_secrets: Annotated[
+        bool, typer.Option("--no-secrets", help="Leave the TLS secrets of decrypted connections out of a capture.")
+    ] = False,
+    decrypted: Annotated[
+        bool, typer.Option("--decrypted", help="Write decrypted exchanges as plain TCP, in place of their packets.")
+    ] = False,
     options: Annotated[CaptureOptions, "port", "keylog", "show_secrets"],
 ) -> int:
     """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
@@ -272,7 +278,9 @@ def export(
     """
     from dissector.cli.export import export as run
 
-    return run(files, out, form, rows, filter, redact=redact, options=options)
+    return run(
+        files, out, form, rows, filter, redact=redact, secrets=not no_secrets, decrypted=decrypted, options=options
+    )
 
 
 @command(app, "ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")

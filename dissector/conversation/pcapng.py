@@ -16,6 +16,9 @@ LONGEST_COMMENT: Final = 1 << 14
 _SECTION: Final = 0x0A0D0D0A
 _INTERFACE: Final = 1
 _PACKET: Final = 6
+_SECRETS: Final = 10
+"""A Decryption Secrets Block."""
+TLS_KEY_LOG: Final = 0x544C534B
 _COMMENT: Final = 1
 _USER_APPLICATION: Final = 4
 _IF_TSRESOL: Final = 9
@@ -34,9 +37,11 @@ class Packet(NamedTuple):
     comments: tuple[str, ...] = ()
 
 
-def pcapng(packets: Iterable[Packet], comment: str) -> Iterator[bytes]:
-    """Yield the file, block by block."""
+def pcapng(packets: Iterable[Packet], comment: str, key_log: bytes = b"") -> Iterator[bytes]:
+    """Yield the file, block by block; with a key log, if there is one, which decrypts TLS connections in it."""
     yield section(option(_COMMENT, _text(comment)))
+    if key_log:
+        yield block(_SECRETS, struct.pack("<II", TLS_KEY_LOG, len(key_log)) + key_log + bytes(-len(key_log) % 4))
     interfaces: dict[int, int] = {}
     for packet in packets:
         if packet.link_type not in interfaces:

@@ -7,6 +7,9 @@ Invariants:
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -18,7 +21,8 @@ from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.core.text import counted
 from dissector.export.formats import ExportFormat
-from dissector.export.packets import NO_COMMENTS
+from dissector.export.made_packets import made_packets
+from dissector.export.packets import NO_COMMENTS, decrypted_connections
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
 from dissector.index.exchange_table import RowKind
@@ -38,6 +42,10 @@ class ExportRequest(NamedTuple):
     """The filter of the rows, for the command that shows them."""
     comments: Mapping[int, str] = NO_COMMENTS
     """The user's comments on rows, from 0. A redacted capture does not get them: they may quote contents."""
+    has_secrets: bool = True
+    """Whether a capture gets the TLS secrets of its connections."""
+    is_decrypted: bool = False
+    """Whether a capture gets packets made of the frames, in place of those that carried them."""
 
 
 class NoPacketsError(CaptureError):
@@ -47,6 +55,8 @@ class NoPacketsError(CaptureError):
 def check_request(names: Sequence[str], request: ExportRequest) -> None:
     """Raise `CaptureError` for a request that is impossible with files of these names."""
     entry = request.format.entry
+    if request.is_decrypted and not entry.needs_packets:
+        raise CaptureError(f"--decrypted is for captures: a {entry.name} has what was decrypted anyway")
     if request.redact and not entry.can_redact:
         raise CaptureError(f"a {entry.name} can't be redacted: it names the file as it is; share a redacted capture")
     read_once = [name for name in names if not Path(name).is_file()]
@@ -68,20 +78,16 @@ def export_rows(
     if needs_packets and not any(capture.index.spans(number) for number in rows):
         which = "any row" if request.chosen is None else f"row {request.chosen}"
         raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
-    if request.redact and _are_decrypted(capture, rows):
-        raise CaptureError("exchanges that were decrypted can't be redacted yet: leave their connections out (-Y)")
     if request.redact:
         return _redacted(capture, rows, request.format, warn)
     if request.format.entry.needs_packets and _holds_login(capture, rows):
         warn("these packets hold a login as it was sent: redact them (--redact) before you share them")
+    if request.format.entry.needs_packets and request.has_secrets and not request.is_decrypted:
+        connections = decrypted_connections(capture, rows)
+        if connections:
+            words = f"the file has the secrets of {counted(len(connections), 'TLS connection')}"
+            warn(f"{words}: who gets it can read them; --no-secrets leaves them out")
     return request.format.entry.produce(capture, rows, request)
-
-
-def _are_decrypted(capture: Capture, rows: Sequence[int]) -> bool:
-    """Whether one of the rows was encrypted with TLS."""
-    decrypted = capture.index.decrypted
-    spans = (span for row in rows for span in capture.index.spans(row)) if decrypted else ()
-    return any(span.direction >> 1 in decrypted for span in spans)
 
 
 def _holds_login(capture: Capture, rows: Sequence[int]) -> bool:
@@ -112,9 +118,17 @@ def _redacted(
 
 def _redacted_capture(capture: Capture, rows: Sequence[int], warn: Callable[[str], object]) -> Iterator[bytes]:
     redactor = Redactor()
-    yield from pcapng(
-        redacted_packets(capture, rows, redactor), f"kdissect export --redact: {counted(len(rows), 'row')}"
+    encrypted = decrypted_connections(capture, rows)
+    is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.index.spans(row)) for row in rows]
+    plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), redactor)
+    made = made_packets(
+        capture,
+        compress(rows, is_encrypted),
+        lambda message: redactor.frame(message.with_mask().traced)[: message.whole],
+        redactor.addresses.of,
     )
+    both = merge(plain, made, key=lambda packet: packet.time_ns) if encrypted else plain
+    yield from pcapng(both, f"kdissect export --redact: {counted(len(rows), 'row')}")
     if redactor.lost:
         warn(f"{redactor.lost:,} compressed sections did not fit in their place once redacted and are zeros")
 

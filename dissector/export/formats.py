@@ -22,10 +22,14 @@ Producer = Callable[["Capture", Sequence[int], "ExportRequest"], Iterator[bytes]
 def _pcapng(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
     from dissector.conversation import pcapng
     from dissector.core.text import counted
-    from dissector.export.packets import carrying_packets
+    from dissector.export.made_packets import made_packets
+    from dissector.export.packets import carrying_packets, decrypted_connections
 
     comment = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
-    return pcapng(carrying_packets(capture, rows, request.comments), comment)
+    if request.is_decrypted:
+        return pcapng(made_packets(capture, rows, lambda message: message.data[: message.whole]), comment)
+    secrets = capture.index.tls_secrets(decrypted_connections(capture, rows)) if request.has_secrets else b""
+    return pcapng(carrying_packets(capture, rows, request.comments), comment, secrets)
 
 
 def _transcript(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:

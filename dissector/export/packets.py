@@ -60,6 +60,13 @@ def carrying_packets(
             )
 
 
+def decrypted_connections(capture: Capture, rows: Iterable[int]) -> set[int]:
+    """Return the connections of rows that were decrypted, by number from 0."""
+    decrypted = capture.index.decrypted
+    spans = (span for row in rows for span in capture.index.spans(row)) if decrypted else ()
+    return {span.direction >> 1 for span in spans}.intersection(decrypted)
+
+
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """Read all packets of the capture's files again."""
     readers = [open_capture(name, store, ALL_FILES, limits=capture.limits) for name in capture.names]

@@ -101,6 +101,13 @@ class TlsStage:
         found = self.connections.get(connection)
         return None if found is None else found.session
 
+    def key_log_of(self, connections: Iterable[int]) -> bytes:
+        """Return a key log with the secrets of some connections alone, by number."""
+        chosen = [self.connections[number] for number in sorted(connections)]
+        randoms = dict.fromkeys(hello.random for each in chosen for hello in each.client_hellos)
+        sessions = dict.fromkeys(hello.session_id for each in chosen for hello in each.server_hellos)
+        return self.keys.selected(randoms, sessions)
+
     @property
     def decrypted(self) -> Set[int]:
         """Connections of which records were decrypted, by number."""

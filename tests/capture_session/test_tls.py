@@ -1,5 +1,6 @@
 """Captures with TLS connections: with their keys they have the rows of their plain twins, and say what is missing."""
 
+import dataclasses
 import ssl
 import struct
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 from dissector.capture import CaptureError
 from dissector.capture.files import GrowingFile
 from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
 from tests.cli.test_commands import kdissect
 from tests.tls.sessions import Ends, Session, session
 from tests.traffic import ACK, FIN, block, capture_of, conversation, ethernet, exchanges, pcapng
@@ -132,13 +134,59 @@ def exchanges_of(path: str, keys: str) -> list[tuple[object, ...]]:
         ]
 
 
-def test_decrypted_exchanges_are_not_redacted(made: Session, tmp_path: Path) -> None:
-    path = capture_of(tmp_path, conversation(made.turns))
-    out = tmp_path / "out.pcapng"
+def exported(made: Session, folder: Path, *words: str) -> tuple[str, bytes]:
+    """A capture that `export` writes of all rows, and what it said."""
+    path, out = capture_of(folder, conversation(made.turns)), str(folder / "out.pcapng")
+    done = kdissect("export", path, "--keylog", key_log(folder, made.key_log), *words, "-w", out)
+    assert done.returncode == 0, done.stderr
+    return out, done.stderr
+
+
+def test_an_exported_capture_has_the_secrets_of_its_connections_alone(made: Session, tmp_path: Path) -> None:
+    other = b"CLIENT_RANDOM " + b"ab" * 32 + b" " + b"cd" * 48 + b"\n"
+    with_other = dataclasses.replace(made, key_log=made.key_log + other)
+    out, words = exported(with_other, tmp_path)
+    assert b"the file has the secrets of 1 TLS connection: " in words
+    assert b"ab" * 32 not in Path(out).read_bytes()
+    assert rows(out) == rows(*(str(tmp_path / name) for name in ("made.pcap", "keys.log")))
+
+
+def test_secrets_can_be_left_out(made: Session, tmp_path: Path) -> None:
+    out, words = exported(made, tmp_path, "--no-secrets")
+    assert b"the secrets of" not in words
+    assert [row[0] for row in rows(out)] == ["tls"]
+
+
+def identity(exchange: Exchange) -> tuple[object, ...]:
+    row = exchange.row
+    return row.time_ns, row.api, row.version, row.correlation_id, row.request_size, row.response_size, row.latency_ns
+
+
+@pytest.mark.parametrize("option", ["--decrypted", "--redact"])
+def test_decrypted_exchanges_can_be_plain_tcp(option: str, made: Session, tmp_path: Path) -> None:
+    out, _ = exported(made, tmp_path, option)
+    data = Path(out).read_bytes()
+    assert not any(line.split()[2] in data for line in made.key_log.splitlines() if not line.startswith(b"#"))
+    with Capture([out]) as copy, Capture([str(tmp_path / "made.pcap")], key_logs=[str(tmp_path / "keys.log")]) as whole:
+        for _ in (*copy.read(), *whole.read()):
+            pass
+        assert not copy.connections.protocols.get("TLS")
+        pairs = list(zip(copy.exchanges(), whole.exchanges(), strict=True))
+    assert len(pairs) == 6
+    for mine, other in pairs:
+        assert identity(mine) == identity(other)
+        assert mine.request is not None
+        assert other.request is not None
+        assert (mine.request.data == other.request.data) == (option == "--decrypted")
+
+
+def test_redaction_takes_plain_and_decrypted_rows_together(made: Session, tmp_path: Path) -> None:
+    both = [*conversation(made.turns), *conversation(TURNS, client=("10.0.0.3", 40003))]
+    path, out = capture_of(tmp_path, both), tmp_path / "out.json"
     done = kdissect("export", path, "--keylog", key_log(tmp_path, made.key_log), "--redact", "-w", str(out))
-    assert done.returncode == 2
-    assert b"can't be redacted" in done.stderr
-    assert not out.exists()
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes().count(b'"kind":"exchange"') == 12
+    assert b"10.0.0.3" not in out.read_bytes()
 
 
 def test_a_key_log_may_grow_behind_a_capture_that_grows(made: Session, plain: str, tmp_path: Path) -> None:

@@ -52,11 +52,13 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def comparable(exchange: Exchange) -> tuple[Any, ...]:
-    """What is the same in a redacted capture: all of a row but words."""
-    row = exchange.fields
+    """What is the same in a redacted capture: all of a row but words, and but what acks say that are masked."""
+    row, findings = exchange.fields, [(each.code, each.severity, each.path) for each in exchange.findings]
+    if any(code == "masked" for code, _, _ in findings):
+        findings = [each for each in findings if each[0] not in ("unanswered", "no-response-expected")]
     return (
         row.kind, row.time_ns, row.api, row.version, row.correlation_id, row.request_size,
-        row.response_size, row.latency_ns, [(each.code, each.severity, each.path) for each in exchange.findings],
+        row.response_size, row.latency_ns, findings,
     )  # fmt: skip
 
 
@@ -88,7 +90,7 @@ def test_nothing_confidential_remains(pair: Pair) -> None:
 
 def test_equal_names_stay_equal_and_different_ones_different(pair: Pair) -> None:
     names: dict[object, object] = {}
-    with Capture([str(pair.source)], show_secrets=True) as was, Capture([str(pair.out)]) as now:
+    with Capture([str(pair.source)]) as was, Capture([str(pair.out)]) as now:
         for message, again in zip(messages(was), messages(now), strict=True):
             for one, other in zip(message.tree.walk(), again.tree.walk(), strict=True):
                 field = one.schema.snake_name if one.schema is not None and one.type.endswith("STRING") else "value"
