@@ -89,7 +89,7 @@ def _damages_in_place(run: Packets, chance: random.Random) -> Packets:
 
 
 def _in_payload(packet: bytes, chance: random.Random, changes: Sequence[Change]) -> bytes:
-    at = _payload(packet)
+    at = payload_of(packet)
     if at >= len(packet):
         return packet
     changed = mutated(packet[at:], chance, (), changes)
@@ -101,7 +101,7 @@ def _damages_headers(run: Packets, chance: random.Random) -> Packets:
 
 
 def _in_headers(packet: bytes, chance: random.Random) -> bytes:
-    end = min(_payload(packet), len(packet))
+    end = min(payload_of(packet), len(packet))
     out = bytearray(packet)
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(12, max(13, end))
@@ -155,7 +155,7 @@ def _piece(head: bytes, content: bytes, offset: int) -> bytes:
     return out + head[ETHERNET + 8 :] + content
 
 
-def _payload(packet: bytes) -> int:
+def payload_of(packet: bytes) -> int:
     """Where TCP's payload begins, for IPv4 without options."""
     at = ETHERNET + _FIXED
     return at + 4 * (packet[at + 12] >> 4) if len(packet) > at + 12 else len(packet)

@@ -20,6 +20,7 @@ from dissector.protocol.schema.loader import api, apis, message
 from tests.capture.writers import COMPRESSIONS
 from tools.fuzz.captures import capture_file
 from tools.fuzz.case import Case, Side
+from tools.fuzz.encrypted import encrypted_file
 from tools.fuzz.jars import schemas_of
 from tools.fuzz.logins import login_file
 from tools.fuzz.mutation import INTERESTING, mutated
@@ -279,6 +280,11 @@ def shrinking(seeds: Seeds, chance: random.Random) -> Case:
     return Case("shrinking", "shrinking", data, when=when, left=left)
 
 
+def encrypted(_seeds: Seeds, chance: random.Random) -> Case:
+    """A capture with TLS and its secrets."""
+    return Case("encrypted", "capture", encrypted_file(chance))
+
+
 def transcripts(seeds: Seeds, chance: random.Random) -> Case:
     """A hex text."""
     data, frames = transcript_text(seeds, chance)
@@ -293,7 +299,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 4_699),
+    "frame": Kind(frame, 4_599),
     "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),
@@ -308,6 +314,7 @@ KINDS: Final = {
     "orphans": Kind(orphans, 60),
     "shrinking": Kind(shrinking, 80),
     "transcripts": Kind(transcripts, 100),
+    "encrypted": Kind(encrypted, 100),
     "bomb": Kind(bomb, 1),
 }
 
