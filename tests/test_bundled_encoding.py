@@ -47,7 +47,7 @@ def test_every_frame_of_every_bundled_capture_comes_back(capsys: Any) -> None:
 
 def shown(path: Path) -> list[dict[str, Any]]:
     """What `show` prints, without what is counted."""
-    with Capture([str(path)]) as capture:
+    with Capture([str(path)], show_secrets=True) as capture:
         lines = [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
     return [{name: value for name, value in line.items() if name not in ("number", "connection")} for line in lines]
 
@@ -55,7 +55,7 @@ def shown(path: Path) -> list[dict[str, Any]]:
 @honest
 def test_a_capture_made_from_json_shows_the_same(recorded: Path, tmp_path: Path) -> None:
     made = CaptureTarget()
-    with Capture([str(recorded)]) as capture:
+    with Capture([str(recorded)], show_secrets=True) as capture:
         lines = [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
     for line in lines:
         add_line(made, line)
@@ -67,12 +67,12 @@ def test_a_capture_made_from_json_shows_the_same(recorded: Path, tmp_path: Path)
 @honest
 def test_a_transcript_made_from_json_has_the_same_pairs(recorded: Path, tmp_path: Path) -> None:
     path = tmp_path / "made.hex"
-    with path.open("wb") as out, Capture([str(recorded)]) as capture:
+    with path.open("wb") as out, Capture([str(recorded)], show_secrets=True) as capture:
         transcript = TranscriptTarget(out)
         before = list(capture.exchanges())
         for exchange in before:
             add_line(transcript, json.loads(json_line(exchange)))
-    with Capture([str(path)]) as capture:
+    with Capture([str(path)], show_secrets=True) as capture:
         after = list(capture.exchanges())
     for was, now in zip(before, after, strict=True):
         for one, other in ((was.request, now.request), (was.response, now.response)):

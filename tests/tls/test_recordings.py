@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
+from dissector.cli.render.trees import tree_lines
+from dissector.exchange.tls_words import HandshakeField
 from dissector.tls.session import TlsSession
 from tests.conftest import ENCRYPTED
+from tests.tui.main_driver import Screen
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
 
 MASKED = b"alice-secret"
 
@@ -50,14 +55,18 @@ def test_a_login_behind_tls_is_masked(recording: Path) -> None:
                 assert message is None or MASKED not in message.data
 
 
-def test_without_its_secrets_a_recording_says_what_it_is(recording: Path, tmp_path: Path) -> None:
+def without_secrets(recording: Path, folder: Path) -> str:
     data = recording.read_bytes()
-    start, size = int.from_bytes(data[4:8], "little"), 4
-    assert int.from_bytes(data[start : start + 4], "little") == 10  # the block of secrets
+    start = int.from_bytes(data[4:8], "little")
+    assert int.from_bytes(data[start : start + 4], "little") == SECRETS_BLOCK
     size = int.from_bytes(data[start + 4 : start + 8], "little")
-    path = tmp_path / "without.pcapng"
+    path = folder / "without.pcapng"
     path.write_bytes(data[:start] + data[start + size :])
-    with Capture([str(path)], ports=frozenset(PORTS)) as capture:
+    return str(path)
+
+
+def test_without_its_secrets_a_recording_says_what_it_is(recording: Path, tmp_path: Path) -> None:
+    with Capture([without_secrets(recording, tmp_path)], ports=PORTS) as capture:
         for _ in capture.read():
             pass
         rows = [exchange.row for exchange in capture.exchanges()]
@@ -68,4 +77,23 @@ def test_without_its_secrets_a_recording_says_what_it_is(recording: Path, tmp_pa
         assert provenance["scenario"].startswith(version)
 
 
-PORTS = (9096, 9097, 9100)
+CERTIFICATE = "  client's certificate: CN=alice,OU=lab, signed by itself, valid "
+
+
+async def test_the_handshake_is_in_the_tree_and_on_the_screen(tmp_path: Path) -> None:
+    [path] = [each for each in ENCRYPTED if each.stem == "java-1.2-mtls"]
+    with Capture([without_secrets(path, tmp_path)], ports=PORTS) as capture:
+        async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
+            screen = Screen(pilot)
+            await pilot.pause()
+            await screen.settle()
+            found = [node.data for node in screen.fields.root.children]
+            assert screen.fields.border_title == "TLS handshake"
+        lines = list(tree_lines(capture.exchange(0), capture.start_ns))
+    shown = [f"  {field.name}: {field.value}" for field in found if isinstance(field, HandshakeField)]
+    assert len(shown) == len(found) > 5
+    assert set(shown) <= set(lines)
+    assert any(line.startswith(CERTIFICATE) for line in shown)
+
+
+PORTS, SECRETS_BLOCK = frozenset((9096, 9097, 9100)), 10

@@ -21,6 +21,7 @@ from textual.worker import get_current_worker
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
+from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
 from tui.appearance import Appearance
 from tui.exchange_model import ExchangeModel
@@ -276,7 +277,8 @@ class CoreScreen(Screen[None]):
     def _draw_message(self) -> None:
         """Another message is shown: draw its fields and bytes."""
         self._after_tracing = None
-        self._fields.show(self.model.traced)
+        tls = self.model.exchange.tls if self.model.exchange is not None else None
+        self._fields.show(self.model.traced, handshake_fields(tls) if tls is not None else ())
         self._bytes.update()
         self._draw_titles()
         self._draw_inspector()
@@ -292,7 +294,8 @@ class CoreScreen(Screen[None]):
             parts.append(f"\\[{name}]" if side == self.model.side else name)
         stored = exchange.row.kind.capitalize()
         reading = " · reading…" if self.model.untraced is not None else ""
-        self._fields.border_title = stored if exchange.is_stored else f"{parts[0]} ▸ {parts[1]}{reading}"
+        whole = stored if exchange.is_stored else "TLS handshake" if exchange.row.kind == "tls" else ""
+        self._fields.border_title = whole or f"{parts[0]} ▸ {parts[1]}{reading}"
         source = self.model.source
         if source is not None:
             node = self.model.node

@@ -3,6 +3,7 @@
 Past some ten thousand visible nodes Textual's tree takes 200 ms to collapse one, so only one chunk opens at once.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.style import Style
@@ -13,6 +14,8 @@ from textual.message import Message
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
+from dissector.core.text import clean
+from dissector.exchange.tls_words import HandshakeField
 from dissector.protocol.tree import Node
 from tui.exchange_model import TracedMessage
 from tui.labels import field_label
@@ -25,8 +28,8 @@ OPEN_AT_FIRST = 12
 
 _TOGGLES = Style.from_meta({"toggle": True})
 """Where a click opens a node: `Tree` looks for it."""
-Item = Node | range
-"""A field, or the indices of a chunk of its parent's children."""
+Item = Node | range | HandshakeField
+"""A field, or the indices of a chunk of its parent's children; or a line about a TLS handshake, which has no bytes."""
 
 
 class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
@@ -64,12 +67,14 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         self._lit = paths
         self.notify_style_update()
 
-    def show(self, traced: TracedMessage | None) -> None:
-        """Show another message, header and body open."""
+    def show(self, traced: TracedMessage | None, handshake: Sequence[HandshakeField] = ()) -> None:
+        """Show another message, header and body open; without a message what a handshake says."""
         self._traced = traced
         self._lit = set()
         self.clear()
         if traced is None:
+            for field in handshake:
+                self.root.add_leaf(field.name, data=field)
             return
         self.root.data = traced.message.tree
         self._fill(self.root)
@@ -110,7 +115,12 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         """Return a field's line; the cursor's line has one color."""
         arrow = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
         label = Text().append(arrow, base_style + _TOGGLES if node.allow_expand else base_style)
-        words = field_label(node.data) if isinstance(node.data, Node) else Text(f"[{node.label}]", "dim")
+        if isinstance(node.data, Node):
+            words = field_label(node.data)
+        elif isinstance(node.data, HandshakeField):
+            words = Text.assemble(node.data.name, " ", (clean(node.data.value), "bold"))
+        else:
+            words = Text(f"[{node.label}]", "dim")
         if isinstance(node.data, Node) and node.data.path in self._lit:
             words.stylize("underline bold")
         label.append_text(words)

@@ -7,6 +7,7 @@ from dissector.cli.render.rows import row_line
 from dissector.core.text import clean, counted
 from dissector.exchange.info_column import fetch_session_words
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
 
 LONGEST: Final = 96
@@ -20,6 +21,8 @@ def tree_lines(exchange: Exchange, start_ns: int) -> Iterator[str]:
         yield clean(f"  ! {finding.severity}: {finding.message} ({finding.code})")
     if exchange.fetched is not None:
         yield clean(f"  fetches by {fetch_session_words(exchange.fetched) or 'an empty session'}")
+    if exchange.tls is not None and exchange.row.kind == "tls":
+        yield from (clean(f"  {field.name}: {field.value}") for field in handshake_fields(exchange.tls))
     for name, message in (("request", exchange.request), ("response", exchange.response)):
         if message is not None:
             yield from _message(exchange.row.kind if exchange.is_stored else name, message)
