@@ -92,9 +92,13 @@ OF_EXCHANGES: Final = (
         "The connection is TLS, and its keys are not known: its content can't be read.",
         "Both sides speak TLS, or the capture does not have the beginning: the listener is SSL or SASL_SSL. A client "
         "that speaks TLS on a plain listener is tls-on-plain-port.",
-        "Log the keys while you capture, and open it with --keylog FILE. Set SSLKEYLOGFILE=FILE in the environment "
-        "of a Python client, or use an agent such as extract-tls-secrets in the JVM of a Java client or of a broker. "
-        "Or capture on a plain listener.",
+        "Log the keys while you capture, at either end, and open the capture with --keylog FILE. Java, broker or "
+        "client: KAFKA_OPTS=-javaagent:extract-tls-secrets-4.0.0.jar=FILE (Maven: name.neykov). With librdkafka log "
+        "at the broker: it has no key log. Python: SSLKEYLOGFILE=FILE, if the client's context is from "
+        "ssl.create_default_context, as aiokafka's is; to kafka-python give an ssl_context with keylog_filename. Go "
+        "(franz-go, sarama, kafka-go): KeyLogWriter in the tls.Config. Node (kafkajs): node --tls-keylog=FILE. Rust "
+        "(rustls): key_log = Arc::new(KeyLogFile::new()), and SSLKEYLOGFILE. Programs with OpenSSL or Go, as they are: "
+        "eCapture in mode keylog, on Linux as root. Or capture on a plain listener.",
     ),
     Explanation(
         "tls-on-plain-port", "TLS on a plain listener", ERROR,

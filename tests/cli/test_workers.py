@@ -112,10 +112,21 @@ def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
+INTERRUPT = """
+import _thread, sys, threading, time
+def interrupt(waiter):
+    while sys._current_frames()[waiter].f_code.co_name != "_wait":
+        time.sleep(0.01)
+    time.sleep(0.1)
+    _thread.interrupt_main()
+threading.Thread(target=interrupt, args=(threading.get_ident(),), daemon=True).start()
+"""
+"""Interrupts the parent while it waits for its workers, but no call of it."""
+
+
 def test_an_interrupt_just_before_the_parent_waits_is_not_lost() -> None:
     """Python sees a signal behind the call that it came before: here one that interrupts no call at all."""
-    interrupt = "import _thread, threading\nthreading.Timer(0.5, _thread.interrupt_main).start()\n"
-    words = interrupt + PRINT.format(count=100, workers=2, meets="signal.pause()")
+    words = INTERRUPT + PRINT.format(count=100, workers=2, meets="signal.pause()")
     words = words.replace("except WorkerError", "except KeyboardInterrupt:\n    sys.exit(130)\nexcept WorkerError")
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")

@@ -3,7 +3,7 @@
 Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
 ``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen), ``readers`` (compiled readers beside
 those of two Python libraries), ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side),
-``hostile`` (inputs made to cost much),
+``hostile`` (inputs made to cost much), ``tls`` (the same frames plain and encrypted),
 ``spark`` (1 GB to tables on one core and two, beside show and tshark; half an hour alone).
 All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live capture is measured apart, as
 root: `python -m tools.benchmarks.live`.
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.benchmarks import diff, growth, hostile, memory, readers, screen, spark, speed, start
+from tools.benchmarks import diff, growth, hostile, memory, readers, screen, spark, speed, start, tls
 from tools.benchmarks import filter as filters
 from tools.benchmarks.measuring import machine
 
@@ -30,6 +30,7 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
     "diff": diff.main,
     "spark": spark.main,
     "hostile": hostile.main,
+    "tls": tls.main,
 }
 
 
