@@ -113,7 +113,8 @@ def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
 
 
 INTERRUPT = """
-import _thread, sys, threading, time
+import _thread, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def interrupt(waiter):
     while sys._current_frames()[waiter].f_code.co_name != "_wait":
         time.sleep(0.01)
@@ -121,7 +122,8 @@ def interrupt(waiter):
     _thread.interrupt_main()
 threading.Thread(target=interrupt, args=(threading.get_ident(),), daemon=True).start()
 """
-"""Interrupts the parent while it waits for its workers, but no call of it."""
+"""Interrupts the parent while it waits for its workers, but no call of it; also where interrupts are ignored, as where
+tests run in the background."""
 
 
 def test_an_interrupt_just_before_the_parent_waits_is_not_lost() -> None:
