@@ -13,7 +13,7 @@ from tests.tls.sessions import session
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
 from tools.benchmarks.measuring import KDISSECT, Figure, head, line
 
-LARGE, SMALL = 1_600, 100_000
+LARGE, SMALL = 1_600, 20_000
 """Exchanges: with requests of 65,000 bytes, in records of 16 KiB; and with messages of about 90, a record each."""
 TENTH: Final = 10
 _SECONDS: Final = 1_700_000_000
