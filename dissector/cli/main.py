@@ -3,6 +3,7 @@
 Each command imports what it needs when it runs, so that `--help` is quick.
 """
 
+import os
 from dataclasses import replace
 from typing import Annotated
 
@@ -369,6 +370,9 @@ app.add_typer(schema, name="schema")
 
 def main() -> None:
     """The entry point."""
+    # Nothing here multiplies matrices, but numpy's OpenBLAS starts a thread for each core when it is imported, and
+    # again in each worker: a fifth of the CPU of reading a small capture.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     app()
 
 
