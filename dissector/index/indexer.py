@@ -63,7 +63,7 @@ class Indexer:
         of_requests = by_time[(from_client & is_frame)[by_time]]
         requests = self._add_requests(batch, rows, of_requests)
         of_responses = np.flatnonzero(is_frame & ~from_client)
-        responses = self._responses(batch, rows, of_responses)
+        responses = self._responses(batch, rows, self._without_short_tokens(batch, rows, of_responses))
         lost = np.flatnonzero(~is_frame)
         self._pairing.lost(batch.direction[lost] >> 1, batch.packet[lost], from_client[lost])
         self.table.set_responses(*self._pairing.pair(requests, responses))
@@ -208,6 +208,16 @@ class Indexer:
         """Add rows for raw SASL tokens."""
         self.table.add(connection, packet, kind=np.full(len(connection), RowKind.SASL), **frames)
 
+    def _without_short_tokens(self, batch: FrameBatch, rows: Int64, of_responses: Int64) -> Int64:
+        """Add rows for a server's frames that are too short for a correlation id, so that no request gets one for its
+        response; return the others."""
+        is_token = self.frames.size.values[rows[of_responses]] < RESPONSE_HEAD_SIZE
+        if not is_token.any():
+            return of_responses
+        tokens = of_responses[is_token]
+        self._add_tokens(batch.direction[tokens] >> 1, batch.packet[tokens], response=rows[tokens])
+        return of_responses[~is_token]
+
     def _responses(self, batch: FrameBatch, rows: Int64, of_responses: Int64) -> PendingFrames:
         if not len(of_responses):
             return NONE_PENDING
@@ -241,7 +251,6 @@ class Indexer:
         """Add rows for responses without a request, and for a server's raw SASL tokens."""
         connection, packet = self.frames.direction.values[rows] >> 1, self.frames.packet.values[rows]
         tokens = self._tokens.of_server(connection, packet, self.frames.start.values[rows], self._responses_of)
-        tokens |= self.frames.size.values[rows] < RESPONSE_HEAD_SIZE
         if tokens.any():
             self._add_tokens(connection[tokens], packet[tokens], response=rows[tokens])
             self._add_orphans(rows[~tokens])
