@@ -15,7 +15,7 @@ from tools.lab import key_log, request_log
 from tools.lab.node import Cluster
 from tools.lab.scenarios import ENCRYPTED, MISTAKES, SCENARIOS, Scenario
 from tools.lab.sniffer import QUIET_SECONDS, Sniffer, tool
-from tools.lab.tools import KEY_LOG, ROOT, MissingToolError, broker_classpath, classpath, client_version
+from tools.lab.tools import ROOT, MissingToolError, broker_classpath, classpath, client_version
 
 PCAPS = ROOT / "pcaps"
 LARGEST = 300_000
@@ -28,11 +28,11 @@ def record(scenario: Scenario, cluster: Cluster, jars: str) -> str:
     command = scenario.command(jars)  # may fetch and compile: before the sniffer listens
     failure = warmed(scenario, jars)
     starts = {log: log.stat().st_size for log in cluster.logs}
-    secrets = KEY_LOG.stat().st_size if KEY_LOG.exists() else 0
+    secrets = scenario.key_log.stat().st_size if scenario.key_log.exists() else 0
     with Sniffer(capture, scenario.ports):
         failure = failure or run_client(command)
     if capture.parent.name == ENCRYPTED:
-        key_log.inject(capture, key_log.of_capture(capture, KEY_LOG.read_bytes()[secrets:]))
+        key_log.inject(capture, key_log.of_capture(capture, scenario.key_log.read_bytes()[secrets:]))
     logged = [line for log, start in starts.items() for line in request_log.lines(log, start)]
     return kept(scenario, capture, logged, failure)
 

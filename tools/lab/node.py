@@ -44,6 +44,8 @@ class NodePlan:
     memory: str = "-Xmx512m"
     agent: str = ""
     """A Java agent, `JAR=ARGUMENT`, among the jars of the class path."""
+    options: tuple[str, ...] = ()
+    """More options of Java."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Node:
 
     def __init__(self, plan: NodePlan, classpath: str, home: Path) -> None:
         self._plan = plan
-        self._java = [require("java"), plan.memory]
+        self._java = [require("java"), plan.memory, *plan.options]
         self._agent = [f"-javaagent:{Path(classpath).parent / plan.agent}"] if plan.agent else []
         self._classpath = ["-cp", classpath]
         self._config = home / f"{plan.name}.properties"

@@ -2,6 +2,7 @@
 
 from tools.lab.node import LOGS, NodePlan, Plan
 from tools.lab.tools import (
+    KEY_LIMITS,
     KEY_LOG,
     KEY_LOGGER,
     KEYSTORE,
@@ -113,6 +114,13 @@ TLS_BROKER = Plan(
     prepare=tls_stores,
 )  # fmt: skip
 """Logs the secrets of all TLS connections."""
+RENEWING = Plan(
+    kafka_version(),
+    (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{GROUPS}{ENCRYPTED}num.network.threads=1\n",
+              SCRAM_USERS, "-Xmx1g", f"{KEY_LOGGER}={KEY_LOG}", (f"-Djava.security.properties={KEY_LIMITS}",)),),
+    prepare=tls_stores,
+)  # fmt: skip
+"""Changes its keys soon, and resumes sessions: each network thread has sessions of its own, so there is but one."""
 
 COMPARING = Plan(kafka_version(), (NodePlan("broker", PORT, f"{PROPERTIES}num.partitions=2\n", SCRAM_USERS, "-Xmx1g"),))
 """Where topics that clients make by writing to them have two partitions."""
@@ -132,6 +140,12 @@ OLD_BROKER = Plan(
     (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{SASL}", SCRAM_USERS, "-Xmx1g"),),
 )
 """The last release with the versions and the message sets that Kafka 4 took out."""
+OLD_TLS_BROKER = Plan(
+    "3.9.2",
+    (NodePlan("broker", PORT, f"log.dirs={LOGS}\n{COMMON}{ALONE}{ENCRYPTED}", SCRAM_USERS, "-Xmx1g",
+              f"{KEY_LOGGER}={KEY_LOG}"),),
+    prepare=tls_stores,
+)  # fmt: skip
 
 QUORUM_PORTS = (19093, 19094, 19095)
 QUORUM = f"""

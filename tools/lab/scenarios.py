@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from tools.lab.node import Plan
@@ -14,10 +15,12 @@ from tools.lab.plans import (
     MISTAKEN,
     MTLS_PORT,
     OLD_BROKER,
+    OLD_TLS_BROKER,
     ONE_BROKER,
     OTHER_PORT,
     PORT,
     QUORUM_PORTS,
+    RENEWING,
     SASL_PORT,
     SASL_TLS_PORT,
     THREE_CONTROLLERS,
@@ -27,13 +30,18 @@ from tools.lab.plans import (
 )
 from tools.lab.tools import (
     BROKER_PEM,
+    BROKER_TRUSTSTORE,
+    CLIENT_KEY_LOG,
     CLIENT_KEYSTORE,
     HERE,
+    KEY_BYTES,
+    KEY_LOG,
     KEYSTORE_PASSWORD,
     client_python,
     go_program,
     node_folder,
     old_classpath,
+    rust_program,
 )
 
 SERVERS, SASL_SERVERS = f"127.0.0.1:{PORT}", f"127.0.0.1:{SASL_PORT}"
@@ -54,6 +62,8 @@ class Scenario(NamedTuple):
     """Programs without which this one is left out; what all need, the lab refuses to start without."""
     before: Command | None = None
     """What runs before anybody records."""
+    key_log: Path = KEY_LOG
+    """Who logs the secrets of TLS: the broker, or the client."""
 
 
 def _python(program: str, *arguments: str, servers: str = SERVERS) -> Command:
@@ -70,9 +80,9 @@ def _java(*arguments: str, program: str = "LabClient", servers: str = SERVERS) -
     return lambda classpath: ["java", "-Xmx256m", quiet, "-cp", classpath, program, servers, *arguments]
 
 
-def _old_java(release: str, program: str, topic: str) -> Command:
+def _old_java(release: str, program: str, topic: str, *settings: str, servers: str = SERVERS) -> Command:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return lambda _: ["java", "-Xmx256m", quiet, "-cp", old_classpath(release), program, SERVERS, topic]
+    return lambda _: ["java", "-Xmx256m", quiet, "-cp", old_classpath(release), program, servers, topic, *settings]
 
 
 def _node(*arguments: str, servers: str = SERVERS) -> Command:
@@ -81,6 +91,11 @@ def _node(*arguments: str, servers: str = SERVERS) -> Command:
 
 def _go(client: str, *arguments: str, servers: str = SERVERS) -> Command:
     return lambda _: [str(go_program(client)), servers, *arguments]
+
+
+def _rust(*arguments: str, servers: str = SERVERS) -> Command:
+    """rustls writes the key log that the environment names."""
+    return lambda _: ["env", f"SSLKEYLOGFILE={CLIENT_KEY_LOG}", str(rust_program()), servers, *arguments]
 
 
 def _pretended(release: str, codec: str) -> Scenario:
@@ -128,11 +143,11 @@ ENCRYPTED = "tls"
 
 def _encrypted(
     name: str, client: str, words: str, command: Callable[..., Command], port: int, *settings: str,
-    needs: tuple[str, ...] = (),
+    plan: Plan = TLS_BROKER, needs: tuple[str, ...] = (), key_log: Path = KEY_LOG,
 ) -> Scenario:  # fmt: skip
     words = f"{words}: create a topic, produce, consume, delete"
-    return Scenario(f"{ENCRYPTED}/{name}", client, words, command(*settings, servers=f"127.0.0.1:{port}"), TLS_BROKER,
-                    (port,), needs)  # fmt: skip
+    return Scenario(f"{ENCRYPTED}/{name}", client, words, command(*settings, servers=f"127.0.0.1:{port}"), plan,
+                    (port,), needs, key_log=key_log)  # fmt: skip
 
 
 def _java_pairs(protocol: str, *more: str) -> tuple[str, ...]:
@@ -156,6 +171,13 @@ LOGINS = (
 )  # fmt: skip
 
 _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required username=alice password=alice-secret;"
+_NEW_KEYS = f"the broker changes its keys after {KEY_BYTES:,} bytes"
+_OLD_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required username=alice password=alice-secret;"
+_OLD_PAIRS = (  # its SCRAM asks for classes that Java no longer has
+    "security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", f"sasl.jaas.config={_OLD_LOGIN}",
+    "ssl.truststore.type=PKCS12", f"ssl.truststore.location={BROKER_TRUSTSTORE}",
+    f"ssl.truststore.password={KEYSTORE_PASSWORD}",
+)  # fmt: skip
 _TLS_JAVA, _TLS_RDKAFKA = partial(_java, program="LabTls"), partial(_python, "librdkafka.py", "encrypted")
 _ENCRYPTED = (
     _encrypted("java-1.3", "java", "TLS 1.3", _TLS_JAVA, TLS_PORT, *_java_pairs("SSL")),
@@ -177,6 +199,18 @@ _ENCRYPTED = (
     _encrypted("franz-go-1.3", "franz-go", "TLS 1.3", partial(_go, "franz-go"), TLS_PORT, str(BROKER_PEM),
                needs=("go",)),
     _encrypted("kafkajs-1.3", "kafkajs", "TLS 1.3", _node, TLS_PORT, str(BROKER_PEM), needs=("node", "npm")),
+    _encrypted("rskafka-1.3-scram", "rskafka", "TLS 1.3, SASL_SSL, SCRAM-SHA-256, the client's key log", _rust,
+               SASL_TLS_PORT, str(BROKER_PEM), "alice", "alice-secret", needs=("cargo",), key_log=CLIENT_KEY_LOG),
+    _encrypted("java-1.3-resumed", "java", f"TLS 1.3, sessions are resumed, {_NEW_KEYS}", _TLS_JAVA, TLS_PORT,
+               *_java_pairs("SSL"), plan=RENEWING),
+    _encrypted("java-1.2-resumed", "java", "TLS 1.2, sessions are resumed", _TLS_JAVA, TLS_PORT,
+               *_java_pairs("SSL", "ssl.enabled.protocols=TLSv1.2"), plan=RENEWING),
+    _encrypted("librdkafka-1.3-key-update", "confluent-kafka", f"TLS 1.3, {_NEW_KEYS}", _TLS_RDKAFKA, TLS_PORT,
+               *_rdkafka_pairs("ssl"), plan=RENEWING),
+    Scenario(f"{ENCRYPTED}/java-0.10.2-1.2-plain", "java 0.10.2.2",
+             "TLS 1.2, SASL_SSL, PLAIN: message sets in each codec, a group; acks=0",
+             _old_java("0.10.2.2", "OldClient", "java-0.10.2", *_OLD_PAIRS, servers=f"127.0.0.1:{SASL_TLS_PORT}"),
+             OLD_TLS_BROKER, (SASL_TLS_PORT,)),
 )  # fmt: skip
 
 SCENARIOS = (

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import dissector
@@ -19,9 +20,17 @@ BROKER_PEM = BUILD / "broker.pem"
 CLIENT_KEYSTORE = BUILD / "client.p12"
 TRUSTSTORE = BUILD / "truststore.p12"
 """With the client's certificate, which the broker trusts."""
+BROKER_TRUSTSTORE = BUILD / "broker-trust.p12"
+"""The same, for old clients of Java."""
 KEY_LOG = BUILD / "keys.log"
 """Of all TLS connections of a broker."""
+CLIENT_KEY_LOG = BUILD / "client-keys.log"
+"""Of a client that logs its own."""
+KEY_LIMITS = BUILD / "key-limits.properties"
+"""Security properties of Java: after how many bytes it changes its keys."""
 KEY_LOGGER = "extract-tls-secrets-4.0.0.jar"
+KEY_BYTES = 2_000
+"""So few that everyday connections exceed them."""
 PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
 GO_CLIENTS = {"sarama": "github.com/IBM/sarama", "franz-go": "github.com/twmb/franz-go"}
 
@@ -92,16 +101,18 @@ def tls_stores() -> None:
     """Make what a broker and its clients need to trust each other."""
     keystore()
     opened = ("-storetype", "PKCS12", "-storepass", KEYSTORE_PASSWORD)
-    if not TRUSTSTORE.exists():
+    if not BROKER_TRUSTSTORE.exists():
         run(require("keytool"), "-genkeypair", "-alias", "alice", "-keyalg", "RSA", "-dname", "CN=alice,OU=lab",
             "-keystore", CLIENT_KEYSTORE, *opened)  # fmt: skip
         run("keytool", "-exportcert", "-rfc", "-alias", "broker", "-keystore", KEYSTORE, "-file", BROKER_PEM, *opened)
         exported = BUILD / "client.pem"
         run("keytool", "-exportcert", "-rfc", "-alias", "alice", "-keystore", CLIENT_KEYSTORE, "-file", exported,
             *opened)  # fmt: skip
-        run("keytool", "-importcert", "-noprompt", "-alias", "alice", "-keystore", TRUSTSTORE, "-file", exported,
-            *opened)  # fmt: skip
-    KEY_LOG.unlink(missing_ok=True)
+        for alias, store, file in (("alice", TRUSTSTORE, exported), ("broker", BROKER_TRUSTSTORE, BROKER_PEM)):
+            run("keytool", "-importcert", "-noprompt", "-alias", alias, "-keystore", store, "-file", file, *opened)
+    KEY_LIMITS.write_text(f"jdk.tls.keyLimits=AES/GCM/NoPadding KeyUpdate {KEY_BYTES}\n")
+    for log in (KEY_LOG, CLIENT_KEY_LOG):
+        log.unlink(missing_ok=True)
 
 
 def kafka_version() -> str:
@@ -148,6 +159,14 @@ def go_program(client: str) -> Path:
     return program
 
 
+def rust_program() -> Path:
+    """The compiled program of the Rust client."""
+    folder = BUILD / "rust"
+    shutil.copytree(HERE / "rust", folder, dirs_exist_ok=True)
+    run(require("cargo"), "build", "--quiet", folder=folder)
+    return folder / "target" / "debug" / "lab-rskafka"
+
+
 def client_version(client: str) -> str:
     """The release of a client that is fetched."""
     if client == "java":
@@ -161,6 +180,9 @@ def client_version(client: str) -> str:
         found = re.search(rf"{GO_CLIENTS[client]} v([\d.]+)", (HERE / "go" / "go.mod").read_text())
         assert found
         return found[1]
+    if client == "rskafka":
+        needed = tomllib.loads((HERE / "rust" / "Cargo.toml").read_text())["dependencies"]
+        return str(needed[client]["version"]).removeprefix("=")
     if client == "kdissect":
         return dissector.__version__
     if client == "curl":

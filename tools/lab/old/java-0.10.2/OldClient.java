@@ -5,14 +5,18 @@ import org.apache.kafka.clients.producer.*;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.*;
 
-/** What Java's client of 0.10.2 could: {@code OldClient SERVERS NAME}. Runs with newer releases too. */
+/** What Java's client of 0.10.2 could: {@code OldClient SERVERS NAME SETTING=VALUE...}. Runs with newer releases too. */
 public final class OldClient {
     private static final List<String> CODECS = Arrays.asList("none", "gzip", "snappy", "lz4");
     private static final int EACH = 10;
-    private static String servers;
+    private static final Map<String, Object> settings = new HashMap<>();
 
     public static void main(String[] arguments) throws Exception {
-        servers = arguments[0];
+        settings.put("bootstrap.servers", arguments[0]);
+        for (String pair : Arrays.asList(arguments).subList(2, arguments.length)) {
+            String[] sides = pair.split("=", 2);
+            settings.put(sides[0], sides[1]);
+        }
         String topic = arguments[1];
         for (String codec : CODECS) produce(topic, codec, "all");
         produce(topic, "none", "0");
@@ -20,8 +24,7 @@ public final class OldClient {
     }
 
     private static Map<String, Object> config(Object... pairs) {
-        Map<String, Object> config = new HashMap<>();
-        config.put("bootstrap.servers", servers);
+        Map<String, Object> config = new HashMap<>(settings);
         for (int n = 0; n < pairs.length; n += 2) config.put((String) pairs[n], pairs[n + 1]);
         return config;
     }
