@@ -67,6 +67,8 @@ class TlsConnection:
         self.server_hellos: list[ServerHello] = []
         self.is_opened = False
         """Whether a record was decrypted."""
+        self.may_get_secrets = False
+        """Whether the key log may get more secrets of this connection."""
         self.alerts: list[Alert] = []
         """The first ones of both ends, encrypted or not."""
         self._certificates: dict[Side, bytes] = {}
@@ -129,7 +131,7 @@ class TlsConnection:
     def _state(self) -> TlsState:
         if self.is_opened:
             return TlsState.DECRYPTED
-        return TlsState.FAILED if self.has_keys and self.is_agreed else TlsState.NO_KEYS
+        return TlsState.FAILED if self.can_be_opened and self.is_agreed else TlsState.NO_KEYS
 
     def _made_session(self, state: TlsState) -> TlsSession:
         client = self.client_hellos[-1] if self.client_hellos else None
@@ -157,6 +159,17 @@ class TlsConnection:
         if self._keys.secrets(self.client_hellos[-1].random):
             return True
         return bool(self.server_hellos) and self._master_secret(len(self.server_hellos) - 1) is not None
+
+    @property
+    def can_be_opened(self) -> bool:
+        """Whether the key log has the secrets that there will be. Programs write those of TLS 1.3 one after the other,
+        and those of application data last: what comes before them is no failure yet."""
+        if not self.has_keys:
+            return False
+        if not self.may_get_secrets or self.version not in (None, TLS_1_3):
+            return True
+        known = self._keys.secrets(self.client_hellos[-1].random)
+        return all(_label(side, KeyPhase.TRAFFIC) in known for side in Side)
 
     @property
     def is_agreed(self) -> bool:
@@ -187,12 +200,7 @@ class TlsConnection:
     def _ciphers_of_phase(self, side: Side, phase: KeyPhase, updates: int) -> "list[RecordCipher]":
         from dissector.tls.record_ciphers import Tls13Cipher
 
-        label = {
-            KeyPhase.EARLY: "CLIENT_EARLY_TRAFFIC_SECRET",
-            KeyPhase.HANDSHAKE: f"{side.name}_HANDSHAKE_TRAFFIC_SECRET",
-            KeyPhase.TRAFFIC: f"{side.name}_TRAFFIC_SECRET_0",
-        }[phase]
-        secret = self._keys.secrets(self.client_hellos[-1].random).get(label)
+        secret = self._keys.secrets(self.client_hellos[-1].random).get(_label(side, phase))
         if secret is None or (phase is KeyPhase.EARLY and side is Side.SERVER):
             return []
         suites = [self.suite] if self.server_hellos else _suites_of_secret(secret)
@@ -223,6 +231,15 @@ class TlsConnection:
     def _master_secret(self, change: int) -> bytes | None:
         hello, random = self.server_hellos[change], self.client_hellos[min(change, len(self.client_hellos) - 1)].random
         return self._keys.master_secret(hello.version, random, hello.random, hello.session_id)
+
+
+def _label(side: Side, phase: KeyPhase) -> str:
+    """The name of a secret of TLS 1.3 in a key log (RFC 9850)."""
+    return {
+        KeyPhase.EARLY: "CLIENT_EARLY_TRAFFIC_SECRET",
+        KeyPhase.HANDSHAKE: f"{side.name}_HANDSHAKE_TRAFFIC_SECRET",
+        KeyPhase.TRAFFIC: f"{side.name}_TRAFFIC_SECRET_0",
+    }[phase]
 
 
 def _is_resumed(client: ClientHello, server: ServerHello, certificates: Mapping[Side, bytes]) -> bool:

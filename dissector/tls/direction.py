@@ -289,7 +289,7 @@ class TlsDirection:
             elif kind == ALERT and len(fragment) == 2:
                 self._connection.add_alert(Alert(fragment[1], self.direction, is_encrypted=False))
             return True
-        if not self._connection.has_keys or self._connection.side(self.direction) is None:
+        if not self._connection.can_be_opened or self._connection.side(self.direction) is None:
             return False
         return self._read_of_next_epoch(header, fragment, offset, kind)
 
@@ -333,7 +333,7 @@ class TlsDirection:
         connection = self._connection
         if connection.version == TLS_1_3:
             return True
-        if not connection.is_ready(self._changes) or not connection.has_keys:
+        if not connection.is_ready(self._changes) or not connection.can_be_opened:
             return False
         epoch = Epoch(None, self._changes)
         self._changes += 1

@@ -148,12 +148,14 @@ class TlsStage:
             self._directions[direction] = TlsDirection(connection, direction)
             self._mode.values[direction] = TLS
 
-    def _read(self, number: int) -> None:
-        """Read both directions of a connection on, as long as one can go on with what the other said."""
-        directions = self._of(number)
+    def _read(self, number: int, *, ends: bool = False) -> None:
+        """Read both directions of a connection on, as long as one can go on with what the other said. With `ends`, no
+        secrets of it are expected any more."""
+        directions, connection = self._of(number), self.connections[number]
+        held = sum(len(each.pending) for each in directions)
+        connection.may_get_secrets = not ends and held <= self.most_waiting
         while any(each.read(self._store) for each in directions):
             pass
-        connection = self.connections[number]
         if connection.is_opened:
             for each in directions:
                 self._take(each)
@@ -177,7 +179,7 @@ class TlsStage:
 
     def _finish(self, ended: Iterable[int]) -> list[RunBatch]:
         for number in sorted(ended):
-            self._read(number)
+            self._read(number, ends=True)
             directions = self._of(number)
             if self.connections[number].is_opened:
                 for each in directions:
@@ -240,7 +242,9 @@ class TlsStage:
         if too_many <= 0:
             return
         for number in sorted(waiting):
-            self._pass(self._of(number))
+            self._read(number, ends=True)
+            if not self.connections[number].is_opened:
+                self._pass(self._of(number))
             too_many -= held[number]
             if too_many <= -self._limits.held_runs // 2:
                 return

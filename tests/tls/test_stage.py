@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,6 +164,34 @@ def test_keys_may_come_later(kind: str, at: int) -> None:
     tls.keys.add(made.key_log)
     found += runs_of([*chain.end(NONE), *chain.flush()], store)
     assert streams(found) == plain(made)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(arrivals=st.lists(st.integers(0, 30), min_size=6, max_size=6).map(sorted), closes=st.booleans())
+def test_keys_may_come_line_by_line(kind: str, arrivals: list[int], closes: bool) -> None:
+    """Programs write the secrets of a connection one after the other: those of the handshake before those of data."""
+    made, store = recorded(kind), Store()
+    lines = [line for line in made.key_log.splitlines(keepends=True) if not line.startswith(b"#")]
+    arrival = dict(enumerate(arrivals[: len(lines)]))
+    chain, tls = stage_of(store, b"", most_waiting=10_000)
+    found: list[RunBatch] = []
+    for number, batch in enumerate(Captured(conversation(made.turns), store).batches(list(range(1, 100)))):
+        tls.keys.add(b"".join(lines[n] for n in arrival if arrival[n] == number))
+        found += [*chain.feed(batch), *chain.end(NONE)]
+    tls.keys.add(b"".join(lines[n] for n in arrival if arrival[n] > number))
+    found += [*chain.end(np.array([0]) if closes else NONE), *chain.flush()]
+    assert streams(runs_of(found, store)) == plain(made)
+
+
+def test_a_log_without_the_secrets_of_data_opens_the_handshake_once_no_more_is_expected() -> None:
+    made, store = recorded("TLS 1.3"), Store()
+    lines = b"".join(line + b"\n" for line in made.key_log.splitlines() if b"HANDSHAKE" in line)
+    [batch] = Captured(conversation(made.turns), store).batches([])
+    chain, tls = stage_of(store, lines, most_waiting=10_000)
+    assert not runs_of(chain.feed(batch), store)
+    assert not tls.connections[0].is_opened
+    assert all(run.data is None for run in runs_of(chain.end(np.array([0])), store))
+    assert tls.connections[0].is_opened
 
 
 def test_other_connections_pass_untouched() -> None:
