@@ -102,6 +102,8 @@ def tls_stores() -> None:
     keystore()
     opened = ("-storetype", "PKCS12", "-storepass", KEYSTORE_PASSWORD)
     if not BROKER_TRUSTSTORE.exists():
+        for store in (CLIENT_KEYSTORE, TRUSTSTORE):
+            store.unlink(missing_ok=True)
         run(require("keytool"), "-genkeypair", "-alias", "alice", "-keyalg", "RSA", "-dname", "CN=alice,OU=lab",
             "-keystore", CLIENT_KEYSTORE, *opened)  # fmt: skip
         run("keytool", "-exportcert", "-rfc", "-alias", "broker", "-keystore", KEYSTORE, "-file", BROKER_PEM, *opened)
