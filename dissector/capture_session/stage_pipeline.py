@@ -82,6 +82,7 @@ class StagePipeline:
             # A stage between them is one more argument: a checkpoint keeps whichever stages there are.
             self.streams = StageChain(self.transport, self.tls, self.framer)
         self.tls.most_waiting = self._most_waiting
+        self.tls.expects_keys = self.grows and bool(self._key_logs)
         self.comments: dict[int, str] = {}
         """Comments on packets, by the packet's number."""
         self.problems: list[Finding] = []

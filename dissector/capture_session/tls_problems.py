@@ -42,11 +42,15 @@ def _of_key_logs(tls: TlsStage, key_logs: Sequence[KeyLogFile]) -> Iterator[Find
         return
     if tls.keys.is_cut:
         yield Finding("key-log", Severity.WARNING, f"{names}: the last line is not whole")
-    shaken = [each for each in tls.connections.values() if each.client_hellos]
+    shaken = [each for each in tls.connections.values() if each.client_hellos or each.is_late]
     known = sum(each.has_keys for each in shaken)
     if known < len(shaken):
+        exchanges = sum(each.session.exchanges or 0 for each in shaken)
+        late = sum(each.is_late and not each.has_keys for each in shaken)
         words = f"keys of {known:,} of {counted(len(shaken), 'TLS connection')}"
-        words += ": is it the log of this run?" if not known else ""
+        words += f", {late:,} of them without its handshake: only TLS 1.3 is found then" if late else ""
+        words += f", about {counted(exchanges, 'exchange')} stay encrypted" if exchanges else ""
+        words += ": is it the log of this run?" if not known and not late else ""
         yield Finding("key-log", Severity.WARNING, f"{names}: {words}")
 
 
@@ -56,6 +60,9 @@ def _of_records(tls: TlsStage) -> Iterator[Finding]:
     if tls.bad_records:
         words = f"{counted(tls.bad_records, 'TLS record')} not decrypted, of connections whose keys are known"
         yield Finding("tls-not-decrypted", Severity.WARNING, words)
+    if tls.late.given_up:
+        words = f"the search for the keys of {counted(tls.late.given_up, 'TLS connection')} without its handshake"
+        yield Finding("tls-not-decrypted", Severity.WARNING, f"{words} was ended before all of the log was tried")
 
 
 def _of_versions(tls: TlsStage) -> Iterator[Finding]:

@@ -38,6 +38,10 @@ class Limits:
     key_log_bytes: int = 64 << 20
     """Bytes of TLS key logs: of the blocks of one capture, and of one file. What is beyond is not read."""
 
+    key_search: int = 1 << 25
+    """Sequence numbers of TLS records that are tried to find the keys of connections whose handshake was not captured:
+    three seconds. One connection has half of them."""
+
     frame_size: int = 128 << 20
     """A size prefix above this is not believed (brokers default to `socket.request.max.bytes` = 100 MiB)."""
 

@@ -325,7 +325,7 @@ class ExchangeDecoder:
         """A gap, or bytes without frames."""
         of_client = index_row.request != NO_FRAME
         size = index_row.request_size if of_client else index_row.response_size
-        finding = row_findings.between_frames(kind, size)
+        finding = row_findings.between_frames(kind, size, self.tls_session(index_row.connection))
         other = self._indexer.detector.server_protocol(index_row.connection)
         if other is not None and kind is RowKind.UNPARSED and not of_client:
             finding = row_findings.other_server(other, self._indexer.detector.alert(index_row.connection)[0])

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
+from dissector.core.text import counted
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.detection.tls_alerts import NO_ALERT, alert_name
 from dissector.exchange.model import ExchangeMessage
@@ -53,9 +54,11 @@ def ends_stream(frames: FrameTable, frame: int, response: ExchangeMessage) -> bo
     return not bool(later.any())
 
 
-def between_frames(kind: RowKind, size: int) -> Finding:
-    """The finding of a gap, or of bytes without frames."""
-    words = "were not captured" if kind is RowKind.GAP else "without a frame that could be recognized"
+def between_frames(kind: RowKind, size: int, tls: TlsSession | None) -> Finding:
+    """The finding of a gap, or of bytes without frames. `tls` is that of their connection."""
+    words = "without a frame that could be recognized"
+    if kind is RowKind.GAP:
+        words = "were not captured" if tls is None else "were not captured or not decrypted"
     return Finding(kind.name.lower(), Severity.ERROR, f"{size:,} bytes {words}")
 
 
@@ -89,6 +92,7 @@ def _encrypted(session: TlsSession | None) -> Finding:
     words += f", {session.cipher}" if session.cipher else ""
     words += f", to {session.server_name}" if session.server_name else ""
     words += ", resumed" if session.is_resumed else ""
+    words += f", about {counted(session.exchanges, 'exchange')}" if session.exchanges else ""
     return replace(ENCRYPTED, message=words)
 
 

@@ -29,6 +29,7 @@ def handshake_fields(session: TlsSession) -> list[HandshakeField]:
         ("host name (SNI)", session.server_name),
         ("protocol (ALPN)", session.application_protocol),
         ("resumed", resumed),
+        ("exchanges", f"about {session.exchanges:,}" if session.exchanges else None),
         ("broker's certificate", _certificate(session.server_certificate)),
         ("client's certificate", _certificate(session.client_certificate)),
         ("client (JA4)", session.ja4),

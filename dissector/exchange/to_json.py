@@ -79,6 +79,7 @@ def _handshake_object(session: TlsSession | None) -> dict[str, Any]:
     if session is not None:
         found["tls"] |= {
             "ja4": session.ja4,
+            "exchanges": session.exchanges,
             "server_certificate": _certificate(session.server_certificate),
             "client_certificate": _certificate(session.client_certificate),
         }

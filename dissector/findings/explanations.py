@@ -337,13 +337,15 @@ OF_FILES: Final = (
     Explanation(
         "key-log", "Key log does not fit", WARNING,
         "A key log has no secrets of some TLS connections of the capture: they stay encrypted.",
-        "It is of another program or another run, was switched on after the connections had begun, or is no key log.",
+        "It is of another program or another run, was switched on after the connections had begun, or is no key log. A "
+        "connection that began before the capture is found by its records with TLS 1.3 alone.",
         "Log the keys of the client or of the broker while the capture runs, from before the first connection on.",
     ),
     Explanation(
         "tls-not-decrypted", "TLS records not decrypted", WARNING,
         "Records of a connection whose keys are in the key log could not be decrypted: they are gaps.",
-        "Packets are missing or damaged, the handshake is not whole in the capture, or the suite is not supported.",
+        "Packets are missing or damaged, the handshake is not whole in the capture, or the suite is not supported. "
+        "Where the capture does not have the handshake, secrets are tried one after the other, up to a limit.",
         "Capture from before the connection begins, and without losses.",
     ),
     Explanation(

@@ -4,15 +4,26 @@ Both directions share it: neither can be read on without what the other one said
 has others: the n-th ChangeCipherSpec of a direction goes with the n-th hellos of the connection.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dissector.core.arrays import Int64
 from dissector.tls.certificates import first_certificate
-from dissector.tls.handshake import PRE_SHARED_KEY, ClientHello, ServerHello, application_protocol, parse_extensions
+from dissector.tls.exchange_estimate import ExchangeEstimate
+from dissector.tls.handshake import (
+    PRE_SHARED_KEY,
+    ClientHello,
+    ServerHello,
+    application_protocol,
+    parse_client_hello,
+    parse_extensions,
+    parse_server_hello,
+)  # fmt: skip
+from dissector.tls.key_exchange import KeyExchanges
 from dissector.tls.key_log import KeyLog
 from dissector.tls.session import TlsSession, TlsState
-from dissector.tls.suites import SUITES, CipherSuite
+from dissector.tls.suites import SUITES, CipherSuite, suites_of_secret
 
 if TYPE_CHECKING:  # imported on use: without keys nothing is decrypted
     from dissector.tls.record_ciphers import RecordCipher
@@ -36,6 +47,15 @@ class KeyPhase(IntEnum):
     EARLY = 0
     HANDSHAKE = 1
     TRAFFIC = 2
+
+
+class Message(IntEnum):
+    """Types of handshake messages (RFC 8446, 4)."""
+
+    CLIENT_HELLO = 1
+    SERVER_HELLO = 2
+    ENCRYPTED_EXTENSIONS = 8
+    CERTIFICATE = 11
 
 
 class Epoch(NamedTuple):
@@ -71,6 +91,14 @@ class TlsConnection:
         """Whether the key log may get more secrets of this connection."""
         self.alerts: list[Alert] = []
         """The first ones of both ends, encrypted or not."""
+        self.is_late = False
+        """Whether its hellos were not captured: its keys have to be found by its records."""
+        self._place: tuple[bytes, CipherSuite] | None = None
+        """Client random and suite of a late one, once they are found."""
+        self.tried_secrets = 0
+        """Secrets of the key log that were tried to find them."""
+        self.key_exchanges = KeyExchanges()
+        self._estimate = ExchangeEstimate()
         self._certificates: dict[Side, bytes] = {}
         self._application_protocol: str | None = None
         """As a server of TLS 1.3 says it."""
@@ -80,36 +108,94 @@ class TlsConnection:
     @property
     def version(self) -> int | None:
         """The version that was agreed on."""
-        return self.server_hellos[-1].version if self.server_hellos else None
+        if self.server_hellos:
+            return self.server_hellos[-1].version
+        return TLS_1_3 if self._place is not None else None
+
+    @property
+    def is_tls_1_3(self) -> bool:
+        """Whether it is TLS 1.3, as far as is known: also where the ServerHello is missing, but secrets are there."""
+        if self.version is not None:
+            return self.version == TLS_1_3
+        return self.is_late or any("TRAFFIC" in label for label in self._keys.secrets(self.client_random or b""))
 
     @property
     def suite(self) -> CipherSuite | None:
         """The suite that was agreed on; None if it is not known, or can't be decrypted."""
-        return SUITES.get(self.server_hellos[-1].suite) if self.server_hellos else None
+        if self.server_hellos:
+            return SUITES.get(self.server_hellos[-1].suite)
+        return None if self._place is None else self._place[1]
 
-    def add_client_hello(self, direction: int, hello: ClientHello) -> None:
+    @property
+    def client_random(self) -> bytes | None:
+        """The random that its secrets are found by, once it is known."""
+        if self.client_hellos:
+            return self.client_hellos[-1].random
+        return None if self._place is None else self._place[0]
+
+    @property
+    def is_found(self) -> bool:
+        """Whether its keys were found without its hellos."""
+        return self._place is not None
+
+    def lose_hello(self) -> bool:
+        """Take note that bytes before the first encrypted record are missing; return whether a hello is with them, by
+        which keys would be found."""
+        if not self.client_hellos and self._keys.traffic_secrets():
+            self.is_late = True
+        return self.is_late
+
+    def take_place(self, direction: int, side: Side, client_random: bytes, suite: CipherSuite) -> None:
+        """Take note of which connection this is, as a record of a direction showed without hellos."""
+        self.client, self._session = direction ^ side, None
+        self._place = client_random, suite
+        self.is_opened = True
+
+    def add_message(self, direction: int, kind: int, body: bytes) -> None:
+        """Take note of a handshake message of this type."""
+        self._note_exchange(direction, kind, body)
+        match kind:
+            case Message.CLIENT_HELLO if (client_hello := parse_client_hello(body)) is not None:
+                self._add_client_hello(direction, client_hello)
+            case Message.SERVER_HELLO if (server_hello := parse_server_hello(body)) is not None:
+                self._add_server_hello(direction, server_hello)
+            case Message.ENCRYPTED_EXTENSIONS:
+                self._application_protocol = application_protocol(parse_extensions(body))
+                self._session = None
+            case Message.CERTIFICATE:
+                self._add_certificate(direction, body)
+
+    def _note_exchange(self, direction: int, kind: int, body: bytes) -> None:
+        """Take note of what may be part of a key exchange before TLS 1.3."""
+        side = self.side(direction)
+        if kind in (Message.CLIENT_HELLO, Message.SERVER_HELLO):
+            side = Side.CLIENT if kind == Message.CLIENT_HELLO else Side.SERVER
+        if side is not None and not self.is_tls_1_3:
+            self.key_exchanges.add(side, kind, body)
+            self._complete_exchange()
+
+    def _complete_exchange(self) -> None:
+        if self.server_hellos:
+            self.key_exchanges.complete(len(self.server_hellos) - 1, self.server_hellos[-1].version, self.suite)
+
+    def _add_client_hello(self, direction: int, hello: ClientHello) -> None:
         """Take note of a ClientHello."""
-        self.client, self._session = direction, None
+        self.client, self._session, self.is_late = direction, None, False
         if self.client_hellos and self.client_hellos[-1].random == hello.random:
             self.client_hellos[-1] = hello
         elif len(self.client_hellos) < MOST_HELLOS:
             self.client_hellos.append(hello)
 
-    def add_server_hello(self, direction: int, hello: ServerHello) -> None:
+    def _add_server_hello(self, direction: int, hello: ServerHello) -> None:
         """Take note of a ServerHello, or of a HelloRetryRequest."""
         self.client, self._session = direction ^ 1, None
         if not hello.is_hello_retry and len(self.server_hellos) < MOST_HELLOS:
             self.server_hellos.append(hello)
 
-    def add_encrypted_extensions(self, body: bytes) -> None:
-        """Take note of what a server of TLS 1.3 says behind its hello."""
-        self._application_protocol = application_protocol(parse_extensions(body))
-        self._session = None
-
-    def add_certificate(self, direction: int, body: bytes) -> None:
+    def _add_certificate(self, direction: int, body: bytes) -> None:
         """Take note of a Certificate message."""
         side = self.side(direction)
-        found = first_certificate(body, has_context=self.version == TLS_1_3)
+        found = first_certificate(body, has_context=self.is_tls_1_3)
         if side is not None and found is not None:
             self._certificates[side] = found
             self._session = None
@@ -125,7 +211,15 @@ class TlsConnection:
         state = self._state
         if self._session is None or self._session[0] is not state:
             self._session = state, self._made_session(state)
-        return self._session[1]
+        session = self._session[1]
+        is_counted = state is not TlsState.DECRYPTED and self.client is not None
+        return session._replace(exchanges=self._estimate.exchanges) if is_counted else session
+
+    def estimate(self, direction: Int64, records: Int64) -> None:
+        """Count exchanges by records that stay encrypted: a number of them each time, of a direction, `(n,)`."""
+        if self.client is not None:
+            is_finished = self.version == TLS_1_3 and bool(self.client_hellos)
+            self._estimate.add(direction == self.client, records, has_encrypted_finished=is_finished)
 
     @property
     def _state(self) -> TlsState:
@@ -138,8 +232,8 @@ class TlsConnection:
         server = self.server_hellos[-1] if self.server_hellos else None
         return TlsSession(
             state,
-            None if server is None else server.version,
-            None if server is None else server.suite,
+            self.version,
+            server.suite if server is not None else None if self._place is None else self._place[1].number,
             None if client is None or server is None else _is_resumed(client, server, self._certificates),
             client,
             self._application_protocol or (None if server is None else application_protocol(server.extensions)),
@@ -154,9 +248,10 @@ class TlsConnection:
     @property
     def has_keys(self) -> bool:
         """Whether the key log has secrets of this connection."""
-        if not self.client_hellos:
+        random = self.client_random
+        if random is None:
             return False
-        if self._keys.secrets(self.client_hellos[-1].random):
+        if self._keys.secrets(random):
             return True
         return bool(self.server_hellos) and self._master_secret(len(self.server_hellos) - 1) is not None
 
@@ -168,8 +263,8 @@ class TlsConnection:
             return False
         if not self.may_get_secrets or self.version not in (None, TLS_1_3):
             return True
-        known = self._keys.secrets(self.client_hellos[-1].random)
-        return all(_label(side, KeyPhase.TRAFFIC) in known for side in Side)
+        known = self._keys.secrets(self.client_random or b"")
+        return all(any(label.startswith(f"{side.name}_TRAFFIC_SECRET_") for label in known) for side in Side)
 
     @property
     def is_agreed(self) -> bool:
@@ -191,7 +286,7 @@ class TlsConnection:
     def ciphers(self, direction: int, epoch: Epoch) -> "list[RecordCipher]":
         """The ciphers that records of an epoch may have: none without keys, several where the suite is not known."""
         side = self.side(direction)
-        if side is None or not self.client_hellos:
+        if side is None or self.client_random is None:
             return []
         if epoch.phase is None:
             return self._cipher_of_change(side, epoch.number)
@@ -200,10 +295,10 @@ class TlsConnection:
     def _ciphers_of_phase(self, side: Side, phase: KeyPhase, updates: int) -> "list[RecordCipher]":
         from dissector.tls.record_ciphers import Tls13Cipher
 
-        secret = self._keys.secrets(self.client_hellos[-1].random).get(_label(side, phase))
-        if secret is None or (phase is KeyPhase.EARLY and side is Side.SERVER):
+        secret, updates = self._secret(side, phase, updates)
+        if secret is None:
             return []
-        suites = [self.suite] if self.server_hellos else _suites_of_secret(secret)
+        suites = suites_of_secret(secret) if self.version is None else [self.suite]
         ciphers: list[RecordCipher] = []
         for suite in suites:
             if suite is None:
@@ -213,6 +308,19 @@ class TlsConnection:
                 cipher = cipher.updated()
             ciphers.append(cipher)
         return ciphers
+
+    def _secret(self, side: Side, phase: KeyPhase, updates: int) -> tuple[bytes | None, int]:
+        """A secret of TLS 1.3, and how often it has to be updated: the log may have it behind key updates, too."""
+        secrets = self._keys.secrets(self.client_random or b"")
+        if phase is KeyPhase.EARLY:
+            return secrets.get("CLIENT_EARLY_TRAFFIC_SECRET") if side is Side.CLIENT else None, 0
+        if phase is KeyPhase.HANDSHAKE:
+            return secrets.get(f"{side.name}_HANDSHAKE_TRAFFIC_SECRET"), 0
+        labels = (f"{side.name}_TRAFFIC_SECRET_{number}" for number in range(updates, -1, -1))
+        found: Iterator[tuple[bytes | None, int]] = (
+            (secrets[label], missing) for missing, label in enumerate(labels) if label in secrets
+        )
+        return next(found, (None, 0))
 
     def _cipher_of_change(self, side: Side, change: int) -> "list[RecordCipher]":
         from dissector.tls.record_ciphers import tls12_ciphers
@@ -230,16 +338,12 @@ class TlsConnection:
 
     def _master_secret(self, change: int) -> bytes | None:
         hello, random = self.server_hellos[change], self.client_hellos[min(change, len(self.client_hellos) - 1)].random
-        return self._keys.master_secret(hello.version, random, hello.random, hello.session_id)
-
-
-def _label(side: Side, phase: KeyPhase) -> str:
-    """The name of a secret of TLS 1.3 in a key log (RFC 9850)."""
-    return {
-        KeyPhase.EARLY: "CLIENT_EARLY_TRAFFIC_SECRET",
-        KeyPhase.HANDSHAKE: f"{side.name}_HANDSHAKE_TRAFFIC_SECRET",
-        KeyPhase.TRAFFIC: f"{side.name}_TRAFFIC_SECRET_0",
-    }[phase]
+        known = self._keys.master_secret(random, hello.session_id)
+        suite = SUITES.get(hello.suite)
+        premaster = self._keys.premaster(random, self.key_exchanges.encrypted.get(change, b""))
+        if known is not None or premaster is None or suite is None:
+            return known
+        return self.key_exchanges.master_secret(change, premaster, suite, random, hello)
 
 
 def _is_resumed(client: ClientHello, server: ServerHello, certificates: Mapping[Side, bytes]) -> bool:
@@ -247,9 +351,3 @@ def _is_resumed(client: ClientHello, server: ServerHello, certificates: Mapping[
     if server.version == TLS_1_3:
         return PRE_SHARED_KEY in server.extensions
     return bool(client.session_id) and client.session_id == server.session_id and Side.SERVER not in certificates
-
-
-def _suites_of_secret(secret: bytes) -> list[CipherSuite]:
-    """The suites of TLS 1.3 with a hash of a secret's size, for early data before any ServerHello."""
-    of_size = {32: (0x1301, 0x1303, 0x1304, 0x1305), 48: (0x1302,)}
-    return [SUITES[number] for number in of_size.get(len(secret), ())]

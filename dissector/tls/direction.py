@@ -11,64 +11,38 @@ Invariants:
 """
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.batches import NOWHERE
 from dissector.core.store import Store
-from dissector.tls.connection import TLS_1_3, Alert, Epoch, TlsConnection
+from dissector.tls.connection import Alert, Epoch, KeyPhase, TlsConnection
+from dissector.tls.direction_keys import DirectionKeys
 from dissector.tls.errors import BadRecordError
-from dissector.tls.handshake import HandshakeReader, parse_client_hello, parse_server_hello
-from dissector.tls.pending_runs import ADDRESS, PACKET, SIZE, START, TIME, PendingRuns
+from dissector.tls.handshake import HandshakeReader
+from dissector.tls.late_start import Record, first_record, records_in
+from dissector.tls.pending_runs import PACKET, SIZE, START, TIME, PendingRuns
+from dissector.tls.pieces import Pieces
 from dissector.tls.record_search import LONGEST_RECORD, RecordSearch
-
-if TYPE_CHECKING:
-    from dissector.tls.record_ciphers import RecordCipher
 
 HEADER: Final = 5
 LONGEST_FRAGMENT: Final = (1 << 14) + 2048
 """Bytes of a record behind its header: 2^14 and what protection may add (RFC 5246, 6.2.3)."""
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
-CLIENT_HELLO, SERVER_HELLO, ENCRYPTED_EXTENSIONS, CERTIFICATE, KEY_UPDATE = 1, 2, 8, 11, 24
+KEY_UPDATE: Final = 24
 _head: Final = struct.Struct(">BHH").unpack_from
-
-
-class Pieces:
-    """Plaintext of records and gaps, in order, as lists of equal length."""
-
-    def __init__(self) -> None:
-        self.texts: list[bytes | None] = []
-        """None for a gap."""
-        self.sizes: list[int] = []
-        self.records: list[int] = []
-        """Offset of each record in the TCP stream, and where it ends."""
-        self.ends: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def add(self, text: bytes | None, size: int, record: int, end: int) -> None:
-        """Append a piece."""
-        self.texts.append(text)
-        self.sizes.append(size)
-        self.records.append(record)
-        self.ends.append(end)
 
 
 class TlsDirection:
     """What is read of a direction, and how far. `pieces` are its plaintext, until the stage takes them."""
 
-    def __init__(self, connection: TlsConnection, direction: int) -> None:
+    def __init__(self, connection: TlsConnection, direction: int, *, is_aligned: bool = True) -> None:
         self.direction = direction
         self.pending = PendingRuns()
         self.pieces = Pieces()
-        self._seen: list[Int64] = []
         self._last_seen: Int64 = np.zeros((2, 1), np.int64)
         """Time and packet of the last run."""
-        self.plain_end = 0
-        """Bytes of plaintext so far, gaps included."""
         self.records = 0
         """Records opened."""
         self.bad_records = 0
@@ -77,14 +51,14 @@ class TlsDirection:
         """Whether the next record has to wait for the peer or for keys."""
         self.is_garbled = False
         """Whether bytes came that are no TLS."""
+        self.is_aligned = is_aligned
+        """Whether `_at` is where a record begins. In a late connection it has to be found."""
+        self.is_placed = False
+        """Whether it is known what its first record is encrypted with, if the connection is a late one."""
         self._connection = connection
         self._at = 0
         """Offset in the TCP stream of the next record."""
-        self._epoch: Epoch | None = None
-        self._cipher: RecordCipher | None = None
-        self._sequence = 0
-        self._changes = 0
-        """ChangeCipherSpec messages of a version before 1.3."""
+        self._keys = DirectionKeys(connection, direction)
         self._handshake = HandshakeReader()
         self._search: RecordSearch | None = None
         """While the place of the next record is unknown."""
@@ -98,10 +72,12 @@ class TlsDirection:
 
     def read(self, store: Store) -> bool:
         """Read on as far as bytes and keys allow; return whether there was anything."""
-        before, read = self._at, len(self.pieces)
+        before = self._at
+        if not self._keys.restore():
+            return False
         while not self._read_stretch(store):
             pass
-        self._note_packets(read)
+        self.pieces.note_packets(self.pending.table(), self._last_seen)
         if self._connection.is_opened:
             self._last_seen = self.pending.table()[[TIME, PACKET], -1:] if len(self.pending) else self._last_seen
             self.pending.drop_before(self._at)
@@ -109,62 +85,88 @@ class TlsDirection:
 
     def finish(self) -> None:
         """Nothing more comes: what is not read is lost."""
-        table, read = self.pending.table(), len(self.pieces)
+        table = self.pending.table()
         if table.shape[1]:
             end = int(table[START, -1] + table[SIZE, -1])
             self._lose(end - self._at)
             self._at = end
-        if self._search is not None and self.plain_end:
+        if self._connection.is_late and self._keys.epoch is None:
+            self.pieces.add_gap(self._at, self._at)
+        elif self._search is not None and self.pieces.plain_end:
             lost = self._at - self._search.lost_from
-            self._add_gap(lost - (self._overhead or 0) * -(-lost // LONGEST_RECORD), self._at)
-        self._note_packets(read)
+            self.pieces.add_gap(lost - (self._overhead or 0) * -(-lost // LONGEST_RECORD), self._at)
+        self.pieces.note_packets(self.pending.table(), self._last_seen)
 
-    def take(self) -> tuple[Pieces, Int64]:
-        """Take the plaintext that was read: its pieces, and time and packet of each, `(2, n)`."""
-        pieces, seen = self.pieces, self._seen
-        self.pieces, self._seen = Pieces(), []
-        return pieces, np.concatenate(seen, axis=1)
-
-    def _note_packets(self, first: int) -> None:
-        """Find the packet with the last byte of each piece's record, from piece `first` on."""
-        ends = np.array(self.pieces.ends[first:], np.int64)
-        if len(ends):
-            table = self.pending.table()
-            rows = np.searchsorted(table[START] + table[SIZE], ends - 1, side="right")
-            self._seen.append(np.append(table[[TIME, PACKET]], self._last_seen, axis=1)[:, rows])
+    def take(self) -> Pieces:
+        """Take the plaintext that was read."""
+        taken, self.pieces = self.pieces, Pieces(self.pieces.plain_end)
+        return taken
 
     def _read_stretch(self, store: Store) -> bool:
         """Read the bytes up to the next gap; return whether that is all for now."""
-        table = self.pending.table()
-        starts = table[START]
-        first = int((starts + table[SIZE]).searchsorted(self._at, side="right"))
-        if first == table.shape[1]:
+        stretch = self.pending.stretch(self._at, store)
+        if stretch is None:
             return True
-        if table[ADDRESS, first] == NOWHERE:
-            end = int(starts[first] + table[SIZE, first])
-            self._lose(end - self._at)
-            self._at = end
+        if stretch.missing:
+            self._lose(stretch.missing)
+            self._at += stretch.missing
             return False
-        gaps = (table[ADDRESS, first:] == NOWHERE).nonzero()[0]
-        stop = first + int(gaps[0]) if len(gaps) else table.shape[1]
-        skipped = self._at - int(starts[first])
-        addresses, sizes = table[ADDRESS, first:stop].copy(), table[SIZE, first:stop].copy()
-        addresses[0] += skipped
-        sizes[0] -= skipped
-        data = store.join(addresses, sizes)
-        used, is_blocked = self._read_records(data)
+        if not self.is_aligned:
+            return self._align(stretch.data, is_cut=not stretch.is_last)
+        used, is_blocked = self._read_records(stretch.data)
         self._at += used
-        if is_blocked or stop == table.shape[1]:
+        if is_blocked or stretch.is_last:
             return True
-        rest = len(data) - used  # of a record that the gap cuts
+        rest = len(stretch.data) - used  # of a record that the gap cuts
         if rest:
             self._lose(rest)
             self._at += rest
         return False
 
+    def _align(self, data: bytes, *, is_cut: bool) -> bool:
+        """Find the first record in bytes from the middle of the stream, behind which bytes are missing if they are cut;
+        return whether that is all for now."""
+        place = first_record(data)
+        if place is None and is_cut:
+            self._at += len(data)
+            return False
+        if place is not None and place >= 0:
+            self._at += place
+            self.is_aligned = True
+            return False
+        self.is_garbled = place is not None
+        return True
+
+    def first_records(self, store: Store) -> list[Record]:
+        """Return the encrypted records from where a direction of a late connection is stopped, as far as they are there
+        without a gap."""
+        stretch = self.pending.stretch(self._at, store) if self.is_stopped else None
+        return [] if stretch is None else records_in(stretch.data)
+
+    def place(self, epoch: Epoch, sequence: int) -> None:
+        """Go on with the record where this direction of a late connection is stopped, which has that sequence number.
+        With a negative one it is of an earlier epoch: the handshake is read on from there."""
+        self.is_placed = True
+        ciphers = self._connection.ciphers(self.direction, epoch)
+        if sequence < 0 or not ciphers:
+            return
+        self._keys.use(epoch, ciphers[0], sequence)
+        if sequence:
+            overhead = ciphers[0].overhead
+            self.pieces.add_gap(self._at - overhead * min(sequence, self._at // overhead), self._at)
+
+    def give_up(self) -> bool:
+        """Count the records of a direction of a late connection that no key opens; return whether it can go on."""
+        self.is_placed = self.is_stopped
+        if self.is_stopped:
+            self._keys.use(Epoch(KeyPhase.TRAFFIC, 0), None)
+        return self.is_stopped
+
     def _lose(self, size: int) -> None:
         """Bytes of the TCP stream are missing at `_at`."""
-        if size > 0:
+        if size > 0 and self._keys.epoch is None and self._connection.lose_hello():
+            self.is_aligned = False
+        elif size > 0:
             self._search = self._search or RecordSearch(self._at)
             self._handshake = HandshakeReader()
 
@@ -200,10 +202,10 @@ class TlsDirection:
     def _read_data(self, data: bytes, view: memoryview, at: int) -> int:
         """Read records as long as they are the application data of the current key, the common case by far; return
         where that ends."""
-        cipher = self._cipher
+        keys, cipher = self._keys, self._keys.cipher
         if cipher is None or self._search is not None or not self._connection.is_opened:
             return at
-        decrypt, sequence, base, last = cipher.open, self._sequence, self._at, len(data)
+        decrypt, sequence, base, last = cipher.open, keys.sequence, self._at, len(data)
         texts, records, ends = [], [], []
         while last - at >= HEADER:
             kind, _, size = _head(data, at)
@@ -222,59 +224,47 @@ class TlsDirection:
             ends.append(base + stop)
             at = stop
         if texts:
-            sizes = list(map(len, texts))
-            self._sequence = sequence
-            self._overhead = ends[-1] - records[-1] - sizes[-1]
+            keys.sequence = sequence
+            self._overhead = ends[-1] - records[-1] - len(texts[-1])
             self.records += len(texts)
-            self.plain_end += sum(sizes)
-            self.pieces.texts += texts
-            self.pieces.sizes += sizes
-            self.pieces.records += records
-            self.pieces.ends += ends
+            self.pieces.extend(texts, records, ends)
         return at
 
     def _find_place(self, data: bytes, at: int) -> tuple[int, bool]:
         """Find the next record behind a gap; return where it is, or up to where it is not."""
         assert self._search is not None
-        later = self._next_epochs()
-        current = [(self._cipher, self._sequence)] if self._cipher is not None else []
-        if self._cipher is not None and self._cipher.is_chained:
+        keys, later = self._keys, self._keys.later()
+        current = [(keys.cipher, keys.sequence)] if keys.cipher is not None else []
+        if keys.cipher is not None and keys.cipher.chained is not None:
             return len(data), False
         candidates = [*current, *((cipher, 0) for _, cipher in later)]
         found = self._search.find(data, at, self._at + at, candidates, self._overhead)
         if found.cipher is None:
             return found.at, False
+        is_begun = found.cipher < len(current) or (keys.epoch is not None and keys.epoch.phase is KeyPhase.TRAFFIC)
         if found.cipher >= len(current):
-            self._epoch, self._cipher = later[found.cipher - len(current)]
-        self._sequence = found.sequence
+            keys.use(*later[found.cipher - len(current)])
+        keys.sequence = found.sequence
+        is_of_handshake = keys.epoch is not None and keys.epoch.phase is KeyPhase.HANDSHAKE
         self._search = None
-        self._add_gap(found.lost_plaintext, self._at + found.at)
+        if not is_of_handshake and (is_begun or found.sequence):  # else all that is missing is of the handshake
+            self.pieces.add_gap(found.lost_plaintext, self._at + found.at)
         return found.at, True
-
-    def _next_epochs(self) -> "list[tuple[Epoch, RecordCipher]]":
-        epoch = self._epoch
-        if epoch is not None and epoch.phase is None:
-            return []
-        return [
-            (each, cipher)
-            for each in self._connection.epochs_after(epoch)
-            for cipher in self._connection.ciphers(self.direction, each)
-        ]
 
     def _read_record(self, kind: int, header: bytes, fragment: memoryview, offset: int) -> bool:
         """Read one record; return whether that was possible now."""
-        cipher = self._cipher
-        if cipher is None and self._epoch is not None:
+        keys, cipher = self._keys, self._keys.cipher
+        if cipher is None and keys.epoch is not None:
             self._add_bad_record(offset)
             return True
         if cipher is None:
             return self._read_first(kind, header, fragment, offset)
         try:
-            kind, text = cipher.open(header, fragment, self._sequence)
+            kind, text = cipher.open(header, fragment, keys.sequence)
         except BadRecordError:
             return self._read_of_next_epoch(header, fragment, offset, kind)
         if kind == APPLICATION_DATA:
-            self._sequence += 1
+            keys.sequence += 1
             self._add_text(text, offset, offset + HEADER + len(fragment))
             return True
         return self._take(kind, text, offset, len(fragment))
@@ -289,7 +279,10 @@ class TlsDirection:
             elif kind == ALERT and len(fragment) == 2:
                 self._connection.add_alert(Alert(fragment[1], self.direction, is_encrypted=False))
             return True
-        if not self._connection.can_be_opened or self._connection.side(self.direction) is None:
+        connection = self._connection
+        if not connection.can_be_opened or connection.side(self.direction) is None:
+            return False
+        if connection.is_late and not self.is_placed:
             return False
         return self._read_of_next_epoch(header, fragment, offset, kind)
 
@@ -298,15 +291,14 @@ class TlsDirection:
         be lost, early data may be refused. What no key opens is counted, and the next record is tried again."""
         if kind == CHANGE_CIPHER_SPEC:  # TLS 1.3 has it for middleboxes alone
             return True
-        epochs = self._next_epochs()
-        for epoch, cipher in epochs:
+        for epoch, cipher in self._keys.later():
             try:
                 inner, text = cipher.open(header, fragment, 0)
             except BadRecordError:
                 continue
-            self._epoch, self._cipher, self._sequence = epoch, cipher, 0
+            self._keys.use(epoch, cipher)
             return self._take(inner, text, offset, len(fragment))
-        if self._cipher is None and self._connection.version is None:
+        if self._keys.cipher is None and self._connection.version is None:
             return False  # early data, before the ServerHello: its suite may not be known
         self._add_bad_record(offset)
         return True
@@ -316,7 +308,7 @@ class TlsDirection:
         if kind == CHANGE_CIPHER_SPEC and not self._change_cipher():
             return False
         if kind != CHANGE_CIPHER_SPEC:
-            self._sequence += 1
+            self._keys.sequence += 1
         self._connection.is_opened = True
         if kind == APPLICATION_DATA:
             self._add_text(text, offset, offset + HEADER + size)
@@ -331,42 +323,25 @@ class TlsDirection:
     def _change_cipher(self) -> bool:
         """Use the keys that go with this ChangeCipherSpec; return whether its hellos and the keys are there."""
         connection = self._connection
-        if connection.version == TLS_1_3:
+        if connection.is_tls_1_3:
             return True
-        if not connection.is_ready(self._changes) or not connection.can_be_opened:
+        if not self._keys.change():
             return False
-        epoch = Epoch(None, self._changes)
-        self._changes += 1
-        self._epoch, self._sequence = epoch, 0
-        self._cipher = next(iter(connection.ciphers(self.direction, epoch)), None)
         self._handshake = HandshakeReader()
         return True
 
     def _read_handshake(self, data: bytes) -> None:
         for kind, body in self._handshake.feed(data):
-            if kind == CLIENT_HELLO and (client_hello := parse_client_hello(body)) is not None:
-                self._connection.add_client_hello(self.direction, client_hello)
-            elif kind == SERVER_HELLO and (server_hello := parse_server_hello(body)) is not None:
-                self._connection.add_server_hello(self.direction, server_hello)
-            elif kind == ENCRYPTED_EXTENSIONS:
-                self._connection.add_encrypted_extensions(body)
-            elif kind == CERTIFICATE:
-                self._connection.add_certificate(self.direction, body)
-            elif kind == KEY_UPDATE and self._epoch is not None and self._epoch.phase is not None:
-                self._epoch, self._cipher = next(iter(self._next_epochs()), (self._epoch, None))
-                self._sequence = 0
+            if kind == KEY_UPDATE:
+                self._keys.update()
+            else:
+                self._connection.add_message(self.direction, kind, body)
 
     def _add_text(self, text: bytes, record: int, end: int) -> None:
         self.records += 1
         if text:
             self._overhead = end - record - len(text)
-            self.pieces.add(text, len(text), record, end)
-            self.plain_end += len(text)
-
-    def _add_gap(self, size: int, offset: int) -> None:
-        if size > 0:
-            self.pieces.add(None, size, offset, offset)
-            self.plain_end += size
+            self.pieces.add(text, record, end)
 
     def _add_bad_record(self, offset: int) -> None:
         self.bad_records += 1

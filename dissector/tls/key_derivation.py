@@ -5,7 +5,6 @@ import struct
 from typing import Final
 
 TLS_1_2: Final = 0x0303
-MASTER_SECRET_SIZE: Final = 48
 
 
 def expand(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
@@ -26,11 +25,6 @@ def prf(version: int, hash_name: str, secret: bytes, label: bytes, seed: bytes, 
     md5 = expand("md5", secret[:half], label + seed, size)
     sha1 = expand("sha1", secret[len(secret) - half :], label + seed, size)
     return bytes(a ^ b for a, b in zip(md5, sha1, strict=True))
-
-
-def master_secret_of(version: int, premaster: bytes, client_random: bytes, server_random: bytes) -> bytes:
-    """The master secret of a premaster secret (RFC 5246, 8.1), where it is not an extended one."""
-    return prf(version, "sha256", premaster, b"master secret", client_random + server_random, MASTER_SECRET_SIZE)
 
 
 def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> bytes:

@@ -3,6 +3,7 @@
     CLIENT_TRAFFIC_SECRET_0 <client random> <secret>
     CLIENT_RANDOM <client random> <master secret>
     RSA Session-ID:<session id> Master-Key:<master secret>
+    RSA <first 8 bytes of the encrypted premaster secret> <premaster secret>
 
 Invariants: however a log is cut, it gives the same secrets once it is complete; labels that decrypt no record are
 passed over, other lines counted; what is kept is bounded, and no text of this object shows a secret.
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Final
 
-from dissector.tls.key_derivation import master_secret_of
+from dissector.tls.key_exchange import PREFIX
 
 MOST_SECRETS: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 10
@@ -20,8 +21,8 @@ _LINE: Final = re.compile(rb"([A-Z0-9_]+) ((?:[0-9a-fA-F]{2})+) ((?:[0-9a-fA-F]{
 _SESSION: Final = re.compile(rb"RSA Session-ID:((?:[0-9a-fA-F]{2})*) Master-Key:((?:[0-9a-fA-F]{2})+)$")
 _TRAFFIC: Final = re.compile(r"(?:CLIENT|SERVER)_(?:HANDSHAKE_TRAFFIC_SECRET|TRAFFIC_SECRET_\d{1,4})$")
 _USED: Final = frozenset(("CLIENT_RANDOM", "CLIENT_EARLY_TRAFFIC_SECRET", "PMS_CLIENT_RANDOM"))
-_IGNORED: Final = re.compile(r"EXPORTER_SECRET|EARLY_EXPORTER_(?:MASTER_)?SECRET|ECH_(?:SECRET|CONFIG)|RSA")
-MASTER, PREMASTER = "CLIENT_RANDOM", "PMS_CLIENT_RANDOM"
+_IGNORED: Final = re.compile(r"EXPORTER_SECRET|EARLY_EXPORTER_(?:MASTER_)?SECRET|ECH_(?:SECRET|CONFIG)")
+MASTER, PREMASTER, RSA = "CLIENT_RANDOM", "PMS_CLIENT_RANDOM", "RSA"
 RANDOM_SIZE: Final = 32
 
 
@@ -33,7 +34,11 @@ class KeyLog:
         self.bad_lines = 0
         """Lines that are none of a key log."""
         self._secrets: dict[bytes, dict[str, bytes]] = {}
+        self._traffic: list[tuple[bytes, str]] = []
+        """Client random and label of each secret of TLS 1.3 traffic, in the order of the log."""
         self._sessions: dict[bytes, bytes] = {}
+        self._premasters: dict[bytes, bytes] = {}
+        """By the first bytes of their encrypted form."""
         self._rest = b""
         self._count = 0
 
@@ -73,10 +78,16 @@ class KeyLog:
     def _add_secret(self, label: str, random: bytes, secret: bytes) -> None:
         if label in _USED or _TRAFFIC.match(label):
             if len(random) == RANDOM_SIZE:
-                self._secrets.setdefault(random, {})[label] = secret
+                known = self._secrets.setdefault(random, {})
+                if label not in known and _TRAFFIC.match(label):
+                    self._traffic.append((random, label))
+                known[label] = secret
                 self._count += 1
             else:
                 self.bad_lines += 1
+        elif label == RSA and len(random) == PREFIX:
+            self._premasters[random] = secret
+            self._count += 1
         elif not _IGNORED.match(label):
             self.bad_lines += 1
 
@@ -84,21 +95,24 @@ class KeyLog:
         """Return the secrets of the connections with a client random, by label."""
         return self._secrets.get(client_random, {})
 
-    def master_secret(
-        self, version: int, client_random: bytes, server_random: bytes, session_id: bytes
-    ) -> bytes | None:
+    def master_secret(self, client_random: bytes, session_id: bytes) -> bytes | None:
         """Return the master secret of a connection before TLS 1.3, None if it is not in the log."""
-        known = self.secrets(client_random)
-        if MASTER in known:
-            return known[MASTER]
-        if PREMASTER in known:
-            return master_secret_of(version, known[PREMASTER], client_random, server_random)
-        return self._sessions.get(session_id) if session_id else None
+        known = self.secrets(client_random).get(MASTER)
+        return self._sessions.get(session_id) if known is None and session_id else known
+
+    def premaster(self, client_random: bytes, encrypted: bytes) -> bytes | None:
+        """Return a premaster secret, by the client's random or the first bytes that it has encrypted; None if it is not
+        in the log."""
+        return self.secrets(client_random).get(PREMASTER) or self._premasters.get(encrypted)
+
+    def traffic_secrets(self, first: int = 0) -> list[tuple[bytes, str]]:
+        """Client random and label of the secrets of TLS 1.3 handshakes and traffic, from a number on, as they came."""
+        return self._traffic[first:]
 
     @property
-    def has_sessions(self) -> bool:
-        """Whether there are master secrets by session id."""
-        return bool(self._sessions)
+    def has_others(self) -> bool:
+        """Whether there are secrets that are not found by a client's random."""
+        return bool(self._sessions or self._premasters)
 
     @property
     def client_randoms(self) -> Set[bytes]:
@@ -109,17 +123,24 @@ class KeyLog:
         """Secrets."""
         return self._count
 
-    def selected(self, client_randoms: Iterable[bytes], session_ids: Iterable[bytes] = ()) -> bytes:
-        """Return a key log with the secrets of some connections alone."""
-        return b"".join(line.encode() + b"\n" for line in self._lines(client_randoms, session_ids))
+    def selected(
+        self, client_randoms: Iterable[bytes], session_ids: Iterable[bytes] = (), encrypted: Iterable[bytes] = ()
+    ) -> bytes:
+        """Return a key log with the secrets of some connections alone, by all that they are found by."""
+        return b"".join(line.encode() + b"\n" for line in self._lines(client_randoms, session_ids, encrypted))
 
-    def _lines(self, client_randoms: Iterable[bytes], session_ids: Iterable[bytes]) -> Iterator[str]:
+    def _lines(
+        self, client_randoms: Iterable[bytes], session_ids: Iterable[bytes], encrypted: Iterable[bytes]
+    ) -> Iterator[str]:
         for random in client_randoms:
             for label, secret in self.secrets(random).items():
                 yield f"{label} {random.hex()} {secret.hex()}"
         for session in session_ids:
             if session in self._sessions:
                 yield f"RSA Session-ID:{session.hex()} Master-Key:{self._sessions[session].hex()}"
+        for prefix in encrypted:
+            if prefix in self._premasters:
+                yield f"RSA {prefix.hex()} {self._premasters[prefix].hex()}"
 
     def __repr__(self) -> str:
         return f"KeyLog({len(self)} secrets)"

@@ -30,8 +30,9 @@ class RecordCipher(Protocol):
 
     overhead: int
     """Least bytes that a record has besides its plaintext, its header included: exact in AEAD without padding."""
-    is_chained: bool
-    """Whether a record can be opened only after the one before it."""
+    suite: CipherSuite
+    chained: bytes | None
+    """The last block of the record before, where a record can be opened only after that."""
 
     def open(self, header: bytes, fragment: bytes | memoryview, sequence: int) -> tuple[int, bytes]:
         """Return the content type of a record and its plaintext. Raises `BadRecordError`."""
@@ -44,10 +45,10 @@ class _Aead(Protocol):
 class Tls13Cipher:
     """TLS 1.3: the content type is behind the plaintext, then zeros as padding (RFC 8446, 5.2 and 5.4)."""
 
-    is_chained = False
+    chained: bytes | None = None
 
     def __init__(self, suite: CipherSuite, secret: bytes) -> None:
-        self._suite = suite
+        self.suite = suite
         self._secret = secret
         key = expand_label(suite.prf_hash, secret, b"key", suite.key_size)
         self._iv = int.from_bytes(expand_label(suite.prf_hash, secret, b"iv", 12), "big")
@@ -69,15 +70,16 @@ class Tls13Cipher:
     def updated(self) -> "Tls13Cipher":
         """Return the cipher after a KeyUpdate (RFC 8446, 7.2)."""
         size = len(self._secret)
-        return Tls13Cipher(self._suite, expand_label(self._suite.prf_hash, self._secret, b"traffic upd", size))
+        return Tls13Cipher(self.suite, expand_label(self.suite.prf_hash, self._secret, b"traffic upd", size))
 
 
 class AeadCipher:
     """AEAD suites of TLS 1.2: RFC 5288, RFC 6655, RFC 7905."""
 
-    is_chained = False
+    chained: bytes | None = None
 
     def __init__(self, suite: CipherSuite, key: bytes, iv: bytes) -> None:
+        self.suite = suite
         self._decrypt = _aead(suite.kind, key).decrypt
         self._iv = iv
         self._explicit = EXPLICIT_NONCE if suite.kind is not CipherKind.CHACHA20 else 0
@@ -107,13 +109,13 @@ class CbcCipher:
         self, suite: CipherSuite, version: int, key: bytes, mac_key: bytes, iv: bytes, *, encrypt_then_mac: bool
     ) -> None:
         assert suite.mac_hash is not None
+        self.suite = suite
         self._algorithm = algorithms.AES(key)
         self._mac_key = mac_key
         self._mac_hash = suite.mac_hash
         self._mac_size = hashlib.new(suite.mac_hash).digest_size
-        self._chained = iv if version < TLS_1_1 else None
-        self.is_chained = version < TLS_1_1
-        self.overhead = HEADER + (0 if self.is_chained else BLOCK) + self._mac_size + 1
+        self.chained = iv if version < TLS_1_1 else None
+        self.overhead = HEADER + (0 if self.chained is not None else BLOCK) + self._mac_size + 1
         self._encrypt_then_mac = encrypt_then_mac
 
     def open(self, header: bytes, fragment: bytes | memoryview, sequence: int) -> tuple[int, bytes]:
@@ -122,7 +124,7 @@ class CbcCipher:
         if self._encrypt_then_mac:
             data, mac = data[: -self._mac_size], data[-self._mac_size :]
             self._check(before, data, mac)
-        iv, blocks = (self._chained, data) if self._chained is not None else (data[:BLOCK], data[BLOCK:])
+        iv, blocks = (self.chained, data) if self.chained is not None else (data[:BLOCK], data[BLOCK:])
         if not blocks or len(blocks) % BLOCK or len(iv) != BLOCK:
             raise BadRecordError
         text = Cipher(self._algorithm, modes.CBC(iv)).decryptor().update(blocks)
@@ -134,8 +136,8 @@ class CbcCipher:
         if not self._encrypt_then_mac:
             text, mac = text[: -self._mac_size], text[-self._mac_size :]
             self._check(before, text, mac)
-        if self._chained is not None:
-            self._chained = blocks[-BLOCK:]
+        if self.chained is not None:
+            self.chained = blocks[-BLOCK:]
         return header[0], text
 
     def _check(self, before: bytes, data: bytes, mac: bytes) -> None:

@@ -35,6 +35,8 @@ class TlsSession(NamedTuple):
     client_certificate_data: bytes | None = None
     """DER, as `server_certificate_data`."""
     server_certificate_data: bytes | None = None
+    exchanges: int | None = None
+    """About how many requests were answered, if it stays encrypted."""
 
     @property
     def version(self) -> str | None:

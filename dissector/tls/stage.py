@@ -24,14 +24,16 @@ from dissector.core.spool import SpoolFullError
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.tls.connection import TlsConnection
-from dissector.tls.direction import TlsDirection
+from dissector.tls.direction import HANDSHAKE, TlsDirection
+from dissector.tls.exchange_estimate import LEAST_FRAGMENT, records_of_runs
 from dissector.tls.key_log import KeyLog
+from dissector.tls.late_start import LateStarts
 from dissector.tls.pending_runs import ADDRESS, KIND, PACKET, SIZE, START, TIME
 from dissector.tls.plaintext import Plaintext
 from dissector.tls.session import TlsSession
 
-UNKNOWN, PASSED, TLS = range(3)
-"""What a direction is: not seen yet, passed as it is, read as TLS."""
+UNKNOWN, PASSED, TLS, ENCRYPTED = range(4)
+"""What a direction is: not seen yet, not TLS, read as TLS, passed as it is because it has no keys."""
 RUNS_OF_HANDSHAKE = 256
 """Runs of a connection without keys that are held until both ends have said what is in clear."""
 _LOOK = 3
@@ -56,6 +58,10 @@ class TlsStage:
         """Those that are read, or wait."""
         self._generation = keys.generation
         self._out: list[Int64] = []
+        self.late = LateStarts(keys, limits.key_search)
+        """The search for keys of connections whose hellos were not captured."""
+        self.expects_keys = False
+        """Whether secrets will be added to the key log."""
         self.failure = ""
         """Why plaintext could not be kept: it is gaps then."""
         self.bad_records = 0
@@ -68,7 +74,10 @@ class TlsStage:
         self._mode.grow((int(batch.direction.max()) | 1) + 1)
         firsts = np.flatnonzero(np.diff(batch.direction, prepend=-1))
         self._recognize(batch, firsts)
-        is_tls = self._mode.values[batch.direction] == TLS
+        mode = self._mode.values[batch.direction]
+        is_tls = mode == TLS
+        if (mode == ENCRYPTED).any():
+            self._estimate(table_of(batch, mode == ENCRYPTED))
         if not is_tls.any():
             return [batch]
         touched: set[int] = set()
@@ -105,8 +114,10 @@ class TlsStage:
         """Return a key log with the secrets of some connections alone, by number."""
         chosen = [self.connections[number] for number in sorted(connections)]
         randoms = dict.fromkeys(hello.random for each in chosen for hello in each.client_hellos)
+        randoms |= dict.fromkeys(each.client_random for each in chosen if each.client_random is not None)
         sessions = dict.fromkeys(hello.session_id for each in chosen for hello in each.server_hellos)
-        return self.keys.selected(randoms, sessions)
+        encrypted = dict.fromkeys(prefix for each in chosen for prefix in each.key_exchanges.encrypted.values())
+        return self.keys.selected(randoms, sessions, encrypted)
 
     @property
     def decrypted(self) -> Set[int]:
@@ -135,18 +146,30 @@ class TlsStage:
         new = firsts[self._mode.values[runs.direction[firsts]] == UNKNOWN]
         if not len(new):
             return
-        directions = runs.direction[new]
-        self._mode.values[directions] = PASSED
-        with_data = np.flatnonzero((runs.kind[new] == RunKind.DATA) & (runs.size[new] > 0))
-        rows = new[with_data]
-        heads = self._store.gather(runs.address[rows], _LOOK)
-        is_record: Bool = (heads[:, 0] >= 20) & (heads[:, 0] <= 23)
-        is_record &= ((heads[:, 1] == 3) | (runs.size[rows] < 2)) & ((heads[:, 2] <= 4) | (runs.size[rows] < _LOOK))
-        for direction in runs.direction[rows[is_record]].tolist():
-            number = direction >> 1
-            connection = self.connections.setdefault(number, TlsConnection(self.keys))
-            self._directions[direction] = TlsDirection(connection, direction)
-            self._mode.values[direction] = TLS
+        size = np.where(runs.kind[new] == RunKind.DATA, runs.size[new], 0)
+        heads = np.zeros((len(new), _LOOK), np.uint8)
+        heads[size > 0] = self._store.gather(runs.address[new[size > 0]], _LOOK)
+        is_record: Bool = (heads[:, 0] >= 20) & (heads[:, 0] <= 23) & (size > 0)
+        is_record &= ((heads[:, 1] == 3) | (size < 2)) & ((heads[:, 2] <= 4) | (size < _LOOK))
+        may_be_late = bool(self.keys.traffic_secrets()) or self.expects_keys
+        for row in np.flatnonzero(is_record | may_be_late).tolist():
+            is_aligned = bool(is_record[row]) or not size[row]
+            is_late = may_be_late and not (is_record[row] and heads[row, 0] == HANDSHAKE)
+            self._begin(int(runs.direction[new[row]]), is_aligned=is_aligned, is_late=is_late)
+        rest = runs.direction[new]
+        self._mode.values[rest[self._mode.values[rest] == UNKNOWN]] = PASSED
+
+    def _begin(self, direction: int, *, is_aligned: bool, is_late: bool) -> None:
+        """Read a new direction, if it may be TLS. It begins with a record or a gap, else it is not aligned."""
+        peer = self._mode.values[direction ^ 1]
+        connection = self.connections.get(direction >> 1)
+        if not is_aligned and (peer == PASSED or (connection is not None and not connection.is_late)):
+            return
+        if connection is None:
+            connection = self.connections[direction >> 1] = TlsConnection(self.keys)
+            connection.is_late = is_late
+        self._directions[direction] = TlsDirection(connection, direction, is_aligned=is_aligned)
+        self._mode.values[direction] = TLS
 
     def _read(self, number: int, *, ends: bool = False) -> None:
         """Read both directions of a connection on, as long as one can go on with what the other said. With `ends`, no
@@ -154,13 +177,32 @@ class TlsStage:
         directions, connection = self._of(number), self.connections[number]
         held = sum(len(each.pending) for each in directions)
         connection.may_get_secrets = not ends and held <= self.most_waiting
-        while any(each.read(self._store) for each in directions):
+        while any(each.read(self._store) for each in directions) or self._place(number, directions):
             pass
         if connection.is_opened:
             for each in directions:
                 self._take(each)
         elif any(each.is_garbled for each in directions) or self._has_no_keys(connection, directions):
             self._pass(directions)
+
+    def _place(self, number: int, directions: list[TlsDirection]) -> bool:
+        """Find the keys of a connection whose hellos were not captured; return whether a direction can go on."""
+        connection = self.connections[number]
+        if not connection.is_late or not self.keys.traffic_secrets():
+            return False
+        is_any = False
+        for each in directions:
+            if each.is_placed:
+                continue
+            records, side = each.first_records(self._store), connection.side(each.direction)
+            found = self.late.find(records, connection, side, self.connections.values())
+            if found is None:
+                is_any |= connection.is_found and each.give_up()
+            else:
+                connection.take_place(each.direction, found.side, found.client_random, found.suite)
+                each.place(found.epoch, found.sequence)
+                is_any = True
+        return is_any
 
     def _has_no_keys(self, connection: TlsConnection, directions: list[TlsDirection]) -> bool:
         """Whether the keys of a connection will not be known, and what is in clear has been read."""
@@ -171,7 +213,7 @@ class TlsStage:
             return False
         if held <= RUNS_OF_HANDSHAKE and not (len(directions) == 2 and all(each.is_stopped for each in directions)):
             return False
-        return connection.is_agreed or not connection.client_hellos or not self.keys.has_sessions
+        return connection.is_agreed or not connection.client_hellos or not self.keys.has_others
 
     def _of(self, number: int) -> list[TlsDirection]:
         both = (self._directions.get(2 * number + side) for side in (0, 1))
@@ -193,20 +235,36 @@ class TlsStage:
 
     def _pass(self, directions: list[TlsDirection]) -> None:
         """Pass what is held of directions as it is, and all that follows."""
+        if not any(each.is_aligned for each in directions):  # no record was seen
+            for each in directions:
+                self.connections.pop(each.direction >> 1, None)
         for each in directions:
             table = each.pending.table()
             rows = np.empty((7, table.shape[1]), np.int64)
             rows[0] = each.direction
             rows[1:] = table[[KIND, START, ADDRESS, SIZE, TIME, PACKET]]
             self._out.append(rows)
-            self._mode.values[each.direction] = PASSED
+            self._mode.values[each.direction] = ENCRYPTED if each.direction >> 1 in self.connections else PASSED
             del self._directions[each.direction]
+        if directions and directions[0].direction >> 1 in self.connections:
+            self._estimate(np.concatenate(self._out[-len(directions) :], axis=1))
+
+    def _estimate(self, table: Int64) -> None:
+        """Count the exchanges in runs that stay encrypted."""
+        table = table[:, table[1] == RunKind.DATA]
+        table = table[:, np.lexsort((table[6], table[0] >> 1))]
+        numbers, firsts = np.unique(table[0] >> 1, return_index=True)
+        hidden = [number for number in numbers.tolist() if self.connections[number].is_tls_1_3]
+        least = np.where(np.isin(table[0] >> 1, hidden), LEAST_FRAGMENT, 0)
+        records = records_of_runs(self._store, table[3], table[4], least)
+        for number, low, high in zip(numbers.tolist(), firsts, [*firsts[1:], table.shape[1]], strict=True):
+            self.connections[number].estimate(table[0, low:high], records[low:high])
 
     def _take(self, direction: TlsDirection) -> None:
         """Take the plaintext of a direction into the store."""
         if not len(direction.pieces):
             return
-        pieces, seen = direction.take()
+        pieces = direction.take()
         texts = [text for text in pieces.texts if text is not None]
         is_gap = np.array([text is None for text in pieces.texts], np.bool_)
         try:
@@ -214,12 +272,12 @@ class TlsStage:
         except SpoolFullError as error:
             first, is_gap[:], self.failure = NOWHERE, True, str(error)
         size, record, end = (np.array(each, np.int64) for each in (pieces.sizes, pieces.records, pieces.ends))
-        start = direction.plain_end - int(size.sum()) + np.cumsum(size) - size
+        start = pieces.plain_end - int(size.sum()) + np.cumsum(size) - size
         captured = np.where(is_gap, 0, size)
         address = np.where(is_gap, NOWHERE, first + np.cumsum(captured) - captured)
         kind = np.where(is_gap, int(RunKind.LOST), int(RunKind.DATA))
         of = np.full(len(size), direction.direction)
-        table = np.stack([of, kind, start, address, size, *seen])
+        table = np.stack([of, kind, start, address, size, *pieces.seen])
         self._out.append(table[:, size > 0])
         rows = np.flatnonzero(~is_gap & (size > 0))
         self.plaintext.add_records(np.stack([of, start, size, record, end - record])[:, rows])
@@ -228,8 +286,7 @@ class TlsStage:
         """Return the rows that pass, and what was read, each direction's in stream order."""
         tables, self._out = self._out, []
         if batch is not None and is_passed is not None and is_passed.any():
-            columns = (batch.direction, batch.kind, batch.start, batch.address, batch.size, batch.time_ns, batch.packet)
-            tables.append(np.stack([np.asarray(column[is_passed], np.int64) for column in columns]))
+            tables.append(table_of(batch, is_passed))
         table = np.concatenate(tables, axis=1) if tables else np.zeros((7, 0), np.int64)
         direction, kind, start, address, size, time_ns, packet = table[:, np.lexsort((table[2], table[0]))]
         return RunBatch(direction, kind.astype(np.uint8), start, address, size, time_ns, packet)
@@ -248,3 +305,9 @@ class TlsStage:
             too_many -= held[number]
             if too_many <= -self._limits.held_runs // 2:
                 return
+
+
+def table_of(batch: RunBatch, rows: Bool) -> Int64:
+    """Some rows of a batch as a table, `(7, n)`."""
+    columns = (batch.direction, batch.kind, batch.start, batch.address, batch.size, batch.time_ns, batch.packet)
+    return np.stack([np.asarray(column[rows], np.int64) for column in columns])

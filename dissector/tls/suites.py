@@ -78,6 +78,12 @@ def _suite(number: int, words: str) -> CipherSuite:
 SUITES: Final = {number: _suite(number, words) for number, words in (_TLS13 | _TLS12).items()}
 
 
+def suites_of_secret(secret: bytes) -> list[CipherSuite]:
+    """The suites of TLS 1.3 with a hash of a secret's size."""
+    of_size = {32: (0x1301, 0x1303, 0x1304, 0x1305), 48: (0x1302,)}
+    return [SUITES[number] for number in of_size.get(len(secret), ())]
+
+
 BROKEN: Final = "is broken"
 _BROKEN_SUITE: Final = re.compile("RC4|DES_|MD5|NULL|EXPORT|anon")
 

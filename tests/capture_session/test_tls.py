@@ -15,7 +15,7 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from tests.cli.test_commands import kdissect
 from tests.tls.sessions import Ends, Session, session
-from tests.traffic import ACK, FIN, block, capture_of, conversation, ethernet, exchanges, pcapng
+from tests.traffic import ACK, FIN, Packet, block, capture_of, conversation, ethernet, exchanges, pcapng
 
 SECRETS, TLS_KEYS = 10, 0x544C534B
 TURNS = exchanges(6, pipelined=2, size=40)
@@ -76,10 +76,11 @@ def test_keys_in_the_file_are_used_wherever_they_stand(
     [
         (b"", "an empty key log"),
         (b"-----BEGIN CERTIFICATE-----\n", "no key log: no line of it has a secret of TLS"),
-        (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n", "keys of 0 of 1 TLS connection: is it the log of"),
+        (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n", "keys of 0 of 1 TLS connection, about 3 exchanges "
+         "stay encrypted: is it the log of this run?"),
         (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\nCLIENT_RAN", "the last line is not whole"),
     ],
-)
+)  # fmt: skip
 def test_one_line_says_what_is_wrong_with_a_key_log(made: Session, data: bytes, words: str, tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(made.turns))
     done = kdissect("show", path, "--keylog", key_log(tmp_path, data))
@@ -207,6 +208,38 @@ def test_a_key_log_may_grow_behind_a_capture_that_grows(made: Session, plain: st
         for _ in steps:
             pass
         assert len(capture) == len(rows(plain))
+
+
+def late_part(made: Session) -> list[Packet]:
+    """The packets of the exchanges alone."""
+    return conversation(made.turns)[len(conversation(made.turns[: made.shaken])) :]
+
+
+def test_a_late_start_has_the_rows_of_its_plain_twin(made: Session, plain: str, tmp_path: Path) -> None:
+    path = capture_of(tmp_path, late_part(made))
+    expected = [row[:-1] for row in rows(plain)]  # without words about secrets: what was in front is not known
+    assert [row[:-1] for row in rows(path, key_log(tmp_path, made.key_log))] == expected
+    out = tmp_path / "out.pcapng"
+    done = kdissect("export", path, "--keylog", str(tmp_path / "keys.log"), "-w", str(out))
+    assert b"has the secrets of 1 TLS connection" in done.stderr
+    assert [row[:-1] for row in rows(str(out))] == expected
+
+
+def test_what_can_not_be_decrypted_of_a_late_start_is_a_gap(tmp_path: Path) -> None:
+    large = session(exchanges(2, size=16_000))
+    found = rows(capture_of(tmp_path, late_part(large)[2:]), key_log(tmp_path, large.key_log))
+    assert [kind for kind, *_ in found] == ["gap", "exchange"]
+    size, words = str(found[0][-1]).split(" ", 1)
+    assert words == "bytes were not captured or not decrypted"
+    assert 14_000 < int(size.replace(",", "")) < 15_000
+
+
+def test_one_line_says_that_late_starts_are_not_found(tmp_path: Path) -> None:
+    recorded = session(TURNS, ssl.TLSVersion.TLSv1_2)
+    other = b"CLIENT_TRAFFIC_SECRET_0 " + b"00" * 32 + b" " + b"11" * 32 + b"\n"
+    found = problems_of(capture_of(tmp_path, late_part(recorded)), key_log(tmp_path, other))
+    words = "keys of 0 of 1 TLS connection, 1 of them without its handshake: only TLS 1.3 is found then"
+    assert [message.partition("log: ")[2] for code, message in found if code == "key-log"] == [words]
 
 
 def problems_of(path: str, *key_logs: str) -> list[tuple[str, str]]:

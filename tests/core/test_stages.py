@@ -176,18 +176,29 @@ def test_a_stage_goes_on_where_it_is_unpickled_with_the_bytes_that_it_holds(mang
 def restored(chain: StageChain, store: Store) -> tuple[StageChain, Store]:
     """A pickled chain, with a store that has the bytes held and no others."""
     other = Store.of(store.excerpt(*chain.held_regions()))
+    return unpickled(pickled(chain, store), other), other
+
+
+def pickled(state: object, store: Store) -> bytes:
+    """What holds stages as bytes, without their store."""
 
     class Pickler(pickle.Pickler):
         def persistent_id(self, value: object) -> str | None:
             return "store" if value is store else None
 
+    out = io.BytesIO()
+    Pickler(out).dump(state)
+    return out.getvalue()
+
+
+def unpickled(data: bytes, store: Store) -> Any:
+    """The same with another store."""
+
     class Unpickler(pickle.Unpickler):
         def persistent_load(self, _: str) -> Store:
-            return other
+            return store
 
-    out = io.BytesIO()
-    Pickler(out).dump(chain)
-    return Unpickler(io.BytesIO(out.getvalue())).load(), other
+    return Unpickler(io.BytesIO(data)).load()
 
 
 @pytest.mark.parametrize("seed", range(3))

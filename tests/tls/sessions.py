@@ -70,7 +70,7 @@ class Ends:
 
     def __init__(
         self, version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, ciphers: str = "", *, key: str = "rsa",
-        client_certificate: bool = False, trusted: str = "ec", again: "Ends | None" = None,
+        client_certificate: bool = False, trusted: str = "ec", again: "Ends | None" = None, options: int = 0,
     ) -> None:  # fmt: skip
         self.session = Session()
         self._log = Path(folder().name) / "keys.log"
@@ -85,6 +85,7 @@ class Ends:
         for context in (server, client):
             context.minimum_version = context.maximum_version = version
             context.set_ciphers(f"{ciphers or 'ALL'}:@SECLEVEL=0")
+            context.options |= options
         server.load_cert_chain(certificate(key).path)
         client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
         if client_certificate:
@@ -140,10 +141,10 @@ class Ends:
 
 def session(
     turns: list[Turn], version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, ciphers: str = "", *, key: str = "rsa",
-    client_certificate: bool = False,
+    client_certificate: bool = False, options: int = 0,
 ) -> Session:  # fmt: skip
     """A session in which these turns are encrypted."""
-    ends = Ends(version, ciphers, key=key, client_certificate=client_certificate)
+    ends = Ends(version, ciphers, key=key, client_certificate=client_certificate, options=options)
     for turn in turns:
         for at in range(0, len(turn.data), 1 << 14):
             ends.send(turn.from_client, turn.data[at : at + (1 << 14)])

@@ -100,6 +100,22 @@ def test_without_its_secrets_a_recording_says_what_it_is(recording: Path, tmp_pa
         assert provenance["scenario"].startswith(version)
 
 
+def test_about_how_many_exchanges_went_by_is_known_without_secrets(recording: Path, tmp_path: Path) -> None:
+    """One of a connection is wrong at most, on average."""
+    with Capture([str(recording)]) as capture:
+        for _ in capture.read():
+            pass
+        truth = sum(1 for _ in capture.exchanges())
+    with Capture([without_secrets(recording, tmp_path)], ports=PORTS) as capture:
+        for _ in capture.read():
+            pass
+        sessions = sessions_of(capture)
+        estimates = [session.exchanges for session in sessions]
+        assert abs(sum(each or 0 for each in estimates) - truth) <= len(sessions)
+        words = [exchange.row.info.rpartition(", about ")[2] for exchange in capture.exchanges()]
+        assert words == [f"{each} exchange{'s' if each != 1 else ''}" for each in estimates]
+
+
 CERTIFICATE = "  client's certificate: CN=alice,OU=lab, signed by itself, valid "
 
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.batches import NOWHERE, RunBatch, RunKind
-from dissector.core.limits import DEFAULT
+from dissector.core.limits import DEFAULT, Limits
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
 from dissector.tls import KeyLog, TlsStage
 from dissector.tls.suites import SUITES
 from dissector.transport import Transport
-from tests.core.test_stages import NONE, Captured, Cuts, cuts_of_packets, output
+from tests.core.test_stages import NONE, Captured, Cuts, cuts_of_packets, output, pickled, unpickled
 from tests.tls.sessions import Session, session
 from tests.traffic import Mangling, Packet, Turn, conversation, exchanges, manglings
 
@@ -60,11 +60,13 @@ def runs_of(batches: Iterable[RunBatch], store: Store) -> list[Run]:
     return found
 
 
-def stage_of(store: Store, key_log: bytes, most_waiting: int = 0) -> tuple[StageChain, TlsStage]:
+def stage_of(
+    store: Store, key_log: bytes, most_waiting: int = 0, limits: Limits = DEFAULT
+) -> tuple[StageChain, TlsStage]:
     keys = KeyLog()
     keys.add(key_log)
-    tls = TlsStage(store, keys, DEFAULT, most_waiting=most_waiting)
-    return StageChain(Transport(store, DEFAULT), tls), tls
+    tls = TlsStage(store, keys, limits, most_waiting=most_waiting)
+    return StageChain(Transport(store, limits), tls), tls
 
 
 def decrypted(packets: list[Packet], key_log: bytes, cuts: Cuts = ()) -> list[Run]:
@@ -114,6 +116,29 @@ def test_what_is_not_lost_stands_where_it_was_sent(kind: str, mangle: Mangling, 
         ends[run.direction] += run.size
         if run.data is not None:
             assert plain(made)[run.direction][run.start :][: run.size] == run.data
+
+
+@given(mangle=manglings(loss=True), cuts=cuts_of_packets)
+def test_the_size_of_a_gap_is_estimated_within_the_padding_of_cbc(mangle: Mangling, cuts: Cuts) -> None:
+    """A block of 16 bytes for each record, at most."""
+    made = recorded("TLS 1.2 CBC")
+    packets = conversation(made.turns)
+    shaken = len(conversation(made.turns[: made.shaken]))
+    most = 15 * (len(made.turns) - made.shaken)
+    for run in decrypted(packets[:shaken] + mangle(packets[shaken:]), made.key_log, cuts):
+        if run.data is not None:
+            around = plain(made)[run.direction][max(0, run.start - most) : run.start + run.size + most]
+            assert run.data in around
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+@given(cuts=cuts_of_packets)
+def test_what_is_lost_of_a_handshake_is_no_gap_of_plaintext(lost: int, cuts: Cuts) -> None:
+    """Of the server's flight in TLS 1.3: its hello, or its certificate."""
+    made = recorded("TLS 1.3")
+    packets = conversation(made.turns, segment=700)
+    [*_, missing] = [each for each in packets if each.payload and not each.from_client][:lost]
+    assert streams(decrypted([each for each in packets if each is not missing], made.key_log, cuts)) == plain(made)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -220,3 +245,29 @@ def test_every_suite_is_decrypted(suite: str) -> None:
     made = session(exchanges(2, size=500), TLS12, suite, key="ec" if "ECDSA" in suite else "rsa")
     assert made.suite == suite
     assert streams(decrypted(conversation(made.turns), made.key_log)) == plain(made)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(at=st.integers(0, 200))
+def test_decryption_goes_on_where_it_is_restored_and_no_checkpoint_has_a_secret(kind: str, at: int) -> None:
+    made = recorded(kind)
+    packets, store = conversation(made.turns), Store()
+    at %= len(packets) + 1
+    chain, tls = stage_of(store, made.key_log)
+    before = runs_of(fed(chain, Captured(packets[:at], store)), store)
+    data, other = pickled((chain, tls), store), Store.of(store.excerpt(*chain.held_regions()))
+    assert not any(secret in data for secret in secrets_in(made.key_log))
+    chain, tls = unpickled(data, other)
+    assert not tls.keys
+    tls.keys.add(made.key_log)
+    after = runs_of(output(chain, Captured(packets[at:], other, first=at).batches([])), other)
+    assert streams(before + after) == plain(made)
+
+
+def fed(chain: StageChain, captured: Captured) -> list[RunBatch]:
+    """What comes out before the end."""
+    return [runs for batch in captured.batches([]) for runs in (*chain.feed(batch), *chain.end(NONE))]
+
+
+def secrets_in(key_log: bytes) -> list[bytes]:
+    return [bytes.fromhex(line.split()[2].decode()) for line in key_log.splitlines() if not line.startswith(b"#")]

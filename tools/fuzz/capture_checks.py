@@ -4,6 +4,7 @@ is refused in one line."""
 import tempfile
 import time
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.render.rows import row_line
 from dissector.cli.render.trees import tree_lines
+from dissector.core.limits import DEFAULT
 from dissector.core.text import HOSTILE
 from tools import instrumented_kernel
 from tools.fuzz.accounting import Streams
@@ -18,6 +20,8 @@ from tools.fuzz.case import Case
 from tools.fuzz.leaks import leak, rare_faces
 from tools.fuzz.message_checks import check_line, check_message
 
+LIMITS: Final = replace(DEFAULT, key_search=1 << 18)
+"""A search for TLS keys may cost as much for a small capture as for a large one: here little."""
 SECONDS_A_MEGABYTE: Final = 4.0
 """What reading and listing a capture may cost: twice what `make bench BENCH=hostile` allows, as machines are busy."""
 OF_ORPHANS: Final = 8.0
@@ -44,7 +48,7 @@ def check_captures(case: Case) -> None:
             path.write_bytes(data)
         words = folder
         try:
-            with Capture([str(path) for path in paths]) as capture:
+            with Capture([str(path) for path in paths], LIMITS) as capture:
                 _check(capture, case)
         except CaptureError as error:
             words = str(error)
