@@ -64,7 +64,6 @@ class StagePipeline:
         self.store = Store() if restored is None else restored.store
         self.files = KafkaFiles(show_secrets=show_secrets)
         """Kafka's own files: they have no packets, and their rows come before those of exchanges."""
-        self._key_logs = _open_key_logs(key_logs, limits)
         raise_open_file_limit(len(sources))
         self._readers = [
             open_capture(each, self.store, self.files, unmarked_from_client=unmarked_hex_from_client, limits=limits)
@@ -81,6 +80,7 @@ class StagePipeline:
             self.tls = TlsStage(self.store, KeyLog(), limits)
             # A stage between them is one more argument: a checkpoint keeps whichever stages there are.
             self.streams = StageChain(self.transport, self.tls, self.framer)
+        self._key_logs = _open_key_logs(key_logs, self.tls.keys, limits)
         self.tls.most_waiting = self._most_waiting
         self.tls.expects_keys = self.grows and bool(self._key_logs)
         self.comments: dict[int, str] = {}
@@ -119,7 +119,8 @@ class StagePipeline:
         """Have the stages give out what is pending, as no packets follow."""
         yield from self._read_files()  # of what a pipe turned out to be
         self._read_keys()
-        self.tls.keys.finish()
+        for key_log in self._key_logs:
+            key_log.text.finish()
         self._index(self.streams.flush())
 
     def finish(self, *, sort: bool) -> None:
@@ -214,10 +215,12 @@ class StagePipeline:
     def _read_keys(self) -> None:
         """Read the TLS secrets that there are."""
         for key_log in self._key_logs:
-            key_log.read(self.tls.keys)
+            key_log.read()
+            if not self.grows:  # else more of its last line may come
+                key_log.text.finish()
         for reader in self._readers:
             for block in reader.notes.take_secrets() if reader.notes else ():
-                self.tls.keys.add(block + b"\n")
+                self.tls.keys.add(block)
 
     def _feed_packets(self, batch: PacketBatch) -> None:
         self._read_keys()
@@ -235,9 +238,9 @@ class StagePipeline:
             self.indexer.feed(frames)
 
 
-def _open_key_logs(paths: Sequence[str], limits: Limits) -> list[KeyLogFile]:
+def _open_key_logs(paths: Sequence[str], keys: KeyLog, limits: Limits) -> list[KeyLogFile]:
     try:
-        return [KeyLogFile(path, limits.key_log_bytes) for path in paths]
+        return [KeyLogFile(path, keys, limits.key_log_bytes) for path in paths]
     except KeyLogError as error:
         raise CaptureError(str(error)) from None
 

@@ -13,6 +13,7 @@ from dissector.exchange.row_findings import tls_alert
 from dissector.tls import KeyLogFile, TlsStage
 from dissector.tls.certificates import Certificate, parse_certificate
 from dissector.tls.handshake import version_name
+from dissector.tls.key_log import KeyLogText
 from dissector.tls.suites import BROKEN, suite_name, weakness
 from dissector.transport.connection_table import ConnectionTable
 
@@ -35,13 +36,13 @@ def problems_of_sessions(tls: TlsStage, connections: ConnectionTable, captured_n
 def _of_key_logs(tls: TlsStage, key_logs: Sequence[KeyLogFile]) -> Iterator[Finding]:
     if not key_logs:
         return
-    names = ", ".join(clean(each.path) for each in key_logs)
-    if not len(tls.keys):
-        what = "an empty key log" if not tls.keys.bad_lines else "no key log: no line of it has a secret of TLS"
-        yield Finding("key-log", Severity.WARNING, f"{names}: {what}")
+    for each in key_logs:
+        what = _of_text(each.text)
+        if what:
+            yield Finding("key-log", Severity.WARNING, f"{clean(each.path)}: {what}")
+    if not any(each.text.secrets for each in key_logs):
         return
-    if tls.keys.is_cut:
-        yield Finding("key-log", Severity.WARNING, f"{names}: the last line is not whole")
+    names = ", ".join(clean(each.path) for each in key_logs if each.text.secrets)
     shaken = [each for each in tls.connections.values() if each.client_hellos or each.is_late]
     known = sum(each.has_keys for each in shaken)
     if known < len(shaken):
@@ -52,6 +53,12 @@ def _of_key_logs(tls: TlsStage, key_logs: Sequence[KeyLogFile]) -> Iterator[Find
         words += f", about {counted(exchanges, 'exchange')} stay encrypted" if exchanges else ""
         words += ": is it the log of this run?" if not known and not late else ""
         yield Finding("key-log", Severity.WARNING, f"{names}: {words}")
+
+
+def _of_text(text: KeyLogText) -> str:
+    if text.secrets:
+        return "the last line is not whole" if text.is_cut else ""
+    return "no key log: no line of it has a secret of TLS" if text.bad_lines or text.is_cut else "an empty key log"
 
 
 def _of_records(tls: TlsStage) -> Iterator[Finding]:

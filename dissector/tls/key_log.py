@@ -39,28 +39,18 @@ class KeyLog:
         self._sessions: dict[bytes, bytes] = {}
         self._premasters: dict[bytes, bytes] = {}
         """By the first bytes of their encrypted form."""
-        self._rest = b""
         self._count = 0
 
     def add(self, data: bytes) -> None:
-        """Add the next bytes of a log. A last line without its end waits for more."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LONGEST_LINE:
-            self._rest = self._rest[:LONGEST_LINE]
+        """Add a whole log."""
+        self.add_lines(data.split(b"\n"))
+
+    def add_lines(self, lines: Iterable[bytes]) -> None:
+        """Add lines of a log."""
         before = self._count
         for line in lines:
             self._add_line(line.strip())
         self.generation += self._count > before
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether the last line is not whole: more may come, or it is no secret."""
-        return bool(self._rest) and not any(pattern.match(self._rest.strip()) for pattern in (_LINE, _SESSION))
-
-    def finish(self) -> None:
-        """Take the last line, if it is whole but for its end."""
-        if self._rest and not self.is_cut:
-            self.add(b"\n")
 
     def _add_line(self, line: bytes) -> None:
         if not line or line.startswith(b"#"):
@@ -147,3 +137,34 @@ class KeyLog:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KeyLog, ()  # no checkpoint has secrets: they are read again
+
+
+class KeyLogText:
+    """The text of one key log, as its bytes come. Its secrets go to those of all logs."""
+
+    def __init__(self, keys: KeyLog) -> None:
+        self._keys = keys
+        self._rest = b""
+        self.secrets = 0
+        """How many it has."""
+        self.bad_lines = 0
+        """Lines that are none of a key log."""
+
+    def add(self, data: bytes) -> None:
+        """Add the next bytes. A last line without its end waits for more."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._rest = self._rest[: LONGEST_LINE + 1]
+        secrets, bad_lines = len(self._keys), self._keys.bad_lines
+        self._keys.add_lines(lines)
+        self.secrets += len(self._keys) - secrets
+        self.bad_lines += self._keys.bad_lines - bad_lines
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line is not whole: more may come, or it is no secret."""
+        return bool(self._rest) and not any(pattern.match(self._rest.strip()) for pattern in (_LINE, _SESSION))
+
+    def finish(self) -> None:
+        """Take the last line, if it is whole but for its end."""
+        if self._rest and not self.is_cut:
+            self.add(b"\n")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dissector.tls.errors import KeyLogError
-from dissector.tls.key_log import KeyLog
+from dissector.tls.key_log import KeyLog, KeyLogText
 
 PIECE = 1 << 16
 
@@ -16,8 +16,11 @@ class KeyLogFile:
 
     Raises `KeyLogError` if it can't be opened."""
 
-    def __init__(self, path: str, most: int) -> None:
+    def __init__(self, path: str, keys: KeyLog, most: int) -> None:
         self.path = path
+        self._keys = keys
+        self.text = KeyLogText(keys)
+        """What was read of it."""
         self._most = most
         self._read = 0
         self._identity = (0, 0)
@@ -27,20 +30,20 @@ class KeyLogFile:
         except OSError as error:
             raise KeyLogError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
-    def read(self, keys: KeyLog) -> None:
+    def read(self) -> None:
         """Add what came since the last call."""
         try:
             with Path(self.path).open("rb") as file:
-                self._read_on(file, keys)
+                self._read_on(file)
         except OSError:  # removed for now: what was read stays
             return
 
-    def _read_on(self, file: BinaryIO, keys: KeyLog) -> None:
+    def _read_on(self, file: BinaryIO) -> None:
         status = os.fstat(file.fileno())
         identity = status.st_dev, status.st_ino
         if identity != self._identity or status.st_size < self._read:
-            self._identity, self._read = identity, 0
+            self._identity, self._read, self.text = identity, 0, KeyLogText(self._keys)
         file.seek(self._read)
         while self._read < self._most and (data := file.read(min(PIECE, self._most - self._read))):
             self._read += len(data)
-            keys.add(data)
+            self.text.add(data)

@@ -19,6 +19,7 @@ from tests.traffic import ACK, FIN, Packet, block, capture_of, conversation, eth
 
 SECRETS, TLS_KEYS = 10, 0x544C534B
 TURNS = exchanges(6, pipelined=2, size=40)
+OF_ANOTHER = b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n"
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,21 @@ def test_one_line_says_what_is_wrong_with_a_key_log(made: Session, data: bytes, 
     done = kdissect("show", path, "--keylog", key_log(tmp_path, data))
     assert done.stdout.count(b"encrypted: TLS") == 1
     assert [words in line for line in done.stderr.decode().splitlines() if "keys.log" in line][:1] == [True]
+
+
+def test_each_of_several_key_logs_is_judged_by_itself(made: Session, plain: str, tmp_path: Path) -> None:
+    """Also one that ends within a line: that is not joined to the next log."""
+    path = capture_of(tmp_path, conversation(made.turns))
+    logs = {"empty": b"", "foreign": b"PK\x03\x04", "cut": OF_ANOTHER + b"CLIENT_RAN", "whole": made.key_log.strip()}
+    for name, data in logs.items():
+        (tmp_path / f"{name}.log").write_bytes(data)
+    done = kdissect("show", path, *(word for name in logs for word in ("--keylog", str(tmp_path / f"{name}.log"))))
+    assert done.stdout.count(b"Metadata") == len(rows(plain))
+    found = [line.rpartition("/")[2] for line in done.stderr.decode().splitlines() if ".log: " in line]
+    assert found == [
+        "empty.log: an empty key log", "foreign.log: no key log: no line of it has a secret of TLS",
+        "cut.log: the last line is not whole",
+    ]  # fmt: skip
 
 
 def test_a_key_log_that_is_not_there_is_one_line(made: Session, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dissector.core.store import Store
 from dissector.tls import KeyLog
+from dissector.tls.key_log import KeyLogText
 from tests.core.test_stages import Captured, output
 from tests.tls.sessions import Session, session
 from tests.tls.test_stage import TLS12, decrypted, plain, runs_of, secrets_in, stage_of, streams
@@ -76,21 +77,25 @@ def test_the_secrets_of_a_connection_can_be_selected_in_each_form(form: str) -> 
 @given(cuts=st.lists(st.integers(0, 2000), max_size=6))
 def test_a_log_may_be_cut_anywhere(cuts: list[int]) -> None:
     made = recorded("AES256-GCM-SHA384")
-    whole, keys = made.key_log + by_session(made), KeyLog()
+    whole, keys = made.key_log + by_session(made).strip(), KeyLog()
+    text, other = KeyLogText(keys), KeyLogText(keys)
     at = 0
     for cut in sorted(cut % len(whole) for cut in cuts):
-        keys.add(whole[at:cut])
+        text.add(whole[at:cut])
+        other.add(b"#")
         at = cut
-    keys.add(whole[at:])
-    assert (len(keys), keys.bad_lines) == (3, 0)
+    text.add(whole[at:])
+    text.finish()
+    assert (len(keys), text.secrets, text.bad_lines, other.secrets) == (3, 3, 0, 0)
     assert not any(secret.hex() in repr(keys) for secret in secrets_in(made.key_log))
 
 
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_survived_as_a_log(data: bytes) -> None:
     keys = KeyLog()
-    keys.add(data)
-    keys.finish()
+    text = KeyLogText(keys)
+    text.add(data)
+    text.finish()
     assert not len(keys)
 
 
