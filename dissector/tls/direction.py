@@ -21,7 +21,7 @@ from dissector.tls.connection import Alert, Epoch, KeyPhase, TlsConnection
 from dissector.tls.direction_keys import DirectionKeys
 from dissector.tls.errors import BadRecordError
 from dissector.tls.handshake import HandshakeReader
-from dissector.tls.late_start import Record, first_record, records_in
+from dissector.tls.late_start import EncryptedRecord, first_record, records_in
 from dissector.tls.pending_runs import PACKET, SIZE, START, TIME, PendingRuns
 from dissector.tls.pieces import Pieces
 from dissector.tls.record_search import LONGEST_RECORD, RecordSearch
@@ -137,7 +137,7 @@ class TlsDirection:
         self.is_garbled = place is not None
         return True
 
-    def first_records(self, store: Store) -> list[Record]:
+    def first_records(self, store: Store) -> list[EncryptedRecord]:
         """Return the encrypted records from where a direction of a late connection is stopped, as far as they are there
         without a gap."""
         stretch = self.pending.stretch(self._at, store) if self.is_stopped else None

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Final
 
-from dissector.tls.key_exchange import PREFIX
+from dissector.tls.key_exchange import MASTER_SECRET_SIZE, PREFIX
 
 MOST_SECRETS: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 10
@@ -58,16 +58,17 @@ class KeyLog:
         if self._count >= MOST_SECRETS or len(line) > LONGEST_LINE:
             self.bad_lines += 1
         elif match := _LINE.match(line):
-            self._add_secret(match[1].decode(), bytes.fromhex(match[2].decode()), bytes.fromhex(match[3].decode()))
-        elif match := _SESSION.match(line):
+            self._add_secret(match)
+        elif (match := _SESSION.match(line)) and _has_size(MASTER, match[2]):
             self._sessions[bytes.fromhex(match[1].decode())] = bytes.fromhex(match[2].decode())
             self._count += 1
         else:
             self.bad_lines += 1
 
-    def _add_secret(self, label: str, random: bytes, secret: bytes) -> None:
+    def _add_secret(self, match: re.Match[bytes]) -> None:
+        label, random, secret = match[1].decode(), *(bytes.fromhex(each.decode()) for each in (match[2], match[3]))
         if label in _USED or _TRAFFIC.match(label):
-            if len(random) == RANDOM_SIZE:
+            if len(random) == RANDOM_SIZE and _has_size(label, match[3]):
                 known = self._secrets.setdefault(random, {})
                 if label not in known and _TRAFFIC.match(label):
                     self._traffic.append((random, label))
@@ -75,7 +76,7 @@ class KeyLog:
                 self._count += 1
             else:
                 self.bad_lines += 1
-        elif label == RSA and len(random) == PREFIX:
+        elif label == RSA and len(random) == PREFIX and _has_size(label, match[3]):
             self._premasters[random] = secret
             self._count += 1
         elif not _IGNORED.match(label):
@@ -139,6 +140,13 @@ class KeyLog:
         return KeyLog, ()  # no checkpoint has secrets: they are read again
 
 
+def _has_size(label: str, digits: bytes) -> bool:
+    """Whether a secret has all of its hex digits: a line that is cut may look whole."""
+    if label in (MASTER, RSA):
+        return len(digits) == 2 * MASTER_SECRET_SIZE
+    return "TRAFFIC_SECRET" not in label or len(digits) in (64, 96)
+
+
 class KeyLogText:
     """The text of one key log, as its bytes come. Its secrets go to those of all logs."""
 
@@ -162,7 +170,11 @@ class KeyLogText:
     @property
     def is_cut(self) -> bool:
         """Whether the last line is not whole: more may come, or it is no secret."""
-        return bool(self._rest) and not any(pattern.match(self._rest.strip()) for pattern in (_LINE, _SESSION))
+        line = self._rest.strip()
+        if match := _LINE.match(line):
+            return not _has_size(match[1].decode(), match[3])
+        match = _SESSION.match(line)
+        return bool(line) and not (match and _has_size(MASTER, match[2]))
 
     def finish(self) -> None:
         """Take the last line, if it is whole but for its end."""

@@ -31,7 +31,7 @@ MOST_RECORDS: Final = 64
 _LABEL: Final = re.compile(r"(CLIENT|SERVER)_(HANDSHAKE_)?TRAFFIC_SECRET(?:_(\d+))?$")
 
 
-class Record(NamedTuple):
+class EncryptedRecord(NamedTuple):
     """A record, by which a place is found."""
 
     header: bytes
@@ -78,7 +78,11 @@ class LateStarts:
         """Searches that were ended before all secrets had been tried."""
 
     def find(
-        self, records: Sequence[Record], connection: TlsConnection, side: Side | None, others: Iterable[TlsConnection]
+        self,
+        records: Sequence[EncryptedRecord],
+        connection: TlsConnection,
+        side: Side | None,
+        others: Iterable[TlsConnection],
     ) -> LatePlace | None:
         """Return what the first one of some records is encrypted with; its sequence number is negative if an epoch
         begins behind it. `side` is the end that sent them, if it is known, and `others` are those of the
@@ -92,7 +96,7 @@ class LateStarts:
         found = self._find(records[-1], candidates)  # the last one, as the first may be of a handshake
         return None if found is None else found._replace(sequence=found.sequence - len(records) + 1)
 
-    def _find(self, record: Record, candidates: list[_Candidate]) -> LatePlace | None:
+    def _find(self, record: EncryptedRecord, candidates: list[_Candidate]) -> LatePlace | None:
         if not candidates:
             return None
         from dissector.tls.sequence_search import SequenceSearch
@@ -139,21 +143,21 @@ class LateStarts:
                     yield _Candidate(random, label, suite)
 
 
-def records_in(data: bytes) -> list[Record]:
+def records_in(data: bytes) -> list[EncryptedRecord]:
     """Return the first encrypted records of bytes that begin with a record."""
     at = 0
-    found: list[Record] = []
+    found: list[EncryptedRecord] = []
     while at + HEADER <= len(data) and len(found) < MOST_RECORDS:
         stop = at + HEADER + int.from_bytes(data[at + 3 : at + HEADER], "big")
         if stop > len(data):
             break
         if data[at] == APPLICATION_DATA:
-            found.append(Record(data[at : at + HEADER], data[at + HEADER : stop]))
+            found.append(EncryptedRecord(data[at : at + HEADER], data[at + HEADER : stop]))
         at = stop
     return found
 
 
-def _is_tls_1_2(records: Sequence[Record]) -> bool:
+def _is_tls_1_2(records: Sequence[EncryptedRecord]) -> bool:
     """Whether records have the nonces of AEAD in TLS 1.2, which count (RFC 5288, 3)."""
     nonces = [int.from_bytes(each.fragment[:_NONCE], "big") for each in records[-2:]]
     return len(nonces) == 2 and nonces[0] + 1 == nonces[1]

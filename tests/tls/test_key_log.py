@@ -90,6 +90,20 @@ def test_a_log_may_be_cut_anywhere(cuts: list[int]) -> None:
     assert not any(secret.hex() in repr(keys) for secret in secrets_in(made.key_log))
 
 
+@pytest.mark.parametrize("form", [b"CLIENT_RANDOM", b"RSA", b"RSA Session-ID"])
+def test_a_line_that_is_not_whole_is_no_secret(form: bytes) -> None:
+    """Wherever it ends: half of the time it has the form of a line."""
+    made = recorded("AES256-GCM-SHA384")
+    line = by_session(made).strip() if form.endswith(b"ID") else lines(made, form)[0]
+    for end in range(1, len(line)):
+        text = KeyLogText(KeyLog())
+        text.add(line[:end])
+        assert text.is_cut
+        text.finish()
+        text.add(b"\n")
+        assert (text.secrets, text.bad_lines) == (0, 1)
+
+
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_survived_as_a_log(data: bytes) -> None:
     keys = KeyLog()
