@@ -21,6 +21,7 @@ from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames
 from dissector.index.shared_state import SharedState
+from dissector.tls.record_parts import TlsRecord
 
 if TYPE_CHECKING:
     from dissector.exchange.index_rows import IndexRows, Summaries
@@ -189,6 +190,12 @@ class ExchangeIndex:
                     for each in (span.direction, span.direction ^ 1)
                 ]
         return found
+
+    def tls_records(self, row: int, *, of_client: bool) -> list[TlsRecord]:
+        """The encrypted records that the request of a row came in, or its response. Their plaintext begins where it is
+        in the frame. None where the connection was not decrypted."""
+        spans = (span for span in self.spans(row) if span.of_client == of_client)
+        return [record for span in spans for record in self._pipeline.tls.records_of(*span[:3])]
 
     @property
     def decrypted(self) -> Set[int]:

@@ -22,13 +22,13 @@ from dissector.tls.handshake import (
 )  # fmt: skip
 from dissector.tls.key_exchange import KeyExchanges
 from dissector.tls.key_log import KeyLog
+from dissector.tls.record_parts import TLS_1_3
 from dissector.tls.session import TlsSession, TlsState
 from dissector.tls.suites import SUITES, CipherSuite, suites_of_secret
 
 if TYPE_CHECKING:  # imported on use: without keys nothing is decrypted
     from dissector.tls.record_ciphers import RecordCipher
 
-TLS_1_3: Final = 0x0304
 MOST_ALERTS: Final = 8
 MOST_HELLOS: Final = 64
 """Hellos of a side that are kept. A connection with more renegotiations is not decrypted further."""

@@ -16,17 +16,18 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.batches import NOWHERE
 from dissector.core.store import Store
 from dissector.tls.connection import Alert, Epoch, KeyPhase, TlsConnection
 from dissector.tls.direction_keys import DirectionKeys
 from dissector.tls.errors import BadRecordError
 from dissector.tls.handshake import HandshakeReader
 from dissector.tls.late_start import EncryptedRecord, first_record, records_in
-from dissector.tls.pending_runs import PACKET, SIZE, START, TIME, PendingRuns
+from dissector.tls.pending_runs import ADDRESS, PACKET, SIZE, START, TIME, PendingRuns
 from dissector.tls.pieces import Pieces
+from dissector.tls.record_parts import HEADER
 from dissector.tls.record_search import LONGEST_RECORD, RecordSearch
 
-HEADER: Final = 5
 LONGEST_FRAGMENT: Final = (1 << 14) + 2048
 """Bytes of a record behind its header: 2^14 and what protection may add (RFC 5246, 6.2.3)."""
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
@@ -41,6 +42,9 @@ class TlsDirection:
         self.direction = direction
         self.pending = PendingRuns()
         self.pieces = Pieces()
+        self._read_runs: list[Int64] = []
+        self._runs_end = 0
+        """Offset in the TCP stream up to which they are noted."""
         self._last_seen: Int64 = np.zeros((2, 1), np.int64)
         """Time and packet of the last run."""
         self.records = 0
@@ -80,6 +84,7 @@ class TlsDirection:
         self.pieces.note_packets(self.pending.table(), self._last_seen)
         if self._connection.is_opened:
             self._last_seen = self.pending.table()[[TIME, PACKET], -1:] if len(self.pending) else self._last_seen
+            self._note_runs()
             self.pending.drop_before(self._at)
         return self._at > before
 
@@ -101,6 +106,19 @@ class TlsDirection:
         """Take the plaintext that was read."""
         taken, self.pieces = self.pieces, Pieces(self.pieces.plain_end)
         return taken
+
+    def take_runs(self) -> Int64:
+        """Take the runs that came, gaps left out: stream offset, size, address and packet, `(4, n)`."""
+        runs, self._read_runs = self._read_runs, []
+        return np.concatenate([np.zeros((4, 0), np.int64), *runs], axis=1)
+
+    def _note_runs(self) -> None:
+        """Note the runs that came since."""
+        table = self.pending.table()
+        new = table[[START, SIZE, ADDRESS, PACKET]][:, table[START] >= self._runs_end]
+        if new.shape[1]:
+            self._runs_end = int(new[0, -1] + new[1, -1])
+            self._read_runs.append(new[:, new[2] != NOWHERE])
 
     def _read_stretch(self, store: Store) -> bool:
         """Read the bytes up to the next gap; return whether that is all for now."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.store import Store
+from dissector.tls.record_parts import HEADER
 
 APPLICATION_DATA: Final = 23
-HEADER: Final = 5
 LEAST_FRAGMENT: Final = 36
 """Of a record with a message in TLS 1.3, where alerts look like messages: the JDK's close_notify has 35 bytes."""
 

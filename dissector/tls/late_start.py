@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
-from dissector.tls.connection import TLS_1_3, Epoch, KeyPhase, Side, TlsConnection
+from dissector.tls.connection import Epoch, KeyPhase, Side, TlsConnection
 from dissector.tls.key_log import KeyLog
-from dissector.tls.record_search import HEADER, LONGEST_RECORD
+from dissector.tls.record_parts import HEADER, TLS_1_3
+from dissector.tls.record_search import LONGEST_RECORD
 from dissector.tls.suites import CipherKind, CipherSuite, suites_of_secret
 
 _COST: Final = 32

@@ -1,6 +1,7 @@
 """Decrypted bytes, in a region of the store, and the records that they were in.
 
-Stream offsets of a decrypted direction count plaintext. `in_tcp` says where a stretch of it was in the TCP stream.
+Stream offsets of a decrypted direction count plaintext. `in_tcp` says where a stretch of it was in the TCP stream,
+`ciphertext` where the bytes of that are in the store.
 """
 
 from collections.abc import Sequence
@@ -9,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.arrays import Int64
-from dissector.core.columns import Column
 from dissector.core.spool import Spool
 from dissector.core.store import Store
+from dissector.tls.stream_table import StreamTable
 
 _LONGEST: Final = 1 << 44
 """Longer than any stream of a capture."""
@@ -24,8 +25,10 @@ class Plaintext:
         self._store = store
         self._most = most
         self._spool: Spool | None = None
-        self._records = tuple(Column(np.int64) for _ in range(5))
+        self.records = StreamTable(5)
         """Direction, stream offset and size of the plaintext, stream offset and size of the record in TCP."""
+        self.ciphertext = StreamTable(5)
+        """Direction, stream offset in TCP, size, address and packet of the runs of decrypted connections."""
         self._sorted: Int64 | None = None
 
     def append(self, texts: Sequence[bytes]) -> int:
@@ -39,16 +42,15 @@ class Plaintext:
     def add_records(self, records: Int64) -> None:
         """Add records, `(5, n)`: a row for each column."""
         self._sorted = None
-        for column, values in zip(self._records, records, strict=True):
-            column.extend(values)
+        self.records.extend(records)
 
     def in_tcp(self, direction: Int64, start: Int64, size: Int64) -> tuple[Int64, Int64]:
         """Return where stretches of streams are in TCP: offsets and sizes, `(n,)` each, from the first byte of their
         first record to the last byte of their last. Directions that are not decrypted stay as they are."""
-        if not len(self._records[0]):
+        if not len(self.records):
             return start, size
         if self._sorted is None:
-            table = np.stack([column.values for column in self._records])
+            table = np.stack(self.records.values())
             self._sorted = table[:, np.lexsort((table[1], table[0]))]
         of, plain, _, record, record_size = self._sorted
         keys = of * _LONGEST + plain
@@ -72,4 +74,5 @@ class Plaintext:
             self._spool.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_spool": None, "_sorted": None}  # a checkpoint has its bytes in an excerpt
+        # A checkpoint has its bytes in an excerpt, and what was encrypted in none.
+        return self.__dict__ | {"_spool": None, "_sorted": None, "ciphertext": StreamTable(5)}

@@ -7,7 +7,7 @@ Invariant: whatever the bytes, `open` returns what the tag or the MAC confirmed,
 
 import hashlib
 import hmac
-from typing import Final, Protocol
+from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -15,14 +15,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20
 
 from dissector.tls.errors import BadRecordError
 from dissector.tls.key_derivation import expand_label, prf
+from dissector.tls.record_parts import BLOCK, EXPLICIT_NONCE, HEADER, TLS_1_1, tag_size
 from dissector.tls.suites import CipherKind, CipherSuite
-
-HEADER: Final = 5
-TAG: Final = 16
-SHORT_TAG: Final = 8
-BLOCK: Final = 16
-EXPLICIT_NONCE: Final = 8
-TLS_1_1: Final = 0x0302
 
 
 class RecordCipher(Protocol):
@@ -53,7 +47,7 @@ class Tls13Cipher:
         key = expand_label(suite.prf_hash, secret, b"key", suite.key_size)
         self._iv = int.from_bytes(expand_label(suite.prf_hash, secret, b"iv", 12), "big")
         self._decrypt = _aead(suite.kind, key).decrypt
-        self.overhead = HEADER + 1 + _tag_size(suite.kind)
+        self.overhead = HEADER + 1 + tag_size(suite.kind)
 
     def open(self, header: bytes, fragment: bytes | memoryview, sequence: int) -> tuple[int, bytes]:
         try:
@@ -83,7 +77,7 @@ class AeadCipher:
         self._decrypt = _aead(suite.kind, key).decrypt
         self._iv = iv
         self._explicit = EXPLICIT_NONCE if suite.kind is not CipherKind.CHACHA20 else 0
-        self._tag = _tag_size(suite.kind)
+        self._tag = tag_size(suite.kind)
         self.overhead = HEADER + self._explicit + self._tag
 
     def open(self, header: bytes, fragment: bytes | memoryview, sequence: int) -> tuple[int, bytes]:
@@ -176,8 +170,4 @@ def _aead(kind: CipherKind, key: bytes) -> _Aead:
         case CipherKind.CHACHA20:
             return ChaCha20Poly1305(key)
         case _:
-            return AESCCM(key, _tag_size(kind))
-
-
-def _tag_size(kind: CipherKind) -> int:
-    return SHORT_TAG if kind is CipherKind.CCM_8 else TAG
+            return AESCCM(key, tag_size(kind))

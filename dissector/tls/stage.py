@@ -12,7 +12,7 @@ Invariants, each a property test:
     most `limits.held_runs` of them: past it those that have waited longest pass encrypted.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from dissector.tls.key_log import KeyLog
 from dissector.tls.late_start import LateStarts
 from dissector.tls.pending_runs import ADDRESS, KIND, PACKET, SIZE, START, TIME
 from dissector.tls.plaintext import Plaintext
+from dissector.tls.record_parts import TlsRecord, record_parts
 from dissector.tls.session import TlsSession
 
 UNKNOWN, PASSED, TLS, ENCRYPTED = range(4)
@@ -118,6 +119,30 @@ class TlsStage:
         sessions = dict.fromkeys(hello.session_id for each in chosen for hello in each.server_hellos)
         encrypted = dict.fromkeys(prefix for each in chosen for prefix in each.key_exchanges.encrypted.values())
         return self.keys.selected(randoms, sessions, encrypted)
+
+    def records_of(self, direction: int, start: int, size: int) -> list[TlsRecord]:
+        """Return the records that a stretch of a decrypted stream was in: none for another stream, and without those
+        of before a checkpoint."""
+        connection = self.connections.get(direction >> 1)
+        if connection is None:
+            return []
+        table = self.plaintext.records.overlapping(direction, start, size)
+        return [
+            TlsRecord(data, tuple(record_parts(connection.server_hellos, plain_size, record_size)), plain - start,
+                      plain_size, packets)
+            for _, plain, plain_size, record, record_size in table.T.tolist()
+            for data, packets in self._sent(direction, record, record_size)
+        ]  # fmt: skip
+
+    def _sent(self, direction: int, start: int, size: int) -> Iterator[tuple[bytes, tuple[int, ...]]]:
+        """Yield the bytes of a stretch of TCP and their packets; nothing where some are not there any more."""
+        runs = self.plaintext.ciphertext.overlapping(direction, start, size)
+        pieces = []
+        for _, begin, run_size, address, _ in runs.T.tolist():
+            low, high = max(begin, start), min(begin + run_size, start + size)
+            pieces.append(bytes(self._store.read_intact(address + low - begin, high - low)))
+        if (data := b"".join(pieces)) and len(data) == size:
+            yield data, tuple(dict.fromkeys(runs[4].tolist()))
 
     @property
     def decrypted(self) -> Set[int]:
@@ -262,6 +287,8 @@ class TlsStage:
 
     def _take(self, direction: TlsDirection) -> None:
         """Take the plaintext of a direction into the store."""
+        runs = direction.take_runs()
+        self.plaintext.ciphertext.extend(np.vstack([np.full(runs.shape[1], direction.direction), runs]))
         if not len(direction.pieces):
             return
         pieces = direction.take()
