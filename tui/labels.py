@@ -84,6 +84,8 @@ def inspector_text(node: Node | None, message: ExchangeMessage | None, side: str
     """Return the two lines about a field: what it is and means; its schema and its place in the bytes."""
     if node is None or message is None:
         return Text("select a field or a byte", "dim"), Text()
+    if node.source == len(message.sources):
+        return _record_text(node)
     name = f"{side}, size prefix" if is_size_prefix(node) else f"{side}.{node.path}" if node.path else side
     text = Text(clean(name), "bold")
     meaning = [words for words in (value_text(node), node.note) if words and not node.children]
@@ -93,6 +95,14 @@ def inspector_text(node: Node | None, message: ExchangeMessage | None, side: str
     if node.source:
         more.append(clean(f"of {message.sources[node.source].name}"))
     return text.append("".join(f" · {word}" for word in words if word), "dim"), Text(" · ".join(more), "dim")
+
+
+def _record_text(node: Node) -> tuple[Text, Text]:
+    """Return the lines about a part of a TLS record."""
+    words = value_text(node) if not node.children else ""
+    text = Text(node.path.replace("(", "").replace(")", "").replace(".", " · "), "bold")
+    text.append("".join(f" · {word}" for word in (" = ".join(filter(None, (words, node.note))),) if word), "dim")
+    return text, Text(f"bytes {node.start}–{node.end} ({node.size}) of the TLS records", "dim")
 
 
 def _schema_words(schema: Field, node: Node) -> list[str]:

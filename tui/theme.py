@@ -140,6 +140,8 @@ FieldTree:focus > .tree--cursor { background: $primary 35%; }
 
 BytesPane > .bytes--offset { color: $secondary; }
 BytesPane > .bytes--plain { color: $foreground 55%; }
+BytesPane > .bytes--part0 { color: $primary; }
+BytesPane > .bytes--part1 { color: $success; }
 BytesPane > .bytes--shade0 { background: $accent; color: $background; text-style: bold; }
 BytesPane > .bytes--shade1 { background: $primary 40%; color: $foreground; }
 BytesPane > .bytes--shade2 { background: $primary 24%; color: $foreground; }

@@ -63,6 +63,7 @@ JAVA, LIBRDKAFKA = "compare-java-1", "compare-librdkafka-1"
 PICTURES: Final = (
     Picture("main", ("librdkafka",)),
     Picture("field", ("java",), "4 G enter j j r tab"),
+    Picture("tls-record", ("tls/java-1.3",), "1 0 G enter j j b"),
     Picture("help", ("java",), "question_mark"),
     Picture("filter", ("java",), "slash a p i equals_sign equals_sign F e t c h enter"),
     Picture("completion", ("java",), "slash a p i equals_sign equals_sign F e"),

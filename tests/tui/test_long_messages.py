@@ -1,13 +1,14 @@
 """Long messages: bytes at once, fields when they are traced."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
+from dissector.tls.record_parts import TlsRecord
 from tests.findings.conversations import Talk, produce, written
 from tests.tui.main_driver import opened
 from tests.tui.test_search import ask
@@ -33,10 +34,10 @@ class Held:
         self.go = threading.Event()
         self.begun: list[ExchangeMessage] = []
 
-    def look(self, message: ExchangeMessage) -> TracedMessage:
+    def look(self, message: ExchangeMessage, records: Sequence[TlsRecord]) -> TracedMessage:
         self.begun.append(message)
         self.go.wait(5)  # the bound is for a test that fails
-        return TracedMessage(message)
+        return TracedMessage(message, records)
 
 
 @pytest.fixture

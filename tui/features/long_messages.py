@@ -4,12 +4,15 @@ A jump to a field of such a message arrives then, unless Escape is pressed meanw
 """
 
 import threading
+from collections.abc import Callable
+from functools import partial
 
 from textual import work
 from textual.worker import Worker, get_current_worker
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
+from dissector.tls.record_parts import TlsRecord
 from tui.exchange_model import TracedMessage
 from tui.garbage_collection import freeze_objects, gc_paused, unfreeze_objects
 from tui.screens.core_screen import CoreScreen
@@ -25,18 +28,21 @@ class LongMessagesFeature(CoreScreen):
 
     def _draw_message(self) -> None:
         super()._draw_message()
-        if self.model.untraced is not None:
-            self._trace(self.model.untraced)
+        if self.model.untraced is not None and self.model.number is not None:
+            number, side = self.model.number, self.model.side
+            self._trace(
+                self.model.untraced, partial(self.capture.index.tls_records, number, of_client=side == "request")
+            )
 
     @work(thread=True, group="read")
-    def _trace(self, message: ExchangeMessage) -> None:
+    def _trace(self, message: ExchangeMessage, records: Callable[[], list[TlsRecord]]) -> None:
         worker = get_current_worker()
         with self._tracing:
             if worker.is_cancelled or self.model.untraced is not message:
                 return
             unfreeze_objects()  # what was shown before is gone
             with gc_paused():
-                traced = TracedMessage(message)
+                traced = TracedMessage(message, records())
                 freeze_objects()
         if not worker.is_cancelled:
             call_on_ui(self, self._take, worker, traced)

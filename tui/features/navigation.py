@@ -19,7 +19,7 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "flip", "Req↔Resp", tooltip="Show the other message of the exchange", id="main.flip"),
         Binding("b", "source", "Next bytes", show=False, id="main.source",
-                tooltip="Next source of bytes: the frame, decompressed records"),
+                tooltip="Next source of bytes: the frame, decompressed records, TLS records"),
         Binding(
             "left_square_bracket", "connection(-1)", "Previous on connection", key_display="[", show=False,
             tooltip="Previous exchange of the connection", id="main.previous_on_connection",
@@ -51,12 +51,15 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
             self.notify(f"no {'response' if self.model.side == 'request' else 'request'}", timeout=2)
 
     def action_source(self) -> None:
-        """Show the frame, then each decompressed section, cyclically."""
-        node = self.model.next_source()
-        if node is None:
+        """Show the frame, then each decompressed section, then the TLS records, cyclically."""
+        if not self.model.next_source():
             self.notify("all bytes of this message are in its frame", timeout=2)
+        elif self.model.node is not None:
+            self.choose_field(self.model.node)
         else:
-            self.choose_field(node)
+            self._bytes.update()
+            self._draw_titles()
+            self._draw_inspector()
 
     def action_step(self, rows: int) -> None:
         self._list.cursor += rows

@@ -24,8 +24,9 @@ from dissector.core.text import clean, counted
 from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
 from tui.appearance import Appearance
+from tui.bytes_labels import byte_words, bytes_title
 from tui.exchange_model import ExchangeModel
-from tui.labels import byte_readings, inspector_text, progress_words, range_readings
+from tui.labels import inspector_text, progress_words, range_readings
 from tui.loader import load
 from tui.location_history import Location
 from tui.messages import CaptureFailed, GoTo
@@ -137,6 +138,10 @@ class CoreScreen(Screen[None]):
         position = self.view.position(place.number)
         if position is None:
             return False
+        if self.model.shows_records:  # what is jumped to is in the message itself
+            self.model.shows_records = False
+            self._bytes.update()
+            self._draw_titles()
         self._list.cursor = position
         if place.number != self.model.number:
             self._choose(place.number)
@@ -296,14 +301,7 @@ class CoreScreen(Screen[None]):
         reading = " · reading…" if self.model.untraced is not None else ""
         whole = stored if exchange.is_stored else "TLS handshake" if exchange.row.kind == "tls" else ""
         self._fields.border_title = whole or f"{parts[0]} ▸ {parts[1]}{reading}"
-        source = self.model.source
-        if source is not None:
-            node = self.model.node
-            span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
-            name = "bytes" if source.number == 0 else f"bytes · {clean(source.name)}".replace("[", "\\[")
-            others = len(self.model.traced.message.sources) - 1 if self.model.traced is not None else 0
-            self._bytes.border_subtitle = f"b: {others} decompressed" if others else ""
-            self._bytes.border_title = name + span
+        self._bytes.border_title = bytes_title(self.model).replace("[", "\\[")
 
     def _draw_inspector(self, extra: str = "") -> None:
         self._extra = extra
@@ -350,7 +348,7 @@ class CoreScreen(Screen[None]):
             self._fields.reveal(node)
             self._bytes.refresh()
         self._draw_titles()
-        self._draw_inspector(byte_readings(event.data, event.offset))
+        self._draw_inspector(byte_words(self.model, event.data, event.offset))
 
     def on_bytes_pane_range_chosen(self, event: BytesPane.RangeChosen) -> None:
         source = self.model.source

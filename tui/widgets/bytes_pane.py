@@ -1,4 +1,7 @@
-"""The bytes of a message: offsets, hex, characters; the selected field bright, its ancestors in fainter shades."""
+"""The bytes of a message: offsets, hex, characters; the selected field bright, its ancestors in fainter shades.
+
+Of TLS records all but the ciphertext has colors, adjacent parts different ones.
+"""
 
 from typing import ClassVar
 
@@ -13,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui.exchange_model import DEEPEST_SHADE, ExchangeModel
+from tui.record_source import PART_COLORS
 from tui.widgets.draggable_border import DraggableBorder
 from tui.widgets.scroll_bar import PlacedScrollBar
 
@@ -26,7 +30,7 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
     LEFT = True
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "bytes--offset", "bytes--plain", "bytes--cursor", "bytes--lit", "bytes--selected",
-        *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)),
+        *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)), *(f"bytes--part{n}" for n in range(PART_COLORS)),
     }  # fmt: skip
     DEFAULT_CSS = """
     BytesPane > .bytes--lit { background: $warning 45%; color: $foreground; text-style: underline; }
@@ -105,10 +109,10 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
         """Another message, source or field was selected: scroll it into view."""
         self._measure()
         self._anchor = None
-        node = self._model.node
-        if node is not None:
-            self.cursor = node.start
-            self._into_view(node.start)
+        first = self._model.first_byte
+        if first is not None:
+            self.cursor = first
+            self._into_view(first)
         else:
             self.cursor = 0
             self.scroll_to(y=0, animate=False, force=True)
@@ -145,8 +149,7 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
         segments = [Segment(f"{start:04x}".ljust(OFFSET_WIDTH), self.get_component_rich_style("bytes--offset"))]
         for n, byte in enumerate(data):
             segments.append(Segment(f"{byte:02x}", styles[n]))
-            joined = n + 1 < len(data) and styles[n] == styles[n + 1]
-            segments.append(Segment("  " if n % GROUP == GROUP - 1 else " ", styles[n] if joined else plain))
+            segments.append(Segment("  " if n % GROUP == GROUP - 1 else " ", _between(styles[n : n + 2]) or plain))
         missing = count - len(data)
         gap = missing * 3 + (1 if missing and len(data) <= GROUP < count else 0) + (1 if len(data) % GROUP else 0)
         segments.append(Segment(" " * gap, plain))
@@ -154,6 +157,7 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
         return Strip(segments).adjust_cell_length(self._across, plain)
 
     def _style(self, offset: int, shade: int | None) -> Style:
+        part = self._model.records.part_color(offset) if self._model.records is not None else None
         name = "bytes--plain" if shade is None else f"bytes--shade{shade}"
         selection = self._model.selection
         selected = selection is not None and offset in selection
@@ -162,6 +166,8 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
         elif self._model.is_lit(offset):
             name = "bytes--lit"
         style = self.get_component_rich_style(name)
+        if part is not None and shade != 0 and not selected:
+            style += self.get_component_rich_style(f"bytes--part{part}", partial=True)
         if selected and self.app.no_color:
             style += Style(reverse=True, underline=True)
         elif shade == 0 and self.app.no_color:
@@ -259,3 +265,10 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
 
     def on_blur(self) -> None:
         self.refresh()
+
+
+def _between(styles: list[Style]) -> Style | None:
+    """Return the style of the space between two bytes: that of both, or their background; None at a line's end."""
+    if len(styles) < 2 or styles[0].bgcolor != styles[1].bgcolor:
+        return None
+    return styles[0] if styles[0] == styles[1] else Style(bgcolor=styles[0].bgcolor)

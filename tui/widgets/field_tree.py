@@ -81,6 +81,8 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         self.root.expand()
         for part in self.root.children:
             self._open_small(part)
+        if traced.records is not None:
+            self._add(self.root, [traced.records.tree])
 
     def _open_small(self, item: TreeNode[Item]) -> None:
         """Open nodes that are short enough to be read at a glance."""
