@@ -1,6 +1,6 @@
 """Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
@@ -177,19 +177,24 @@ class ExchangeIndex:
         return spans
 
     def packet_spans(self, row: int) -> list[FrameSpan]:
-        """Where the frames of a row are in the streams of TCP. Of a connection that was decrypted they are the records
-        that the frames are in, and the handshake before all records, without which no key opens them."""
+        """Where the frames of a row are in the streams of TCP: of a connection that was decrypted the records that they
+        are in. `control_stretches` has what else these need."""
         found, plaintext = [], self._pipeline.tls.plaintext
         for span in self.spans(row):
             direction, start, size = (np.array([each], np.int64) for each in span[:3])
             [begin], [width] = plaintext.in_tcp(direction, start, size)
             found.append(span._replace(start=int(begin), size=int(width)))
-            if (span.direction >> 1) in self.decrypted:
-                found += [
-                    span._replace(direction=each, start=0, size=plaintext.first_record(each))
-                    for each in (span.direction, span.direction ^ 1)
-                ]
         return found
+
+    def control_stretches(self, connections: Iterable[int]) -> list[tuple[int, int, int]]:
+        """Direction, offset and size in TCP of what decrypted connections have besides application data: no key opens
+        that without the handshake, and connections end with an alert."""
+        return [
+            (direction, start, size)
+            for connection in sorted(connections)
+            for direction in (2 * connection, 2 * connection + 1)
+            for start, size in self._pipeline.tls.plaintext.without_plaintext(direction)
+        ]
 
     def tls_records(self, row: int, *, of_client: bool) -> list[TlsRecord]:
         """The encrypted records that the request of a row came in, or its response. Their plaintext begins where it is
@@ -197,10 +202,15 @@ class ExchangeIndex:
         spans = (span for span in self.spans(row) if span.of_client == of_client)
         return [record for span in spans for record in self._pipeline.tls.records_of(*span[:3])]
 
-    @property
-    def decrypted(self) -> Set[int]:
-        """Connections whose TLS records were decrypted, by number."""
-        return self._pipeline.tls.decrypted
+    def decrypted_connections(self, rows: Sequence[int]) -> set[int]:
+        """The connections of rows whose TLS records were decrypted, by number."""
+        indexed = self._rows.index_rows(np.asarray(rows, np.int64))
+        connections = self._indexer.table.connection.values[indexed]
+        return set(filter(self.is_decrypted, np.unique(connections).tolist()))
+
+    def is_decrypted(self, connection: int) -> bool:
+        """Whether TLS records of a connection were decrypted."""
+        return self._pipeline.tls.is_decrypted(connection)
 
     def tls_secrets(self, connections: Iterable[int]) -> bytes:
         """A key log with the secrets of these connections alone."""

@@ -69,6 +69,7 @@ class Capture:
             indexer, self.pipeline.store, connections, self.pipeline.framer.ignored, self.pipeline.tls.session,
             response_to, show_secrets=show_secrets,
         )  # fmt: skip
+        self.shows_secrets = decoder.shows_secrets
         named = {topic_id: (AFTER_ALL_PACKETS, name) for topic_id, name in (topics or {}).items()}
         indexer.conversation_state.merge(SharedState(topics=named))
         self._lock = threading.Lock()

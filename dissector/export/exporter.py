@@ -22,7 +22,7 @@ from dissector.conversation import pcapng
 from dissector.core.text import counted
 from dissector.export.formats import ExportFormat
 from dissector.export.made_packets import made_packets
-from dissector.export.packets import NO_COMMENTS, decrypted_connections
+from dissector.export.packets import NO_COMMENTS
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
 from dissector.index.exchange_table import RowKind
@@ -80,19 +80,26 @@ def export_rows(
         raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
     if request.redact:
         return _redacted(capture, rows, request.format, warn)
-    if request.format.entry.needs_packets and _holds_login(capture, rows):
+    if request.format.entry.needs_packets and _shows_login(capture, rows, request):
         warn("these packets hold a login as it was sent: redact them (--redact) before you share them")
     if request.format.entry.needs_packets and request.has_secrets and not request.is_decrypted:
-        connections = decrypted_connections(capture, rows)
+        connections = capture.index.decrypted_connections(rows)
         if connections:
             words = f"the file has the secrets of {counted(len(connections), 'TLS connection')}"
             warn(f"{words}: who gets it can read them; --no-secrets leaves them out")
     return request.format.entry.produce(capture, rows, request)
 
 
-def _holds_login(capture: Capture, rows: Sequence[int]) -> bool:
-    columns = capture.index_columns(np.asarray(rows, np.int64))
-    return bool(((columns.kind == RowKind.SASL) | np.isin(columns.api_key, LOGIN)).any())
+def _shows_login(capture: Capture, rows: Sequence[int], request: ExportRequest) -> bool:
+    """Whether the packets of rows have a login that whoever gets the file can read."""
+    if request.is_decrypted and not capture.shows_secrets:  # packets are made of frames, and those are masked
+        return False
+    numbers = np.asarray(rows, np.int64)
+    columns = capture.index_columns(numbers)
+    logins = numbers[(columns.kind == RowKind.SASL) | np.isin(columns.api_key, LOGIN)].tolist()
+    if request.has_secrets or request.is_decrypted:
+        return bool(logins)
+    return any(not capture.index.decrypted_connections([row]) for row in logins)
 
 
 def _redacted(
@@ -118,7 +125,7 @@ def _redacted(
 
 def _redacted_capture(capture: Capture, rows: Sequence[int], warn: Callable[[str], object]) -> Iterator[bytes]:
     redactor = Redactor()
-    encrypted = decrypted_connections(capture, rows)
+    encrypted = capture.index.decrypted_connections(rows)
     is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.index.spans(row)) for row in rows]
     plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), redactor)
     made = made_packets(

@@ -23,13 +23,13 @@ def _pcapng(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -
     from dissector.conversation import pcapng
     from dissector.core.text import counted
     from dissector.export.made_packets import made_packets
-    from dissector.export.packets import carrying_packets, decrypted_connections
+    from dissector.export.packets import carrying_packets
 
     comment = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
     if request.is_decrypted:
         return pcapng(made_packets(capture, rows, lambda message: message.data[: message.whole]), comment)
-    secrets = capture.index.tls_secrets(decrypted_connections(capture, rows)) if request.has_secrets else b""
-    return pcapng(carrying_packets(capture, rows, request.comments), comment, secrets)
+    connections = capture.index.decrypted_connections(rows) if request.has_secrets else set()
+    return pcapng(carrying_packets(capture, rows, request.comments), comment, capture.index.tls_secrets(connections))
 
 
 def _transcript(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:

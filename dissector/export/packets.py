@@ -19,7 +19,7 @@ import numpy as np
 
 from dissector.capture.files import ALL_FILES, open_capture
 from dissector.capture.merge import PacketMerger
-from dissector.capture_session import Capture, FrameSpan
+from dissector.capture_session import Capture
 from dissector.conversation import Packet
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, PacketBatch, RunBatch, RunKind, SegmentBatch
@@ -60,13 +60,6 @@ def carrying_packets(
             )
 
 
-def decrypted_connections(capture: Capture, rows: Iterable[int]) -> set[int]:
-    """Return the connections of rows that were decrypted, by number from 0."""
-    decrypted = capture.index.decrypted
-    spans = (span for row in rows for span in capture.index.spans(row)) if decrypted else ()
-    return {span.direction >> 1 for span in spans}.intersection(decrypted)
-
-
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """Read all packets of the capture's files again."""
     readers = [open_capture(name, store, ALL_FILES, limits=capture.limits) for name in capture.names]
@@ -86,15 +79,17 @@ class _CarrierSearch:
     def __init__(self, capture: Capture, rows: Iterable[int], comments: Mapping[int, str]) -> None:
         self.comments: defaultdict[int, list[str]] = defaultdict(list)
         """Comments by the packet with a frame's first byte."""
-        spans: list[FrameSpan] = []
+        stretches: list[tuple[int, int, int]] = []
         for number, fields in _row_fields(capture, rows):
             for place, span in enumerate(capture.index.packet_spans(number)):
-                spans.append(span)
+                stretches.append(span[:3])
                 if place == 0 and number in comments:
                     self.comments[span.packet].append(comments[number])
                 self.comments[span.packet].append(_comment(number, *fields, of_client=span.of_client))
-        spans.sort()
-        columns = np.array([(span.direction, span.start, span.size) for span in spans], np.int64).reshape(-1, 3)
+        decrypted = filter(capture.index.is_decrypted, {direction >> 1 for direction, _, _ in stretches})
+        stretches += capture.index.control_stretches(decrypted)
+        stretches.sort()
+        columns = np.array(stretches, np.int64).reshape(-1, 3)
         self._direction, self._start, size = columns.T
         self._directions = np.unique(self._direction)
         self._ends = self._key(self._direction, self._start + size)

@@ -22,7 +22,7 @@ from dissector.tls.handshake import (
 )  # fmt: skip
 from dissector.tls.key_exchange import KeyExchanges
 from dissector.tls.key_log import KeyLog
-from dissector.tls.record_parts import TLS_1_3
+from dissector.tls.record_parts import TLS_1_3, Agreement
 from dissector.tls.session import TlsSession, TlsState
 from dissector.tls.suites import SUITES, CipherSuite, suites_of_secret
 
@@ -125,6 +125,14 @@ class TlsConnection:
         if self.server_hellos:
             return SUITES.get(self.server_hellos[-1].suite)
         return None if self._place is None else self._place[1]
+
+    def agreements(self) -> Iterator[Agreement]:
+        """Yield what the peers agreed on, as far as it is known: each renegotiation makes another."""
+        for hello in self.server_hellos:
+            if (suite := SUITES.get(hello.suite)) is not None:
+                yield Agreement(hello.version, suite, hello.encrypt_then_mac)
+        if self._place is not None:
+            yield Agreement(TLS_1_3, self._place[1], encrypt_then_mac=False)
 
     @property
     def client_random(self) -> bytes | None:

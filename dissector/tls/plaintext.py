@@ -63,10 +63,15 @@ class Plaintext:
         end = np.where(is_decrypted, record[last] + record_size[last], start + size)
         return begin, end - begin
 
-    def first_record(self, direction: int) -> int:
-        """Return the offset in TCP of the first record with plaintext: before it is the handshake."""
-        [begin], _ = self.in_tcp(np.array([direction]), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        return int(begin)
+    def without_plaintext(self, direction: int) -> list[tuple[int, int]]:
+        """Return offset and size in TCP of what a decrypted direction has besides application data: its handshakes and
+        alerts, and records that could not be opened."""
+        records, runs = (each.overlapping(direction, 0, _LONGEST) for each in (self.records, self.ciphertext))
+        starts, ends = records[3], records[3] + records[4]
+        stops = np.append(starts, (runs[1] + runs[2])[-1:] if runs.shape[1] else ends[-1:])
+        begins = np.append(0, ends)[: len(stops)]
+        pairs = zip(begins.tolist(), stops.tolist(), strict=True)
+        return [(begin, stop - begin) for begin, stop in pairs if stop > begin]
 
     def close(self) -> None:
         """Close the temporary file."""

@@ -8,8 +8,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from dissector.tls.handshake import ServerHello
-from dissector.tls.suites import SUITES, CipherKind, CipherSuite
+from dissector.tls.suites import CipherKind, CipherSuite
 
 HEADER: Final = 5
 TAG: Final = 16
@@ -29,6 +28,14 @@ class RecordPart(NamedTuple):
     end: int
 
 
+class Agreement(NamedTuple):
+    """What the sizes of a record's parts follow from."""
+
+    version: int
+    suite: CipherSuite
+    encrypt_then_mac: bool
+
+
 class TlsRecord(NamedTuple):
     """A record of application data as it was sent. Nothing of it is secret: no key, no plaintext."""
 
@@ -44,15 +51,14 @@ class TlsRecord(NamedTuple):
     """The packets that carried it, from 0. In place of one that came too early it has the one that this waited for."""
 
 
-def record_parts(hellos: Iterable[ServerHello], plain: int, size: int) -> list[RecordPart]:
+def record_parts(agreements: Iterable[Agreement], plain: int, size: int) -> list[RecordPart]:
     """Return the parts that tile a record of `size` bytes with `plain` bytes of plaintext.
 
-    `hellos` are those of its connection, the last one that fits counts: a renegotiation may agree on another suite.
+    `agreements` are those of its connection, the last one that fits counts: a renegotiation may agree on another suite.
     Where none fits, all behind the header is ciphertext."""
     whole = [("header", HEADER), (CIPHERTEXT, size - HEADER)]
-    for hello in hellos:
-        suite = SUITES.get(hello.suite)
-        parts = [] if suite is None else _sizes(suite, hello, plain, size)
+    for agreement in agreements:
+        parts = _sizes(agreement, plain, size)
         if all(width >= 0 for _, width in parts) and sum(width for _, width in parts) == size:
             whole = parts
     found, at = [], 0
@@ -68,16 +74,17 @@ def tag_size(kind: CipherKind) -> int:
     return SHORT_TAG if kind is CipherKind.CCM_8 else TAG
 
 
-def _sizes(suite: CipherSuite, hello: ServerHello, plain: int, size: int) -> list[tuple[str, int]]:
+def _sizes(agreement: Agreement, plain: int, size: int) -> list[tuple[str, int]]:
     """Names and sizes of parts in order; a negative size, or another sum than the record's, is another suite's."""
+    version, suite, encrypt_then_mac = agreement
     begin, text = ("header", HEADER), (CIPHERTEXT, plain)
     if suite.kind is CipherKind.CBC:  # RFC 5246, 6.2.3.2; RFC 7366
         assert suite.mac_hash is not None
         mac = ("MAC", hashlib.new(suite.mac_hash).digest_size)
-        vector = ("initialization vector", BLOCK if hello.version >= TLS_1_1 else 0)
+        vector = ("initialization vector", BLOCK if version >= TLS_1_1 else 0)
         padding = ("padding", size - HEADER - vector[1] - plain - mac[1])
-        return [begin, vector, text, *((padding, mac) if hello.encrypt_then_mac else (mac, padding))]
+        return [begin, vector, text, *((padding, mac) if encrypt_then_mac else (mac, padding))]
     tag = ("authentication tag", tag_size(suite.kind))
-    if hello.version == TLS_1_3:  # RFC 8446, 5.2
+    if version == TLS_1_3:  # RFC 8446, 5.2
         return [begin, text, ("content type", 1), ("padding", size - HEADER - plain - 1 - tag[1]), tag]
     return [begin, ("explicit nonce", 0 if suite.kind is CipherKind.CHACHA20 else EXPLICIT_NONCE), text, tag]

@@ -12,7 +12,7 @@ Invariants, each a property test:
     most `limits.held_runs` of them: past it those that have waited longest pass encrypted.
 """
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -128,7 +128,7 @@ class TlsStage:
             return []
         table = self.plaintext.records.overlapping(direction, start, size)
         return [
-            TlsRecord(data, tuple(record_parts(connection.server_hellos, plain_size, record_size)), plain - start,
+            TlsRecord(data, tuple(record_parts(connection.agreements(), plain_size, record_size)), plain - start,
                       plain_size, packets)
             for _, plain, plain_size, record, record_size in table.T.tolist()
             for data, packets in self._sent(direction, record, record_size)
@@ -144,10 +144,10 @@ class TlsStage:
         if (data := b"".join(pieces)) and len(data) == size:
             yield data, tuple(dict.fromkeys(runs[4].tolist()))
 
-    @property
-    def decrypted(self) -> Set[int]:
-        """Connections of which records were decrypted, by number."""
-        return {number for number, connection in self.connections.items() if connection.is_opened}
+    def is_decrypted(self, connection: int) -> bool:
+        """Whether records of a connection were decrypted."""
+        found = self.connections.get(connection)
+        return found is not None and found.is_opened
 
     def close(self) -> None:
         """Close the temporary file with the plaintext."""

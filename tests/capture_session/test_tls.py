@@ -14,6 +14,7 @@ from dissector.capture.files import GrowingFile
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from tests.cli.test_commands import kdissect
+from tests.conftest import PCAPS
 from tests.tls.sessions import Ends, Session, session
 from tests.traffic import ACK, FIN, Packet, block, capture_of, conversation, ethernet, exchanges, pcapng
 
@@ -195,6 +196,22 @@ def test_decrypted_exchanges_can_be_plain_tcp(option: str, made: Session, tmp_pa
         assert mine.request is not None
         assert other.request is not None
         assert (mine.request.data == other.request.data) == (option == "--decrypted")
+
+
+@pytest.mark.parametrize(
+    ("options", "is_readable"),
+    [((), True), (("--no-secrets",), False), (("--decrypted",), False), (("--decrypted", "--show-secrets"), True)],
+)
+def test_a_login_is_warned_of_where_the_exported_file_shows_it(
+    options: tuple[str, ...], is_readable: bool, tmp_path: Path
+) -> None:
+    path, out = str(PCAPS / "tls/librdkafka-1.3-plain.pcapng"), tmp_path / "out.pcapng"
+    done = kdissect("export", path, *options, "-w", str(out))
+    assert done.returncode == 0
+    assert (b"hold a login" in done.stderr) == is_readable
+    with Capture([str(out)], show_secrets=True) as copy:
+        shown = any(b"alice-secret" in each.request.data for each in copy.exchanges() if each.request is not None)
+    assert shown == is_readable
 
 
 def test_redaction_takes_plain_and_decrypted_rows_together(made: Session, tmp_path: Path) -> None:

@@ -68,9 +68,20 @@ def read(packets: list[Packet], key_log: bytes, cuts: Cuts = (), limits: Limits 
         assert run.start == at[run.direction]
         at[run.direction] += run.size
         found[run.direction] = b"" if run.data is None else found[run.direction] + run.data
-    client = tls.connections[0].client if tls.decrypted else 0
+    client = tls.connections[0].client if tls.is_decrypted(0) else 0
     assert client is not None
     return Late(tls, {True: found[client], False: found[1 - client]})
+
+
+def test_the_parts_of_its_records_are_those_of_tls_1_3() -> None:
+    made = recorded()
+    packets = packets_of(made)
+    late = read(packets, made.key_log)
+    records = [record for direction in (0, 1) for record in late.tls.records_of(direction, 0, 1 << 20)]
+    assert b"".join(late.data.values()) == b"".join(made.sent.values())
+    assert sum(record.size for record in records) == sum(map(len, made.sent.values()))
+    for record in records:
+        assert [part.name for part in record.parts] == ["header", "ciphertext", "content type", "authentication tag"]
 
 
 @given(first=st.integers(0, 1000), mangle=manglings(), cuts=cuts_of_packets)
@@ -82,8 +93,8 @@ def test_a_late_start_is_decrypted_from_the_first_whole_record_on(first: int, ma
     late = read(packets[:8] + mangle(packets[8:]), made.key_log, cuts)
     assert late.tls.bad_records == 0
     for side, expected in whole_turns(made, packets).items():
-        assert late.tls.decrypted or not expected
-        assert not late.tls.decrypted or made.sent[side].endswith(late.data[side])
+        assert late.tls.is_decrypted(0) or not expected
+        assert not late.tls.is_decrypted(0) or made.sent[side].endswith(late.data[side])
         assert late.data[side].endswith(expected)
 
 
@@ -134,7 +145,7 @@ def bytes_of(packets: list[Packet]) -> dict[bool, bytes]:
 
 def passed(packets: list[Packet], key_log: bytes, cuts: Cuts = ()) -> dict[bool, bytes]:
     late = read(packets, key_log, cuts, FEW)
-    assert not late.tls.decrypted
+    assert not late.tls.is_decrypted(0)
     return late.data if packets[0].from_client else {side: late.data[not side] for side in (True, False)}
 
 

@@ -8,7 +8,10 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.cli.render.trees import tree_lines
+from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.tls_words import HandshakeField
+from dissector.export.exporter import ExportRequest, export_rows
+from dissector.export.formats import ExportFormat
 from dissector.tls.session import TlsSession
 from tests.conftest import ENCRYPTED
 from tests.needs import needs
@@ -67,6 +70,26 @@ def test_both_ends_change_their_keys_where_the_recording_is_for_that(name: str) 
     senders = [port == "9096" for port in done.stdout.split()]
     assert senders.count(True) > 5
     assert senders.count(False) > 2
+
+
+def test_an_exported_copy_has_the_same_rows_and_problems(recording: Path, tmp_path: Path) -> None:
+    path = tmp_path / "copy.pcapng"
+    with Capture([str(recording)]) as capture:
+        for _ in capture.read():
+            pass
+        with path.open("wb") as file:
+            file.writelines(export_rows(capture, range(len(capture)), ExportRequest(ExportFormat.PCAPNG), len))
+        exchanges, problems = list(capture.exchanges()), capture.problems
+    with Capture([str(path)]) as copy:
+        assert [row_of(each) for each in copy.exchanges()] == [row_of(each) for each in exchanges]
+        assert [problem.message for problem in copy.problems] == [problem.message for problem in problems]
+        comments = "\n".join(copy.comments.values()).splitlines()
+    frames = [message for each in exchanges for message in (each.request, each.response) if message is not None]
+    assert len(comments) == len(set(comments)) == len(frames)
+
+
+def row_of(exchange: Exchange) -> ExchangeRow:
+    return exchange.row._replace(latency_ns=None, info="", severity=None)
 
 
 def test_a_login_behind_tls_is_masked(recording: Path) -> None:

@@ -21,6 +21,7 @@ from tui.features.export import FORMATS
 from tui.screens.main_screen import MainScreen
 from tui.screens.write_dialog import WriteDialog
 
+BEHIND_TLS = str(PCAPS / "tls/java-1.2-mtls.pcapng")
 SASL = str(PCAPS / "java-sasl-plain.pcapng")
 NAMES = [each.entry.label for each in FORMATS]
 
@@ -38,14 +39,15 @@ async def choose(screen: Screen, down: int) -> None:
     await screen.pilot.pause()
 
 
-async def export(screen: Screen, rows: int, form: str, *, redact: bool = False, name: str = "") -> str:
-    """Export through the menus; return the notification. `rows` is the index in the first menu."""
+async def export(screen: Screen, rows: int, form: str, *, contents: int = 0, name: str = "") -> str:
+    """Export through the menus; return the notification. `rows` is the index in the first menu, `contents` in the
+    last."""
     await screen.pilot.press("x")
     await screen.pilot.pause()
     await choose(screen, rows)
     await choose(screen, NAMES.index(form))
     if form != "Command":
-        await choose(screen, int(redact))
+        await choose(screen, contents)
     if name:
         screen.pilot.app.screen.query_one(Input).value = name
     await screen.pilot.press("enter")
@@ -121,7 +123,7 @@ async def test_a_redacted_export_has_no_secret_and_no_comment(here: Path) -> Non
     async with opened(SASL) as screen:
         await screen.press("semicolon", *"quoted", "enter")
         for form in ("Capture", "JSON"):
-            await export(screen, 0, form, redact=True)
+            await export(screen, 0, form, contents=1)
             [path] = here.glob("java-sasl-plain-all-redacted.*")
             data = path.read_bytes()
             path.unlink()
@@ -134,6 +136,20 @@ def _topics(body: object) -> Iterator[str]:
     for each in topics if isinstance(topics, list) else []:
         if isinstance(each, dict) and each.get("name"):
             yield str(each["name"])
+
+
+async def test_encrypted_connections_are_exported_with_or_without_their_secrets_or_decrypted(here: Path) -> None:
+    made = {"with-secrets": "exchange", "encrypted": "tls", "decrypted": "exchange"}
+    async with opened(BEHIND_TLS) as screen:
+        notes = [await export(screen, 0, "Capture", contents=at) for at in range(len(made))]
+    assert ["the file has the secrets of 9 TLS connections" in note for note in notes] == [True, False, False]
+    protocols = {}
+    for name, kind in made.items():
+        with Capture([str(here / f"java-1.2-mtls-all-{name}.pcapng")]) as copy:
+            assert {exchange.row.kind for exchange in copy.exchanges()} == {kind}
+            protocols[name] = "TLS" in copy.connections.protocols
+            assert (len(copy) == 36) == (kind == "exchange")
+    assert not protocols["decrypted"]
 
 
 async def test_no_file_is_overwritten_and_an_invalid_name_is_reported(here: Path) -> None:

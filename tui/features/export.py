@@ -16,7 +16,27 @@ from tui.screens.prompt import Prompt
 from tui.screens.write_dialog import Notify, WriteDialog
 
 FORMATS: Final = tuple(ExportFormat)
-REDACTED: Final = Choice("Redacted", "contents, names and secrets replaced")
+
+
+class _Contents(NamedTuple):
+    """What of the rows is written, and what the file's name says of it."""
+
+    choice: Choice
+    called: str = ""
+    redact: bool = False
+    has_secrets: bool = True
+    is_decrypted: bool = False
+
+
+SHOWN: Final = _Contents(Choice("Unchanged", "as on the screen"))
+UNCHANGED: Final = _Contents(Choice("Unchanged", "all bytes, secrets too"))
+REDACTED: Final = _Contents(Choice("Redacted", "contents, names and secrets replaced"), "-redacted", redact=True)
+ENCRYPTED: Final = (
+    _Contents(Choice("With TLS secrets", "who gets the file can read all of it"), "-with-secrets"),
+    _Contents(Choice("Without TLS secrets", "as encrypted as it was"), "-encrypted", has_secrets=False),
+    _Contents(Choice("Decrypted", "made packets of plain TCP, as on the screen"), "-decrypted", is_decrypted=True),
+)
+"""Of connections that were decrypted; the command's default first."""
 
 
 class _RowSelection(NamedTuple):
@@ -49,16 +69,14 @@ class ExportFeature(NeedsWholeCapture):
         if at is None:
             return
         form = FORMATS[at]
-        whole = Choice("Unchanged", "all bytes, secrets too" if form.entry.needs_packets else "as on the screen")
-        kinds = Menu("Contents", [whole, REDACTED])
-        redact = await self.app.push_screen_wait(kinds) if form.entry.can_redact else 0
-        if redact is None:
+        contents = await self._asked_contents(wanted, form)
+        if contents is None:
             return
-        name = self._offered_name(wanted.called, form, redact=bool(redact))
+        name = self._offered_name(wanted.called, form, contents)
         given = await self.app.push_screen_wait(Prompt(f"Write {_rows(wanted.rows)} to", name))
         if given is None or not given.strip():
             return
-        outcome = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, redact=bool(redact)))
+        outcome = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, contents))
         self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
 
     async def _asked_rows(self) -> _RowSelection | None:
@@ -73,14 +91,25 @@ class ExportFeature(NeedsWholeCapture):
         at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
         return None if at is None else offered[at][1]
 
-    def _offered_name(self, called: str, form: ExportFormat, *, redact: bool) -> str:
+    async def _asked_contents(self, wanted: _RowSelection, form: ExportFormat) -> _Contents | None:
+        """Ask what of the rows is written, where there is a choice."""
+        if not form.entry.can_redact:
+            return SHOWN
+        whole: Sequence[_Contents] = (UNCHANGED,) if form.entry.needs_packets else (SHOWN,)
+        if form.entry.needs_packets and self.capture.index.decrypted_connections(wanted.rows):
+            whole = ENCRYPTED
+        offered = (*whole, REDACTED)
+        at = await self.app.push_screen_wait(Menu("Contents", [each.choice for each in offered]))
+        return None if at is None else offered[at]
+
+    def _offered_name(self, called: str, form: ExportFormat, contents: _Contents) -> str:
         """Return a name that says what the file holds; of the capture's name characters that any file system takes."""
         path = Path(self.capture.names[0])
         stem = "live" if path.parent == Path("/dev/fd") else path.stem  # a live capture has a number for a name
         of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
-        return f"{of}-{called}{'-redacted' if redact else ''}{form.entry.suffixes[0]}"
+        return f"{of}-{called}{contents.called}{form.entry.suffixes[0]}"
 
-    def _writing(self, path: Path, wanted: _RowSelection, form: ExportFormat, *, redact: bool) -> WriteDialog:
+    def _writing(self, path: Path, wanted: _RowSelection, form: ExportFormat, contents: _Contents) -> WriteDialog:
         capture, marks = self.capture, self.appearance.marks
         chosen = None if len(wanted.rows) == len(capture) else format_rows(wanted.rows)
         comments = dict.fromkeys(marks.marked, "marked") | marks.comments
@@ -91,7 +120,11 @@ class ExportFeature(NeedsWholeCapture):
             if form.entry.needs_findings:
                 for _ in capture.examine():
                     pass
-            return export_rows(capture, wanted.rows, ExportRequest(form, redact, chosen, comments=comments), report)
+            request = ExportRequest(
+                form, contents.redact, chosen, comments=comments, has_secrets=contents.has_secrets,
+                is_decrypted=contents.is_decrypted,
+            )  # fmt: skip
+            return export_rows(capture, wanted.rows, request, report)
 
         return WriteDialog(path, pieces)
 
