@@ -38,18 +38,17 @@ def ingest(
         _check_follow(captures, out, cluster)
     elif idle is not None:
         raise UsageError("--idle needs --follow")
-    from dissector.pipeline.folder import Folder, FolderError
     from dissector.pipeline.ingest import ingest as run
-    from dissector.pipeline.ingest import remove_staging_afterwards
-    from dissector.pipeline.lock import exclusive
+    from dissector.pipeline.ingest import remove_runs_afterwards
     from dissector.pipeline.partition_rows import WriteOptions
     from dissector.pipeline.scan import BackgroundScan
     from dissector.pipeline.spark_session import is_local
+    from dissector.tables.storage import Storage, StorageError
 
     options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets)
     try:
-        Folder(out)  # raises before Spark is started
-        with exclusive(out, print_error), remove_staging_afterwards(out):
+        Storage(out)  # raises before Spark is started
+        with remove_runs_afterwards(out):
             if follow:
                 with spark_session(cluster) as (spark, bar):
                     bar.stop()
@@ -58,7 +57,7 @@ def ingest(
             scan = BackgroundScan(files) if is_local(cluster.remote or cluster.master) else nullcontext()
             with scan as ahead, spark_session(cluster) as (spark, bar):
                 result = run(spark, files, out, options, report=bar, ahead=ahead)
-    except FolderError as error:
+    except StorageError as error:
         return print_error(str(error))
     return _print_result(result, out)
 

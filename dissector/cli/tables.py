@@ -69,11 +69,16 @@ def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, SparkP
 def tables_of(spark: "SparkSession", folder: str) -> "Tables":
     """Return the tables of a folder. Raises `CaptureError` if there are none."""
     from dissector.pipeline.table_reader import Tables
+    from dissector.tables.snapshot import OtherVersionError, snapshot
+    from dissector.tables.storage import spark_uri
 
-    tables = Tables(spark, folder)
-    if not tables.exist:
+    try:
+        found = snapshot(spark_uri(folder))
+    except OtherVersionError:
+        raise CaptureError(f"{folder}: tables of another version: ingest the captures again") from None
+    if found is None:
         raise CaptureError(f"{folder}: no tables are there")
-    return tables
+    return Tables(spark, folder, found)
 
 
 def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:

@@ -1,7 +1,6 @@
 """The info column of a row with findings: their codes in brackets, what the first says, the row's words.
 
-Tables have the codes and the row's words, as codes can be added one by one in any order (`marked`); what a finding says
-is added where the row is shown (`with_words`).
+`marked` puts the codes in front; what a finding says is added where the row is shown (`with_words`).
 """
 
 import re

@@ -184,7 +184,7 @@ class Exchange:
 
     __slots__ = (
         "_describe",
-        "_marked_info",
+        "_own_info",
         "api_key",
         "fetched",
         "fields",
@@ -210,7 +210,7 @@ class Exchange:
         self.row_findings = [] if row_findings is None else row_findings
         """Findings that are not of one message's bytes alone."""
         self._describe = describe
-        self._marked_info: str | None = None
+        self._own_info: str | None = None
         self.tls: TlsSession | None = None
         """Of its connection, if that is encrypted."""
         self.fetched: dict[str, list[int]] | None = None
@@ -234,15 +234,15 @@ class Exchange:
         """Add cross-message findings to the row's, and to its info column (`finding_words`)."""
         row = self.row
         self.row_findings += findings
-        self._marked_info = marked(row.info, findings)
-        words = with_words(self._marked_info, self.row_findings)
+        self._own_info = row.info
+        words = with_words(marked(row.info, findings), self.row_findings)
         self.row = row._replace(info=words, severity=worst(self.findings))
 
     @property
-    def marked_info(self) -> str:
-        """The info column of tables, without the words of findings."""
+    def own_info(self) -> str:
+        """The info column without cross-message findings, as tables have it."""
         row = self.row
-        return row.info if self._marked_info is None else self._marked_info
+        return row.info if self._own_info is None else self._own_info
 
     @property
     def is_stored(self) -> bool:

@@ -56,3 +56,5 @@ DETECTORS: Final[tuple[type[FindingDetector], ...]] = (
     RetriedBatch,
     ConsumerLag,
 )
+CROSS_MESSAGE_CODES: Final = frozenset(each.explanation.code for each in DETECTORS)
+"""Codes of findings that only several messages show."""

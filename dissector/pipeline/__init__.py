@@ -2,5 +2,5 @@
 
 No logic about packets or Kafka is in here. Files are scanned (`file_scan`), packets are shuffled by pairs of endpoints
 (`splits`, `source`, `shuffled`), each partition is dissected like a capture (`partition_rows`), and its rows go
-to tables (`table_schemas`, `ingest`). A ring of files is followed by `ring`, `micro_batch` and `ring_follower`.
+to tables (`dissector.tables`, `ingest`). A ring of files is followed by `ring`, `micro_batch` and `ring_follower`.
 """

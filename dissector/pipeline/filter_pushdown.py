@@ -6,7 +6,7 @@ test.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, or_
 from typing import Final, NamedTuple
 
@@ -47,6 +47,7 @@ class PushedFilter(NamedTuple):
     uses_numbers: bool = False
     """Whether `column` uses `number` or `conn`."""
     uses_findings: bool = False
+    uses_bodies: bool = False
 
 
 class _ColumnCondition(NamedTuple):
@@ -62,7 +63,7 @@ def push_down(row_filter: Filter | None, start_ns: int) -> PushedFilter:
         return PushedFilter(f.lit(True), is_exact=True)
     columns = _Translator(start_ns)
     column, is_exact = columns.of(row_filter.condition, negated=False)
-    return PushedFilter(column, is_exact, columns.uses_numbers, columns.uses_findings)
+    return PushedFilter(column, is_exact, columns.uses_numbers, columns.uses_findings, columns.uses_bodies)
 
 
 class _Translator:
@@ -72,6 +73,7 @@ class _Translator:
         self._start_ns = start_ns
         self.uses_numbers = False
         self.uses_findings = False
+        self.uses_bodies = False
 
     def of(self, condition: Condition, *, negated: bool) -> _ColumnCondition:
         """Return a condition for rows that may match; if `negated`, for rows that may not match."""
@@ -90,18 +92,18 @@ class _Translator:
         """Translate one condition; None if columns can't decide it."""
         if isinstance(condition, RowFieldCondition):
             return self._row(condition.field, condition.predicate, self._start_ns if condition.is_relative else 0)
-        if isinstance(condition, SubjectCondition):
-            return _subject(condition)
-        return _body(condition) if isinstance(condition, MessageCondition) else None
+        if isinstance(condition, SubjectCondition | MessageCondition):
+            self.uses_bodies = True
+            return _subject(condition) if isinstance(condition, SubjectCondition) else _body(condition)
+        return None
 
     def _row(self, field: RowField, predicate: Predicate | None, shift: int) -> _ColumnCondition | None:
         self.uses_numbers |= field.name in ("number", "connection")
-        self.uses_findings |= field.name == "finding"
+        self.uses_findings |= field.name in ("finding", "severity")
         if field.name == "finding":
             return _ColumnCondition(_finding(predicate), is_exact=True)
         if field.name == "severity":
-            values = [severity.value for at, severity in enumerate(Severity) if predicate is None or predicate(at)]
-            return _ColumnCondition(f.col("severity").isin(values), is_exact=True)
+            return _ColumnCondition(_worst(predicate), is_exact=True)
         if field.name == "api":
             return _api(predicate)
         if not field.table_columns:
@@ -158,6 +160,19 @@ def _api(predicate: Predicate | None) -> _ColumnCondition:
     return _ColumnCondition((f.col("kind") == _EXCHANGE) & column, is_exact=keys is not None)
 
 
+def _worst(predicate: Predicate | None) -> Column:
+    """Test the severity of the gravest finding."""
+    column = f.lit(False)
+    for at, severity in enumerate(Severity):  # the gravest comes last, and decides
+        has_any = f.exists("findings", partial(_has_severity, severity))
+        column = f.when(has_any, f.lit(predicate is None or bool(predicate(at)))).otherwise(column)
+    return column
+
+
+def _has_severity(severity: Severity, finding: Column) -> Column:
+    return finding["severity"] == severity.value
+
+
 def _finding(predicate: Predicate | None) -> Column:
     codes = [code for code in CODES if predicate is None or predicate(code)]
     return f.exists("findings", lambda each: each["code"].isin(codes))
@@ -172,8 +187,7 @@ def _subject(condition: SubjectCondition) -> _ColumnCondition:
                        if place.side == side and place.api_key is not None})  # fmt: skip
         column = f.col("api_key").isin(keys) & f.col(f"{side}_size").isNotNull()
         if isinstance(predicate, OneOf) and all(_is_plain(word) for word in predicate.wanted):
-            text = f.to_json(f.col(side))
-            column = column & _any([text.contains(f'"{word}"') for word in sorted(map(str, predicate.wanted))])
+            column = column & _any([f.col(side).contains(f'"{word}"') for word in sorted(map(str, predicate.wanted))])
         sides.append(column)
     inferred = f.col("api_key").isNull()
     return _ColumnCondition((f.col("kind") == _EXCHANGE) & _any([*sides, inferred]), is_exact=False)
@@ -215,7 +229,7 @@ def _path_condition(side: str, name: str, test: FieldTest) -> Column | None:
     if not all(isinstance(word, str) for word in words):
         return None
     kind = "bigint" if isinstance(test.predicate, Intervals) else "string"
-    return _test_path(f.col(side), f"$.{'header' if name == side else 'body'}", steps, kind, test.predicate)
+    return _test_path(f.try_parse_json(side), f"$.{'header' if name == side else 'body'}", steps, kind, test.predicate)
 
 
 def _versions(name: str) -> Iterable[int]:

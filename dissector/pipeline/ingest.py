@@ -1,35 +1,28 @@
 """The ingest job: captures to tables.
 
 Invariants:
-  * a capture is in the tables when `captures` has its row, which is written last: nothing of a run that was killed is
-    visible, and the next run removes its files;
+  * a capture is in the tables when `captures` has its row, which is written last: rows of a run that was killed do not
+    count, and a later run removes them (`runs`);
   * a capture that is in the tables is not read again, whatever the name of its file;
   * if a file has changed since it was scanned, the run starts again without it.
 """
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
 from dissector.core.finding import Finding
 from dissector.core.text import counted
-from dissector.pipeline import commit, source
-from dissector.pipeline.commit import FOLLOWER
-from dissector.pipeline.folder import Folder, FolderError
-from dissector.pipeline.ingest_run import STAGING, FilesChangedError, IngestRun
-from dissector.pipeline.origins import SHORT
+from dissector.pipeline import source
+from dissector.pipeline.ingest_run import FilesChangedError, IngestRun
 from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.runs import Run, remove_abandoned
 from dissector.pipeline.scan import BackgroundScan, scan_files
 from dissector.pipeline.stage_progress import Report, stage
-from dissector.pipeline.table_schemas import (
-    BY_NAME,
-    PARTITION_TABLES,
-    ddl,
-)
+from dissector.tables.delta_log import CAPTURES, captures_in, create_tables, delta_table
+from dissector.tables.storage import RUNS, Storage, StorageError
 
 
 @dataclass
@@ -50,12 +43,13 @@ def ingest(
     spark: SparkSession, paths: Sequence[str], out: str, options: WriteOptions, *, parts: int | None = None,
     report: Report = lambda stage, done, total: None, ahead: BackgroundScan | None = None,
 ) -> IngestResult:  # fmt: skip
-    """Ingest captures into the tables of a folder; `ahead` has scanned some of them. Raises `FolderError` if the folder
-    can't be written to."""
+    """Ingest captures into the tables of a storage; `ahead` has scanned some of them. Raises `StorageError` if it can't
+    be written to."""
     spark.dataSource.register(source.PacketSource)
-    folder = Folder(out)
-    digests = ingested_digests(spark, folder)
-    _remove_leftovers(folder, digests)
+    storage = Storage(out)
+    create_tables(storage.uri)
+    remove_abandoned(storage)
+    digests = ingested_digests(storage)
     with stage(spark, f"scanning {counted(len(paths), 'file')}", report):
         scans = scan_files(spark, paths, ahead)
     result, new = IngestResult(), []
@@ -68,18 +62,19 @@ def ingest(
             digests.add(scan.digest)
             new.append(scan)
     while new:
-        run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
-        run = IngestRun(spark, folder, run_id, new, options, report)
+        run = Run.new()
+        job = IngestRun(spark, storage, run.epoch, run.folder, new, options, report)
         try:
-            result.counts = run.execute(parts)
+            result.counts = job.execute(parts)
         except FilesChangedError as changed:
             result.problems += changed.findings
             changed_paths = {finding.path for finding in changed.findings}
             new = [scan for scan in new if scan.path not in changed_paths]
-            folder.remove(STAGING)
             continue
-        folder.remove(STAGING)
-        result.problems += run.problems
+        finally:
+            with suppress(StorageError):  # another run removes it
+                storage.remove(run.folder)
+        result.problems += job.problems
         read = [scan for scan in new if not scan.unread_reason]
         result.read, result.packets = len(read), sum(scan.packets for scan in read)
         break
@@ -87,32 +82,22 @@ def ingest(
 
 
 @contextmanager
-def remove_staging_afterwards(out: str) -> Iterator[None]:
-    """Remove the staging folder of an interrupted run. Exit this context after Spark has ended: canceled tasks still
-    write for a short time."""
+def remove_runs_afterwards(out: str) -> Iterator[None]:
+    """Remove the folders of this process's runs. Exit this context after Spark has ended: canceled tasks still write
+    for a short time."""
     try:
         yield
     finally:
-        with suppress(FolderError):
-            Folder(out).remove(STAGING)
+        mine = Run.new()
+        with suppress(StorageError):
+            storage = Storage(out)
+            for name in storage.folders(RUNS):
+                run = Run.named(name)
+                if run is not None and run[1:] == mine[1:]:
+                    storage.remove(run.folder)
 
 
-def ingested_digests(spark: SparkSession, folder: Folder) -> set[str]:
+def ingested_digests(storage: Storage) -> set[str]:
     """Return the digests of the captures that are in the tables."""
-    if not folder.has("captures"):
-        return set()
-    captures = spark.read.schema(ddl(BY_NAME["captures"]))  # a killed run may leave a folder without files
-    return {row.digest for row in captures.parquet(folder.spark("captures")).select("digest").collect()}
-
-
-def _remove_leftovers(folder: Folder, digests: set[str]) -> None:
-    """Remove the staging folder of killed runs, and partitions of captures that have no row in `captures`. Keep what a
-    follower was committing: it will finish the commit."""
-    folder.remove(STAGING)
-    if folder.has(f"{FOLLOWER}/{commit.STAGE}"):
-        return
-    ingested = {f"capture={digest[:SHORT]}" for digest in digests}
-    for name in PARTITION_TABLES:
-        for partition in folder.partitions(name):
-            if partition.partition("/")[2] not in ingested:
-                folder.remove(f"{name}/{partition}")
+    captures = delta_table(storage.uri, CAPTURES)
+    return set() if captures is None else {row["digest"] for row in captures_in(storage.uri, captures)}

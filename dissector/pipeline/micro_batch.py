@@ -14,10 +14,11 @@ from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.index.shared_state import SharedState
-from dissector.pipeline.observations import OBSERVATIONS, UPDATES, row_of, updates_of
+from dissector.pipeline.observations import revisions_of, row_of
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.partition_rows import TALLIES, RowBuilder, WriteOptions, packet_blocks
-from dissector.pipeline.table_rows import TableRow
+from dissector.pipeline.partition_rows import RowBuilder, WriteOptions, packet_blocks
+from dissector.tables.data_files import TALLIES
+from dissector.tables.rows import TableRow
 from dissector.transport.partitions import Partition
 
 
@@ -69,8 +70,8 @@ def rows(
     """Yield the table and the row of everything that is final, then pass the carry-over to `save`. Without `save` these
     are the last packets, and all rows are yielded. `now_ns` is the time that the complete capture has reached.
 
-    Rows of `OBSERVATIONS` come first, for cross-connection findings, then those of `UPDATES`, for rows that are
-    already written. The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the
+    Rows of `OBSERVATIONS` come first, for cross-connection findings, then findings about rows that are written already.
+    The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the
     partition."""
     routing_tallies: list[CaptureTally] = []
     with _open(blocks, partition, carry_over, routing_tallies, secrets=options.secrets) as capture:
@@ -78,8 +79,8 @@ def rows(
             pass
         capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine_in_order(now_ns):
-            yield from ((OBSERVATIONS, row_of(observation)) for observation in capture.findings.take_observations())
-        yield from ((UPDATES, cells) for cells in updates_of(capture.incremental.take_revisions(), origins))
+            yield from map(row_of, capture.findings.take_observations())
+        yield from revisions_of(capture.incremental.take_revisions(), origins)
         connections = set(carry_over.connections)
         yield from _FinalRows(capture, origins, options).final_rows(connections)
         pending = capture.incremental.oldest_pending_packet(now_ns)

@@ -1,7 +1,8 @@
 """One micro-batch of a ring follower: a run of ingest that continues from the state of the one before.
 
-A micro-batch is in the tables, and its carry-over in place, when `committed` says so. Only renames lead there from the
-staging folder, and a restart after a crash does them again. So each row is there exactly once.
+A micro-batch has ended when `state` says so. Each table takes its rows once, as their commit has the number of the
+micro-batch: after a crash it is run again, from the same state and with the same files, and what was committed is left
+out. So each row is there exactly once.
 """
 
 import pickle
@@ -9,7 +10,9 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,21 +23,27 @@ from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
 from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
-from dissector.pipeline.arrow import frame
-from dissector.pipeline.commit import COMMITTED, COMPLETE, FOLLOWER, STAGE, carry_over_folder, commit_staged
 from dissector.pipeline.file_scan import FileScan
-from dissector.pipeline.folder import Folder
+from dissector.pipeline.frames import frame
 from dissector.pipeline.ingest_run import IngestRun, partition_tallies
 from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
-from dissector.pipeline.observations import ORDER, apply_updates, findings_of, updates_of
+from dissector.pipeline.observations import ORDER, findings_of, revisions_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.row_updates import WHERE, ExchangeUpdates, key_of_row, only_found, rewrite_findings
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
-from dissector.pipeline.staging import STAGED_TYPES, StagedFile, write_rows
-from dissector.pipeline.table_rows import Cells
-from dissector.pipeline.table_schemas import BY_NAME, FOUND, OBSERVATIONS, UPDATES
+from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
+from dissector.tables.delta_log import append_facts
+from dissector.tables.rows import Cells
+from dissector.tables.schemas import OBSERVATIONS, ddl
+from dissector.tables.storage import Storage
 from dissector.transport.partitions import Partition
+
+FOLLOWER: Final = "_follow"
+"""The follower's folder beside the tables: state from one micro-batch to the next."""
+WORK: Final = f"{FOLLOWER}/work"
+"""Folder of what a micro-batch writes for itself."""
+STATE: Final = "state"
+CARRY_OVER: Final = "carry-over-"
 
 
 @dataclass
@@ -42,6 +51,8 @@ class FollowState:
     """State of the follower after the last committed micro-batch."""
 
     parts: int
+    epoch: int
+    """Of all captures."""
     batch: int = -1
     packets: int = 0
     latest_ns: int = 0
@@ -50,8 +61,6 @@ class FollowState:
     """By partition."""
     aggregation: IncrementalAggregation = field(default_factory=IncrementalAggregation)
     """State of the cross-connection findings."""
-    found: list[Cells] = field(default_factory=list)
-    """Cross-connection findings about exchanges that are not in the tables yet."""
     begins: dict[str, int] = field(default_factory=dict)
     """Time of the first packet of each file that was read, by path."""
 
@@ -60,26 +69,23 @@ class MicroBatchRun(IngestRun):
     """Ingests one micro-batch, from the `state` after the one before. Its attribute `state` is the state after it."""
 
     def __init__(
-        self, spark: SparkSession, tables: Folder, folder: Path, batch: int, scans: list[FileScan],
+        self, spark: SparkSession, storage: Storage, folder: Path, batch: int, scans: list[FileScan],
         options: WriteOptions, state: FollowState, *, is_last: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(spark, tables, f"follow-{batch}", scans, options, lambda stage, done, total: None)
-        self._stage = f"{FOLLOWER}/{STAGE}"
-        self._tables = folder.parent
-        self._stage_path = folder / STAGE
-        self._before = folder / carry_over_folder(state.batch)
-        self._after = self._stage_path / carry_over_folder(batch)
+        super().__init__(spark, storage, state.epoch, WORK, scans, options, lambda stage, done, total: None)
+        self._state_folder = folder
+        self._before = folder / f"{CARRY_OVER}{state.batch}"
+        self._after = folder / f"{CARRY_OVER}{batch}"
         self._is_last = is_last
         self._splits = [split._replace(first=split.first + state.packets) for split in self._splits]
         new_origins = (origin._replace(first=origin.first + state.packets) for origin in self._origins)
         self._origins = [*state.origins, *new_origins]
         self.state = FollowState(
-            state.parts, batch, state.packets + sum(scan.packets for scan in scans),
+            state.parts, state.epoch, batch, state.packets + sum(scan.packets for scan in scans),
             max([state.latest_ns, *(scan.latest_ns for scan in scans)]), self._origins, dict(state.shared_states),
-            pickle.loads(pickle.dumps(state.aggregation)), state.found,
-            state.begins | {scan.path: scan.first_ns for scan in scans},
+            pickle.loads(pickle.dumps(state.aggregation)), state.begins | {scan.path: scan.first_ns for scan in scans},
         )  # fmt: skip
-        shutil.rmtree(self._stage_path, ignore_errors=True)
+        shutil.rmtree(self._after, ignore_errors=True)
         self._after.mkdir(parents=True)
 
     @property
@@ -94,7 +100,7 @@ class MicroBatchRun(IngestRun):
         return empty.union(super()._locations(parts)) if self._splits else empty
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
-        packets_at, before, is_last = self._folder.spark(self._packets), str(self._before), self._is_last
+        packets_at, before, is_last = self._storage.at(self._packets), str(self._before), self._is_last
 
         def read_states(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_partition(locations, packets_at):
@@ -108,7 +114,7 @@ class MicroBatchRun(IngestRun):
 
     def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
         arguments, now_ns = pickle.dumps((shared_state, self._origins, self._options)), self.state.latest_ns
-        packets_at, rows_at = self._folder.spark(self._packets), self._folder.spark(self._rows)
+        packets_at, uri, run = self._storage.at(self._packets), self._storage.uri, self._folder
         before, after = str(self._before), None if self._is_last else str(self._after)
 
         def dissect(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,42 +123,22 @@ class MicroBatchRun(IngestRun):
                 partition, carry_over = Partition(part, parts), _read_carry_over(before, part)
                 shared_state, origins, options = pickle.loads(arguments)
                 final_rows = rows(blocks, partition, carry_over, shared_state, origins, options, save, now_ns)
-                for file in write_rows(final_rows, rows_at):
+                for file in write_rows(final_rows, uri, run):
                     yield file.batch
 
-        return shuffled.mapInArrow(dissect, STAGED_TYPES)
+        return shuffled.mapInArrow(dissect, DATA_FILE_TYPES)
 
-    def _stage_findings(self, files: list[StagedFile]) -> list[StagedFile]:
-        """Stage cross-connection findings about exchanges of this micro-batch. Those about written rows are kept for
-        `_commit`."""
-        updates = self._partition_updates(files)
-        found = [
-            *map(dict, self.state.found),
-            *findings_of(self._observations(files), self._origins, self.state.aggregation.aggregate),
-        ]
-        updates += updates_of(self.state.aggregation.take_revisions(), self._origins)
-        updates = apply_updates(found, updates)
-        self._message_updates = [update for update in updates if update["before"] is not None]
-        exchanges = self._staged(BY_NAME["exchanges"], files)
-        arriving = only_found(exchanges.select(*WHERE), found).collect() if exchanges is not None and found else []
-        arriving_keys = {tuple(row) for row in arriving}
-        staged = [(FOUND.name, finding) for finding in found if key_of_row(finding) in arriving_keys]
-        others = [finding for finding in found if key_of_row(finding) not in arriving_keys]
-        new_findings = others + [update for update in updates if update["before"] is None]
-        self._exchange_updates = ExchangeUpdates(self._spark, self._tables, new_findings)
-        self.state.found = [each for each in others if key_of_row(each) not in self._exchange_updates.keys]
-        return list(write_rows(staged, self._folder.spark(self._rows)))
+    def _write_findings(self, files: list[DataFile]) -> list[DataFile]:
+        """Write cross-connection findings of this micro-batch, and new words of earlier ones."""
+        found = findings_of(self._ordered_observations(files), self._origins, self.state.aggregation.aggregate)
+        revised = revisions_of(self.state.aggregation.take_revisions(), self._origins)
+        return list(write_rows(chain(list(found), revised), self._storage.uri, self._folder))
 
-    def _partition_updates(self, files: list[StagedFile]) -> list[Cells]:
-        """Return the updates that partitions found for rows of earlier micro-batches."""
-        updates = self._staged(UPDATES, files)
-        return [] if updates is None else [row.asDict() for row in updates.collect()]
-
-    def _observations(self, files: list[StagedFile]) -> Iterator[Cells]:
+    def _ordered_observations(self, files: list[DataFile]) -> Iterator[Cells]:
         """Yield observations in order, up to the first pending request. The next micro-batch gets the others."""
-        observations = self._staged(OBSERVATIONS, files)
+        observations = self._observations(files)
         if (self._before / OBSERVATIONS.name).exists():
-            before = self._read(OBSERVATIONS, [str(self._before / OBSERVATIONS.name)])
+            before = self._spark.read.schema(ddl(OBSERVATIONS)).parquet(str(self._before / OBSERVATIONS.name))
             observations = before if observations is None else observations.union(before)
         if observations is None:
             return
@@ -162,16 +148,30 @@ class MicroBatchRun(IngestRun):
         for row in observations.where(f.col("packet") < end).orderBy(*ORDER).toLocalIterator():
             yield row.asDict()
 
-    def _commit(self) -> None:
-        """Complete the staging folder and commit it. After `COMPLETE` a crash no longer drops it."""
-        rewrite_findings(self._tables, self._stage_path, self._message_updates)
-        self._exchange_updates.rewrite(self._stage_path)
-        if self._scans:
-            self._captures().write.parquet(self._folder.spark(f"{self._stage}/captures"))
-        shutil.rmtree(self._stage_path / "rows", ignore_errors=True)
-        (self._stage_path / COMMITTED).write_bytes(pickle.dumps(self.state))
-        (self._stage_path / COMPLETE).touch()
-        commit_staged(self._stage_path.parent)
+    def _commit(self, files: list[DataFile]) -> None:
+        """Commit the rows, the captures, and then the state: a crash before that runs the micro-batch again."""
+        append_facts(self._storage.uri, files, (f"{FOLLOWER}-{self._epoch}", self.state.batch))
+        self._commit_captures()
+        write_state(self._state_folder, self.state)
+        shutil.rmtree(self._before, ignore_errors=True)
+        self._storage.remove(self._folder)
+
+
+def write_state(folder: Path, state: FollowState) -> None:
+    """Write the follower's state, completely or not at all."""
+    new = folder / f"{STATE}.new"
+    new.write_bytes(pickle.dumps(state))
+    new.replace(folder / STATE)
+
+
+def read_state(folder: Path) -> FollowState | None:
+    """Return the follower's state; None if there is none."""
+    path = folder / STATE
+    if not path.exists():
+        return None
+    state = pickle.loads(path.read_bytes())
+    assert isinstance(state, FollowState)
+    return state
 
 
 def _read_carry_over(folder: str, part: int) -> CarryOver:

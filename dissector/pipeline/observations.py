@@ -11,23 +11,18 @@ from dissector.core.finding import Finding
 from dissector.findings.framework.aggregation import Observation, aggregate
 from dissector.findings.framework.open_findings import Revision
 from dissector.pipeline.origins import Origin, Origins
-from dissector.pipeline.table_rows import Cells
+from dissector.tables.rows import Cells
+from dissector.tables.schemas import OBSERVATIONS
 
-OBSERVATIONS: Final = "observations"
-"""In place of a table's name: the row is an observation."""
-UPDATES: Final = "updates"
-"""In place of a table's name: the row is an update of a row of an earlier micro-batch."""
-FINDING_KEY: Final = ("packet", "start", "code", "path")
-"""Identifies a finding of a capture, together with its message."""
 BY: Final = ("extractor", "scope")
 ORDER: Final = (*BY, "packet", "start", "nth")
 
 
-def row_of(observation: Observation) -> Cells:
-    """Return an observation as a row of `table_schemas.OBSERVATIONS`; packets are numbered over all files."""
-    return {
-        "day": None, "capture": None, "extractor": observation.extractor, "scope": repr(observation.scope),
-        "packet": observation.packet, "start": observation.start, "nth": observation.nth,
+def row_of(observation: Observation) -> tuple[str, Cells]:
+    """Return an observation as a row of `OBSERVATIONS`; packets are numbered over all files."""
+    return OBSERVATIONS.name, {
+        "extractor": observation.extractor, "scope": repr(observation.scope), "packet": observation.packet,
+        "start": observation.start, "nth": observation.nth,
         "pickled": pickle.dumps((observation.scope, observation.value)),
     }  # fmt: skip
 
@@ -35,45 +30,33 @@ def row_of(observation: Observation) -> Cells:
 def findings_of(
     rows: Iterable[Cells], origins: list[Origin],
     aggregation: Callable[[Iterable[Observation]], Iterable[tuple[Observation, Finding]]] = aggregate,
-) -> Iterator[Cells]:  # fmt: skip
-    """Yield findings of observations as rows of `table_schemas.FOUND`. The observations are in `ORDER`, those of one
-    detector and scope together. They are all, or those of one micro-batch if `aggregation` keeps state."""
+) -> Iterator[tuple[str, Cells]]:  # fmt: skip
+    """Yield findings of observations as rows of `findings`. The observations are in `ORDER`, those of one detector and
+    scope together. They are all, or those of one micro-batch if `aggregation` keeps state."""
     origins_by_packet = Origins(origins)
     for observation, finding in aggregation(_observations(rows)):
-        origin, packet = origins_by_packet.of(observation.packet)
-        yield {
-            "day": origin.day, "capture": origin.capture, "packet": packet, "start": observation.start,
-            "code": finding.code, "severity": finding.severity.value, "path": finding.path, "message": finding.message,
-        }  # fmt: skip
+        yield _row_of(origins_by_packet, observation.packet, observation.start, finding)
 
 
-def updates_of(updates: Iterable[Revision], origins: list[Origin]) -> Iterator[Cells]:
-    """Yield findings about rows that are written already, as rows of `table_schemas.UPDATES`."""
+def revisions_of(revisions: Iterable[Revision], origins: list[Origin]) -> Iterator[tuple[str, Cells]]:
+    """Yield findings about rows that are written already, as rows of `findings`."""
     origins_by_packet = Origins(origins)
-    for (at, start), before, finding in updates:
-        origin, packet = origins_by_packet.of(at)
-        yield {
-            "day": origin.day, "capture": origin.capture, "packet": packet, "start": start, "code": finding.code,
-            "severity": finding.severity.value, "path": finding.path, "message": finding.message,
-            "before": None if before is None else before.message,
-        }  # fmt: skip
+    for (at, start), before, finding in revisions:
+        name, cells = _row_of(origins_by_packet, at, start, finding)
+        yield name, cells | {"replaces": None if before is None else before.message}
 
 
-def apply_updates(pending: list[Cells], updates: Iterable[Cells]) -> list[Cells]:
-    """Update the messages of `pending` findings, whose exchanges come later. Return the updates of other findings."""
-    by_key = {_finding_key(each, each["message"]): each for each in pending}
-    others = []
-    for update in updates:
-        finding = by_key.get(_finding_key(update, update["before"]))
-        if finding is None:
-            others.append(update)
-        else:
-            finding["message"] = update["message"]
-    return others
+def _row_of(origins: Origins, at: int, start: int, finding: Finding) -> tuple[str, Cells]:
+    origin, packet = origins.of(at)
+    key = origin.keys | {"packet": packet, "start": start, "nth": None, "replaces": None}
+    return "findings", key | finding_cells(finding)
 
 
-def _finding_key(cells: Cells, message: str | None) -> tuple[Any, ...]:
-    return (cells["capture"], *(cells[name] for name in FINDING_KEY), message)
+def finding_cells(finding: Finding) -> Cells:
+    """Return what a row of `findings` says of a finding."""
+    return {
+        "code": finding.code, "severity": finding.severity.value, "path": finding.path, "message": finding.message
+    }  # fmt: skip
 
 
 def _observations(rows: Iterable[Cells]) -> Iterator[Observation]:

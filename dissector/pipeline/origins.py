@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.splits import InputSplit
+from dissector.tables.rows import Cells
 
 SHORT: Final = 16
 """Digits of a digest that name a capture."""
@@ -20,6 +21,13 @@ class Origin(NamedTuple):
     """Number of its first packet in the capture of all files."""
     digest: str
     begin_ns: int
+    epoch: int
+    """The ingest that writes the rows."""
+
+    @property
+    def keys(self) -> Cells:
+        """The cells that all rows of the capture share."""
+        return {"day": self.day, "capture": self.capture, "epoch": self.epoch}
 
     @property
     def capture(self) -> str:
@@ -48,12 +56,12 @@ class Origins:
         return origin, packet - origin.first + 1
 
 
-def origins(scans: Sequence[FileScan], found: Sequence[InputSplit]) -> list[Origin]:
+def origins(scans: Sequence[FileScan], found: Sequence[InputSplit], epoch: int) -> list[Origin]:
     """Return where the packets of each file begin in the capture of all files."""
     by_path = {each.path: each for each in scans}
     first: dict[str, Origin] = {}
     for segment in found:
         earliest = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
         if earliest.path not in first:
-            first[earliest.path] = Origin(segment.first, earliest.digest, earliest.earliest_ns)
+            first[earliest.path] = Origin(segment.first, earliest.digest, earliest.earliest_ns, epoch)
     return sorted(first.values())

@@ -1,6 +1,6 @@
 """One partition of the packets, dissected like a complete capture: first its shared state, then its rows.
 
-Rows are dicts by column, with the names of `table_schemas`; records come as row groups. Bodies are still JSON text.
+Rows are dicts by column, with the names of `tables.schemas`; records come as row groups.
 """
 
 import pickle
@@ -22,16 +22,15 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import exchange_object, messages_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import cell_json, record_rows
-from dissector.pipeline.observations import OBSERVATIONS, row_of
+from dissector.pipeline.observations import finding_cells, row_of
 from dissector.pipeline.origins import Origin, Origins
-from dissector.pipeline.table_rows import Cells, TableRow
 from dissector.protocol.schema.errors import error_name
+from dissector.tables.data_files import TALLIES
+from dissector.tables.rows import Cells, TableRow
 from dissector.transport.partitions import Partition
 
-TALLIES: Final = "tallies"
-"""In place of a table's name: the row is the tally of what a partition ignored."""
 _OPTIONAL_CELLS: Final[Cells] = dict.fromkeys(("request", "response", "rest", "request_bytes", "response_bytes"))
-"""Cells that not every row of `exchanges` has."""
+"""Cells that not every row of `bodies` has."""
 _NOT_IN_REST: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
 """Fields of rows that are not exchanges, and that have columns here or in `captures`: they are not in `rest`."""
 
@@ -74,9 +73,9 @@ class RowBuilder:
         capture, row = self._capture, exchange.row
         origin, packet = self._origin(begin[0])
         is_new = row.connection not in self._names
-        where = {
-            "day": origin.day, "capture": origin.capture, "packet": packet, "start": begin[1], "time_ns": row.time_ns,
-            "connection": self._connection(row.connection), "client": row.client,
+        key = origin.keys | {"packet": packet, "start": begin[1]}
+        where = key | {
+            "time_ns": row.time_ns, "connection": self._connection(row.connection), "client": row.client,
             "server": row.server,
         }  # fmt: skip
         if exchange.is_stored:
@@ -86,13 +85,11 @@ class RowBuilder:
         batches: list[CarriedRecords] = []
         to_object = messages_object if row.kind == "exchange" else exchange_object
         content = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
-        cells, lost = self._exchange(where, exchange, content)
-        yield "exchanges", cells
-        for finding in (*(exchange.findings if row.severity else ()), *lost):
-            yield "findings", where | {
-                "api": row.api, "code": finding.code, "severity": finding.severity.value, "path": finding.path,
-                "message": finding.message,
-            }  # fmt: skip
+        yield "exchanges", self._exchange(where, exchange)
+        cells, lost = self._body(key, exchange, content)
+        yield "bodies", cells
+        for nth, finding in enumerate((*(exchange.findings if row.severity else ()), *lost)):
+            yield "findings", key | finding_cells(finding) | {"nth": nth, "replaces": None}
         if row.kind in ("gap", "unparsed"):
             for span in capture.index.spans(number)[:1]:
                 side = "request" if span.of_client else "response"
@@ -103,18 +100,21 @@ class RowBuilder:
         for batch in batches:
             yield "records", record_rows.record_rows(batch, shared, kept=self._options.records)
 
-    def _exchange(self, where: Cells, exchange: Exchange, content: Cells) -> tuple[Cells, list[Finding]]:
-        """Return the row of `exchanges`, and findings about what cells could not hold."""
+    def _exchange(self, where: Cells, exchange: Exchange) -> Cells:
+        """Return the row of `exchanges`."""
         row = exchange.row
         software = self._software(row.connection)
-        found: Cells = {
-            **where, **_OPTIONAL_CELLS,
+        return {
+            **where,
             "kind": row.kind, "api_key": exchange.api_key, "api": row.api, "api_version": row.version,
             "correlation_id": row.correlation_id, "client_id": row.client_id, "software_name": software[0] or None,
             "software_version": software[1] or None, "latency_ns": row.latency_ns, "request_size": row.request_size,
-            "response_size": row.response_size, "errors": _errors(exchange),
-            "severity": row.severity.value if row.severity else None, "info": exchange.marked_info,
+            "response_size": row.response_size, "errors": _errors(exchange), "info": exchange.own_info,
         }  # fmt: skip
+
+    def _body(self, key: Cells, exchange: Exchange, content: Cells) -> tuple[Cells, list[Finding]]:
+        """Return the row of `bodies`, and findings about what cells could not hold."""
+        found: Cells = {**key, **_OPTIONAL_CELLS}
         lost: list[Finding] = []
         for name, cell in self._json(exchange, content):
             found[name] = cell.json
@@ -146,8 +146,8 @@ class RowBuilder:
         software, closed = capture.connections.software(connection), capture.connections.closed(connection)
         offered = capture.connections.advertised_versions(connection)
         return {
-            "day": origin.day, "capture": origin.capture, "connection": self._connection(connection), "packet": packet,
-            "begin_ns": capture.connections.first_time_ns(connection), "client": client, "server": server,
+            **origin.keys, "connection": self._connection(connection), "packet": packet, "client": client,
+            "server": server, "begin_ns": capture.connections.first_time_ns(connection),
             "closed_ns": closed[0] if closed else None,
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,
@@ -203,10 +203,10 @@ def rows(
     with _read(blocks, partition, options, routing_tallies) as capture:
         capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine(part=True):
-            yield from ((OBSERVATIONS, row_of(observation)) for observation in capture.findings.take_observations())
+            yield from map(row_of, capture.findings.take_observations())
         yield from RowBuilder(capture, origins, options).rows()
         tally = pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally))
-        yield TALLIES, {"day": None, "capture": None, "tally": tally}
+        yield TALLIES, {"tally": tally}
 
 
 def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iterator[TableRow]:

@@ -9,9 +9,9 @@ from dissector.analysis.records import CarriedRecords, has_records_field
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import Body
 from dissector.pipeline.packing import Packer
-from dissector.pipeline.table_rows import Cells, RowGroup
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import RecordHeader
+from dissector.tables.rows import Cells, RowGroup
 
 _BIGINT_END: Final = 1 << 63
 RecordColumns = dict[str, Sequence[Any]]

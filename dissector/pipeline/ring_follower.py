@@ -5,7 +5,7 @@ partition continues from its carry-over (`micro_batch`), and the rows are commit
 Tables equal those of one `ingest` of the same files, as soon as the last request has its response or its connection has
 ended. That includes findings and their messages: rows of a connection are examined in order, observations of all
 connections are aggregated in order up to the first pending request, and findings about a row that is in the tables
-already update it there (`row_updates`).
+already, or new words of such findings, are further rows of `findings`.
 
 What may differ, as it depends on what is learned after a row was written:
   * names that only a later message has (of a topic id, of the client's software), and what a response without a request
@@ -26,7 +26,6 @@ Invariants:
 """
 
 import contextlib
-import pickle
 import shutil
 import time
 from collections.abc import Callable
@@ -39,14 +38,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from dissector.core.finding import Finding, Severity
 from dissector.pipeline import closed_files, source
-from dissector.pipeline.commit import COMMITTED, FOLLOWER, commit_staged
 from dissector.pipeline.file_scan import FileScan
-from dissector.pipeline.folder import Folder
 from dissector.pipeline.ingest import ingest, ingested_digests
-from dissector.pipeline.micro_batch_run import FollowState, MicroBatchRun
+from dissector.pipeline.micro_batch_run import FOLLOWER, FollowState, MicroBatchRun, read_state, write_state
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import QUIET_SECONDS, RingFile, ring_file
+from dissector.pipeline.runs import Run
 from dissector.pipeline.scan import scan_files
+from dissector.tables.delta_log import create_tables
+from dissector.tables.storage import Storage
 
 LATE_NS: Final = 1_000_000_000
 """Maximum disorder of packets around the end of a file, which clocks and queues cause."""
@@ -78,23 +78,16 @@ class Follower:
     ) -> None:  # fmt: skip
         self._spark = spark
         self._out = out
-        self._tables = Folder(out)
+        self._storage = Storage(out)
+        create_tables(self._storage.uri)
         self._folder = Path(out).absolute() / FOLLOWER
         self._options = options
         self._report = report
         self._spark.dataSource.register(source.PacketSource)
         self._folder.mkdir(parents=True, exist_ok=True)
-        commit_staged(self._folder)
-        self._state = self._committed() or FollowState(parts)
+        self._state = read_state(self._folder) or FollowState(parts, Run.new().epoch)
+        write_state(self._folder, self._state)
         self._is_busy = False
-
-    def _committed(self) -> FollowState | None:
-        path = self._folder / COMMITTED
-        if not path.exists():
-            return None
-        state = pickle.loads(path.read_bytes())
-        assert isinstance(state, FollowState)
-        return state
 
     def run(self, folder: str, idle: float | None, quiet: float = QUIET_SECONDS) -> None:
         """Run until interrupted, or until no file has come for `idle` seconds: the ring has then ended, and pending
@@ -138,7 +131,7 @@ class Follower:
         if late:  # before the others: after a crash they come again, and are in the tables already
             report.problems += [_late(scan) for scan in late]
             report.problems += ingest(self._spark, [scan.path for scan in late], self._out, self._options).problems
-        run = MicroBatchRun(self._spark, self._tables, self._folder, batch, new, self._options, self._state)
+        run = MicroBatchRun(self._spark, self._storage, self._folder, batch, new, self._options, self._state)
         counts = run.execute(self._state.parts)
         report.problems += run.problems
         self._state = run.state
@@ -149,7 +142,7 @@ class Follower:
 
     def _new_captures(self, entries: list[RingFile], report: MicroBatchReport) -> list[FileScan]:
         """Return the captures that are not in the tables yet."""
-        digests = ingested_digests(self._spark, self._tables)
+        digests = ingested_digests(self._storage)
         scans = []
         for entry, scan in zip(entries, scan_files(self._spark, [entry.path for entry in entries]), strict=True):
             if ring_file(Path(entry.path)) != entry:  # it is reported again once it is closed
@@ -167,7 +160,14 @@ class Follower:
         """End the ring: write all pending rows and remove the follower's folder."""
         began, report = time.monotonic(), MicroBatchReport()
         last = MicroBatchRun(
-            self._spark, self._tables, self._folder, self._state.batch + 1, [], self._options, self._state, is_last=True
+            self._spark,
+            self._storage,
+            self._folder,
+            self._state.batch + 1,
+            [],
+            self._options,
+            self._state,
+            is_last=True,
         )
         report.rows = last.execute(self._state.parts)["exchanges"]
         report.problems += last.problems

@@ -15,10 +15,11 @@ import orjson
 
 from dissector.core.finding import Finding, Severity
 from dissector.core.json_text import dumps
-from dissector.exchange.finding_words import with_words
+from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.from_json import frames_of_exchange, token
-from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow
+from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.to_json import PARTIAL_BYTES
+from dissector.findings.registry import CROSS_MESSAGE_CODES
 from dissector.pipeline.packing import as_sent, unpacked
 from dissector.pipeline.row_to_entry import entry_of_row
 from dissector.protocol.embedded.context import DecodingContext
@@ -40,8 +41,7 @@ from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
 
 Cells = Mapping[str, Any]
-"""A row of `exchanges` by column, its bodies as JSON's text; `number`, `conn`, `findings` and the file's `path`
-beside them."""
+"""A row of `exchanges` and of `bodies` by column; `number`, `conn`, `findings` and the file's `path` beside them."""
 SUFFIX: Final = "_decoded"
 TOPIC_ID: Final = "topic_id"
 DECODED_TOKEN: Final = f"{AUTH_BYTES}{SUFFIX}"
@@ -102,12 +102,12 @@ def exchange_of_row(cells: Cells) -> Exchange:
     """Return the exchange of a row."""
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
+    marks = sorted((each for each in findings if each.code in CROSS_MESSAGE_CODES), key=lambda each: each.code)
     row = ExchangeRow(
         cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
         cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],
         cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"],
-        with_words(cells["info"] or "", findings),
-        Severity(cells["severity"]) if cells["severity"] else None,
+        with_words(marked(cells["info"] or "", marks), findings), worst(findings),
     )  # fmt: skip
     if kind != "exchange":
         request, response = _other_messages(cells, row)

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from dissector.pipeline.arrow import frame
 from dissector.pipeline.file_scan import FileScan, scan_file
+from dissector.pipeline.frames import frame
 
 TASKS_PER_CORE: Final = 4
 """Tasks per core for a scan of many files: more cost more than they balance."""

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.fs
 
 from dissector.capture.partition import Block, join_small_blocks
-from dissector.pipeline.folder import opened
 from dissector.pipeline.splits import RoutedBlock
+from dissector.tables.storage import opened
 
 GATHERED_BYTES: Final = 16 << 20
 """Bytes of packets that are gathered, so that those of a partition are contiguous in the file."""

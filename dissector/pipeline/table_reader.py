@@ -1,8 +1,7 @@
-"""Reads the tables of a folder, as Spark's data frames and as exchanges.
+"""Reads tables, as Spark's data frames and as exchanges.
 
 Invariants:
-  * a row is visible when its capture is in `captures`: nothing of a killed run is;
-  * a table without files is empty;
+  * all that is read is of one moment (`tables.snapshot`), and of captures that are in `captures`;
   * rows are numbered as in one capture of all captures, in the order of time; connections are those of Kafka only.
 """
 
@@ -12,19 +11,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from dissector.capture.errors import CaptureError
 from dissector.exchange.model import Exchange
 from dissector.filter import Filter, parse
-from dissector.pipeline.arrow import frame
 from dissector.pipeline.filter_pushdown import PushedFilter, push_down
-from dissector.pipeline.folder import LOCAL, spark_uri
+from dissector.pipeline.frames import frame
 from dissector.pipeline.origins import SHORT
 from dissector.pipeline.row_to_exchange import exchange_of_row
-from dissector.pipeline.table_schemas import BY_NAME, PARTITIONS, ROW_KEY
+from dissector.tables.schemas import BY_NAME, ROW_KEY, ddl
+from dissector.tables.snapshot import Snapshot
 
 MIN_DIGITS: Final = 8
 """Minimum digits of a digest that select a capture."""
@@ -33,6 +30,8 @@ ROWS_PER_BATCH: Final = 256
 _ORDER: Final = ("log", "capture", "hex", "unread")
 _NUMBERS: Final = pa.schema([("number", pa.int64())])
 _FINDING: Final = ("code", "severity", "path", "message")
+LATER: Final = 1 << 30
+"""The place of a finding without one: behind the others of its row."""
 
 
 class _CaptureRow(NamedTuple):
@@ -51,63 +50,51 @@ class _CaptureRow(NamedTuple):
 
 
 class Tables:
-    """The tables of one folder. With `capture`, only exchanges of that one, numbered as among all: a connection may
-    have begun in another capture."""
+    """The tables of one folder as a snapshot has them. With `capture`, only exchanges of that one, numbered as among
+    all: a connection may have begun in another capture."""
 
-    def __init__(self, spark: SparkSession, folder: str, capture: str | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: str, snapshot: Snapshot, capture: str | None = None
+    ) -> None:  # fmt: skip
         self._spark = spark
         self._only = capture
-        self._folder_name = folder
-        self._folder = spark_uri(folder)
+        self._folder = folder
+        self._snapshot = snapshot
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
 
     def table(self, name: str) -> DataFrame:
-        """Return a table by its name, with the partition columns."""
-        columns = BY_NAME[name].columns if name == "captures" else (*BY_NAME[name].columns, *PARTITIONS)
-        schema = ", ".join(f"{column.name} {column.type}" for column in columns)
-        path = f"{self._folder}/{name}"
-        if not self._is_there(path):
+        """Return a table by its name: of `findings` the rows that count."""
+        schema = ddl(BY_NAME[name])
+        if name == "captures":
+            return frame(self._spark, [tuple(row.values()) for row in self._snapshot.captures], schema)
+        paths = self._snapshot.files[name]
+        if not paths:
             return self._spark.createDataFrame([], schema)
-        found = self._spark.read.schema(schema).parquet(path)
-        return (
-            found if name == "captures" else found.where(f.col("capture").isin([each.capture for each in self._files]))
-        )
-
-    def _is_there(self, path: str) -> bool:
-        """Whether a folder exists. Spark checks those on other file systems, as it has the clients."""
-        if path.startswith(LOCAL):  # special characters are not escaped
-            return Path(path.removeprefix(LOCAL)).is_dir()
-        try:
-            return bool(self._spark.read.schema("path STRING").parquet(path).columns)
-        except AnalysisException as error:
-            if error.getCondition() == "PATH_NOT_FOUND":
-                return False
-            raise
-
-    @property
-    def exist(self) -> bool:
-        """Whether the tables exist: `captures` does once a capture is in them."""
-        return self._is_there(f"{self._folder}/captures")
+        live = [(row["capture"], row["epoch"]) for row in self._snapshot.captures]
+        epochs = f.broadcast(frame(self._spark, live, "capture STRING, epoch BIGINT"))
+        rows = self._spark.read.schema(schema).parquet(*paths).join(epochs, ["capture", "epoch"], "left_semi")
+        return _current(rows) if name == "findings" else rows
 
     def count(self) -> tuple[int, int]:
         """Return the number of captures, and of their problems."""
-        problems = f.coalesce(f.sum(f.size("problems")), f.lit(0))
-        [row] = self.table("captures").agg(f.count("*").alias("captures"), problems.alias("problems")).collect()
-        return row.captures, row.problems
+        return len(self._snapshot.captures), sum(len(row["problems"] or ()) for row in self._snapshot.captures)
 
     @cached_property
     def _files(self) -> list[_CaptureRow]:
         """All captures in the order in which they are read as one: Kafka's own files, then captures by time, then those
-        without times. Raises `CaptureError` if the tables are of another version."""
-        found = self.table("captures").select("form", "first_ns", "end_ns", "digest", "path").collect()
-        if any(row.form not in _ORDER for row in found):
-            raise CaptureError(f"{self._folder_name}: tables of another version: ingest the captures again")
-        return sorted(_CaptureRow(_ORDER.index(row.form), *row[1:]) for row in found)
+        without times."""
+        names = ("first_ns", "end_ns", "digest", "path")
+        found = ((_ORDER.index(row["form"]), *(row[name] for name in names)) for row in self._snapshot.captures)
+        return sorted(_CaptureRow(*row) for row in found)
 
     def captures_named(self, name: str) -> "list[Tables]":
         """Return the tables of each capture with a name: its path, its file name with or without the extension, or the
         first digits of its digest."""
-        return [Tables(self._spark, self._folder, each.capture) for each in self._files if _has_name(each, name)]
+        return [
+            Tables(self._spark, self._folder, self._snapshot, each.capture)
+            for each in self._files
+            if _has_name(each, name)
+        ]
 
     @property
     def start_ns(self) -> int:
@@ -130,17 +117,26 @@ class Tables:
         place = f.row_number().over(Window.partitionBy("capture").orderBy(*by))
         return rows.join(f.broadcast(order), "capture").withColumn(name, f.col("before") + place).drop("before")
 
-    def exchanges(self, row_filter: Filter | None = None) -> tuple[DataFrame, PushedFilter]:
-        """Return rows of `exchanges` that may match, with `number`, `conn` and `findings`, and the pushed filter."""
+    def exchanges(self, row_filter: Filter | None = None, *, bodies: bool = False) -> tuple[DataFrame, PushedFilter]:
+        """Return rows of `exchanges` that may match, with `number`, `conn` and `findings`, and the pushed filter; with
+        `bodies`, or if the filter needs them, also the columns of `bodies`."""
         pushed = push_down(row_filter, self.start_ns)
         rows = self.table("exchanges")
         if self._only is not None:
             rows = rows.where(f.col("capture") == self._only)
+        if pushed.uses_bodies:
+            rows = self._with_bodies(rows)
         if pushed.uses_numbers:
-            return self._with_findings(self._with_numbers(rows)).where(pushed.column), pushed
-        if pushed.uses_findings:
-            return self._with_numbers(self._with_findings(rows).where(pushed.column)), pushed
-        return self._with_findings(self._with_numbers(rows.where(pushed.column))), pushed
+            rows = self._with_findings(self._with_numbers(rows)).where(pushed.column)
+        elif pushed.uses_findings:
+            rows = self._with_numbers(self._with_findings(rows).where(pushed.column))
+        else:
+            rows = self._with_findings(self._with_numbers(rows.where(pushed.column)))
+        return (self._with_bodies(rows) if bodies and not pushed.uses_bodies else rows), pushed
+
+    def _with_bodies(self, rows: DataFrame) -> DataFrame:
+        """Add the columns of `bodies`."""
+        return rows.join(self.table("bodies").drop("day", "epoch"), list(ROW_KEY), "left")
 
     def _with_numbers(self, rows: DataFrame) -> DataFrame:
         """Add the numbers of rows and of their connections. One of Kafka's own files counts as a connection, before all
@@ -158,8 +154,9 @@ class Tables:
 
     def _with_findings(self, rows: DataFrame) -> DataFrame:
         """Add the findings about rows, in the order in which they were written."""
-        found = self.table("findings").withColumn("place", f.monotonically_increasing_id())
-        ordered = f.array_sort(f.collect_list(f.struct("place", *_FINDING)))
+        place = f.coalesce("nth", f.lit(LATER)).alias("place")
+        found = self.table("findings").select(*ROW_KEY, f.struct(place, *_FINDING).alias("finding"))
+        ordered = f.array_sort(f.collect_list("finding"))
         findings = found.groupBy(*ROW_KEY).agg(ordered.alias("findings"))
         return rows.join(findings, list(ROW_KEY), "left")
 
@@ -167,7 +164,7 @@ class Tables:
     def has_frames(self) -> bool:
         """Whether the bytes of any frame were kept."""
         kept = f.col("request_bytes").isNotNull() | f.col("response_bytes").isNotNull()
-        return not self.table("exchanges").where(kept).isEmpty()
+        return not self.table("bodies").where(kept).isEmpty()
 
     def matching_rows(self, row_filter: Filter | None) -> DataFrame:
         """Return the rows of `exchanges` that match, with `number` and `conn`."""
@@ -190,7 +187,7 @@ class Tables:
     ) -> DataFrame:
         """Return rows that `convert` yields as tuples from the exchanges that match: from the first `most` of them, or
         from those whose numbers are in the data frame `of`."""
-        rows, pushed = self.exchanges(row_filter)
+        rows, pushed = self.exchanges(row_filter, bodies=True)
         text = None if row_filter is None or pushed.is_exact else row_filter.text
         start_ns = self.start_ns
 
@@ -206,8 +203,15 @@ class Tables:
             rows = rows.join(of, "number", "left_semi")
         if most is not None and pushed.is_exact:
             rows = rows.orderBy("number").limit(most)
-        converted = rows.select(*map(_as_text, rows.columns)).mapInArrow(convert_all, _ddl(schema))
+        converted = rows.mapInArrow(convert_all, _ddl(schema))
         return converted if most is None else converted.orderBy("number").limit(most)
+
+
+def _current(findings: DataFrame) -> DataFrame:
+    """Return the rows of `findings` that no later row replaces."""
+    same = [*ROW_KEY, "code", "path"]
+    replaced = findings.where("replaces IS NOT NULL").select(*same, f.col("replaces").alias("message"))
+    return findings.join(replaced, [*same, "message"], "left_anti")
 
 
 def _has_name(file: _CaptureRow, name: str) -> bool:
@@ -230,9 +234,3 @@ _TYPES: Final = {pa.bool_(): "boolean", pa.int64(): "BIGINT", pa.binary(): "BINA
 
 def _ddl(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {_TYPES[field.type]}" for field in schema)
-
-
-def _as_text(name: str) -> Column:
-    """Return a column as Python gets it: bodies as JSON text."""
-    of_json = any(column.name == name and column.of_json for column in BY_NAME["exchanges"].columns)
-    return f.to_json(f.col(name)).alias(name) if of_json else f.col(name)

@@ -37,9 +37,9 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.row_findings import ACKS_0
 from dissector.filter import Filter
 from dissector.pipeline.table_reader import Tables
-from dissector.pipeline.table_schemas import ROW_KEY
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
 from dissector.protocol.schema.waiting import WAITING
+from dissector.tables.schemas import ROW_KEY
 
 _API: Final = ("api_key", "api_version")
 _CLIENT: Final = ("client_id", "software_name", "software_version")

@@ -14,18 +14,19 @@ from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.partition_rows import TALLIES, WriteOptions, rows_of_kafka_file
+from dissector.pipeline.partition_rows import WriteOptions, rows_of_kafka_file
 from dissector.pipeline.splits import changed_file
-from dissector.pipeline.table_rows import Cells, TableRow
+from dissector.tables.data_files import TALLIES
+from dissector.tables.rows import Cells, TableRow
 
 KEPT_BYTES: Final = 64 << 10
 """Maximum bytes that are kept of an unreadable part."""
 
 
-def rows_of_file(scan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
+def rows_of_file(scan: FileScan, options: WriteOptions, epoch: int) -> Iterator[TableRow]:
     """Yield the table and the row of everything in a file that is read alone."""
-    origin = Origin(0, scan.digest, scan.earliest_ns)
-    where = {"day": origin.day, "capture": origin.capture, "path": scan.path}
+    origin = Origin(0, scan.digest, scan.earliest_ns, epoch)
+    where = origin.keys | {"path": scan.path}
     try:
         if scan.is_stored:
             yield from rows_of_kafka_file(scan.path, origin, options)
@@ -33,7 +34,7 @@ def rows_of_file(scan: FileScan, options: WriteOptions) -> Iterator[TableRow]:
             yield "quarantine", where | cells
     except (OSError, CaptureError):
         tally = CaptureTally(file_problems=[changed_file(scan.path)])
-        yield TALLIES, {"day": None, "capture": None, "tally": pickle.dumps(PartitionTally([tally], CaptureTally()))}
+        yield TALLIES, {"tally": pickle.dumps(PartitionTally([tally], CaptureTally()))}
 
 
 def _unread(scan: FileScan) -> Iterator[Cells]:

@@ -19,7 +19,7 @@ from dissector.exchange.row_fields import EXCHANGE, ROW_FIELDS, FieldType, RowFi
 from dissector.exchange.to_json import exchange_object, json_line
 from dissector.filter import cell_expression, complete
 from dissector.filter import parse as parse_filter
-from dissector.pipeline.table_schemas import BY_NAME
+from dissector.tables.schemas import BY_NAME
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tls import sessions

@@ -1,21 +1,52 @@
-"""What tables hold, whatever files their rows lie in and in whatever order."""
+"""What tables hold, whatever files their rows lie in and in whatever order: of `captures`, and of rows that count."""
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
-OF_RUNS = ("run", "path")
-"""Columns of `captures` that describe the run, and not the capture."""
+from dissector.tables.schemas import BY_NAME
+from dissector.tables.snapshot import Snapshot, snapshot
+
+OF_RUNS = ("epoch", "path", "nth")
+"""Columns that describe the run, and not the capture: a finding has no place in its row if it was made later."""
+Rows = list[dict[str, Any]]
 
 
 def contents(folder: Path) -> dict[str, tuple[int, str]]:
     """By table: how many rows, and a hash of them."""
-    return {each.name: _of_table(each) for each in sorted(folder.iterdir())}
+    return {name: _hashed(rows) for name, rows in rows_that_count(folder).items()}
 
 
-def _of_table(folder: Path) -> tuple[int, str]:
-    table = ds.dataset(folder, partitioning="hive").to_table()
-    names = [name for name in sorted(table.column_names) if name not in OF_RUNS]
-    rows = sorted(repr(row) for row in table.select(names).to_pylist())
-    return len(rows), hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
+def rows_that_count(folder: Path) -> dict[str, Rows]:
+    """The rows of all tables, by table."""
+    seen = snapshot(f"file://{folder}")
+    return {} if seen is None else {name: _of_table(seen, name) for name in BY_NAME}
+
+
+def _of_table(seen: Snapshot, name: str) -> Rows:
+    if name == "captures":
+        return seen.captures
+    live = {(row["capture"], row["epoch"]) for row in seen.captures}
+    rows = [row for uri in seen.files[name] for row in pq.ParquetFile(uri.removeprefix("file://")).read().to_pylist()]
+    rows = [row for row in rows if (row["capture"], row["epoch"]) in live]
+    return current_findings(rows) if name == "findings" else rows
+
+
+def current_findings(findings: Rows) -> Rows:
+    """Findings that no later row replaces, as if they had been found at once."""
+    key = ("capture", "packet", "start", "code", "path")
+    replaced = {(*(row[name] for name in key), row.get("replaces")) for row in findings}
+    return [
+        row | {"replaces": None} for row in findings if (*(row[name] for name in key), row["message"]) not in replaced
+    ]
+
+
+def _hashed(rows: Rows) -> tuple[int, str]:
+    return len(rows), hashlib.sha256("\n".join(lines(rows)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def lines(rows: Rows) -> list[str]:
+    """Rows as text, in the order of the text."""
+    return sorted(repr([(name, row[name]) for name in sorted(row) if name not in OF_RUNS]) for row in rows)

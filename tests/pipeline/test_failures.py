@@ -52,7 +52,7 @@ def ingested(
 
 
 def are_shown(place: Place, out: Path, files: list[Path]) -> None:
-    expected, found = shown(files), shown_by_tables(read(place.spark, out))
+    expected, found = shown(files), shown_by_tables(read(out))
     assert expected.total() > 0
     assert found == expected, "\n".join(differences(expected, found))
 
@@ -71,7 +71,7 @@ def test_one_giant_connection_among_many_small_ones(place: Place, tmp_path: Path
         "sharing",
         "dissecting",
         "aggregating",
-        "writing",
+        "committing",
     ]
     assert {f"shuffling {outcome.packets:,} packets", "dissecting 3 partitions"} <= stages.keys()
     assert all(done <= of for shown_by_tables in stages.values() for done, of in shown_by_tables)
@@ -91,7 +91,7 @@ def test_unreadable_files_leave_the_others_whole(place: Place, tmp_path: Path) -
     halved.write_bytes(java[: len(java) // 2] + b"\xff" * 3_000)
     outcome = ingested(place, [cut, GOOD[1], garbage, empty, folder, halved, tmp_path / "absent"], tmp_path / "tables")
     are_shown(place, tmp_path / "tables", [cut, GOOD[1], halved])
-    there = read(place.spark, tmp_path / "tables")
+    there = read(tmp_path / "tables")
     assert {Path(row["path"]) for row in there["quarantine"]} == {cut, garbage, empty, halved}
     assert outcome.read == 3
     words = "\n".join(problem.message for problem in outcome.problems)

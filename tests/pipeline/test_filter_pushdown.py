@@ -5,6 +5,7 @@ import re
 import pytest
 
 from dissector.capture_session import Capture
+from dissector.cli.tables import tables_of
 from dissector.filter import parse
 from tests.pipeline.ingested import Ingested
 
@@ -46,10 +47,9 @@ def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(ingested: Ing
     from pyspark.sql import functions as f
 
     from dissector.pipeline.filter_pushdown import push_down
-    from dissector.pipeline.table_reader import Tables
 
     texts = [*EXACT, *NARROWED]
-    tables = Tables(ingested.spark, ingested.folder)
+    tables = tables_of(ingested.spark, ingested.folder)
     rows, _ = tables.exchanges(parse("number > 0 && (finding || !finding)"))
     narrow = [push_down(parse(text), tables.start_ns) for text in texts]
     columns = [f.coalesce(each.column, f.lit(False)).alias(f"fits{at}") for at, each in enumerate(narrow)]
@@ -71,9 +71,7 @@ def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(ingested: Ing
 def test_rows_that_columns_cannot_decide_are_decoded(ingested: Ingested, text: str) -> None:
     import pyarrow as pa
 
-    from dissector.pipeline.table_reader import Tables
-
-    tables = Tables(ingested.spark, ingested.folder)
+    tables = tables_of(ingested.spark, ingested.folder)
     schema = pa.schema([("number", pa.int64()), ("conn", pa.int64())])
     made = tables.map_exchanges(
         parse(text), lambda some: ((e.fields.number, e.fields.connection) for e in some), schema
@@ -89,9 +87,8 @@ def test_rows_that_columns_cannot_decide_are_decoded(ingested: Ingested, text: s
 
 def test_conditions_are_pushed_down_to_parquet(ingested: Ingested) -> None:
     from dissector.pipeline.filter_pushdown import push_down
-    from dissector.pipeline.table_reader import Tables
 
-    tables = Tables(ingested.spark, ingested.folder)
+    tables = tables_of(ingested.spark, ingested.folder)
     ingested.spark.conf.set("spark.sql.maxMetadataStringLength", "100000")  # else plans leave out most of it
     condition = push_down(parse("api == Fetch && latency > 5ms"), 0).column
     plan = tables.table("exchanges").where(condition)._jdf.queryExecution().executedPlan().toString()

@@ -12,14 +12,14 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-import pyarrow.dataset as ds
-
+from dissector.tables.schemas import ROW_KEY
 from tests.pipeline.clusters import kdissect
+from tests.pipeline.contents import rows_that_count
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 FILES = [*sorted(PCAPS.glob("trouble-*.pcapng")), PCAPS / "java-admin.pcapng", PCAPS / "sarama-1.0.0.pcapng"]
 OF_FINDINGS = ("time_ns", "client", "server", "api", "code", "severity", "path", "message")
-OF_ROWS = ("time_ns", "client", "server", "api", "kind", "severity", "info")
+OF_ROWS = ("time_ns", "client", "server", "api", "kind", "info")
 Lines = Counter[tuple[Any, ...]]
 
 
@@ -50,21 +50,20 @@ def shown() -> tuple[Lines, Lines]:
             findings.update(
                 (*where, each.code, each.severity.value, each.path, each.message) for each in exchange.findings
             )
-            rows[(*where, row.kind, row.severity.value if row.severity else None, exchange.marked_info)] += 1
+            rows[(*where, row.kind, exchange.own_info)] += 1
     return findings, rows
 
 
-def lines(folder: Path, columns: tuple[str, ...]) -> Lines:
-    """What a table has in these columns."""
-    table = ds.dataset(folder, partitioning="hive").to_table(columns=list(columns))
-    return Counter(tuple(row[name] for name in columns) for row in table.to_pylist())
-
-
 def test_findings_are_those_that_show_has(out: Path, shown: tuple[Lines, Lines]) -> None:
-    assert lines(out / "findings", OF_FINDINGS) == shown[0]
+    there = rows_that_count(out)
+    rows = {where(row): row for row in there["exchanges"]}
+    made = Counter(tuple((rows[where(each)] | each)[name] for name in OF_FINDINGS) for each in there["findings"])
+    assert made == shown[0]
 
 
-def test_exchanges_have_their_severity_and_the_marks_of_what_was_found(out: Path, shown: tuple[Lines, Lines]) -> None:
-    made = lines(out / "exchanges", OF_ROWS)
-    assert made == shown[1]
-    assert [words for *_, words in made if words.startswith("[error-storm] ")]
+def where(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ROW_KEY)
+
+
+def test_exchanges_have_their_own_words(out: Path, shown: tuple[Lines, Lines]) -> None:
+    assert Counter(tuple(row[name] for name in OF_ROWS) for row in rows_that_count(out)["exchanges"]) == shown[1]

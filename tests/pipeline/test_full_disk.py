@@ -14,7 +14,7 @@ from tools.benchmarks.captures import chatty
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from tests.pipeline.contents import contents
+from tests.pipeline.contents import contents, rows_that_count
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 Contents = dict[str, tuple[int, str]]
@@ -67,7 +67,8 @@ def test_temporary_files_that_can_t_grow_fail_the_run_and_the_next_one_is_right(
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "file too large" in done.stderr.lower()
-    assert not list((tmp_path / "tables").iterdir())
+    assert not any(rows_that_count(tmp_path / "tables").values())
+    assert not list((tmp_path / "tables" / "_runs").iterdir()), "copies of packets are removed"
     assert ran(ingest(capture, tmp_path / "tables")).returncode == 0
     assert contents(tmp_path / "tables") == whole
 

@@ -11,8 +11,8 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
-from dissector.pipeline.table_schemas import TABLES
 from dissector.protocol.schema.loader import apis
+from dissector.tables.schemas import TABLES
 from tests.pipeline.ingested import Ingested
 
 if TYPE_CHECKING:
@@ -38,8 +38,11 @@ def exchanges() -> list[Exchange]:
 
 
 def rows_of_query(ingested: Ingested, title: str) -> "list[Row]":
-    for name in ("captures", "connections", "exchanges", "records", "findings"):
-        ingested.spark.read.parquet(f"{ingested.folder}/{name}").createOrReplaceTempView(name)
+    from deltalake import DeltaTable
+
+    for name in ("captures", "connections", "exchanges", "bodies", "records", "findings"):
+        files = DeltaTable(f"{ingested.folder}/{name}").file_uris()
+        ingested.spark.read.parquet(*files).createOrReplaceTempView(name)
     return ingested.spark.sql(QUERIES[title]).collect()
 
 

@@ -15,21 +15,22 @@ from tests.conftest import PCAPS, QUICK
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
 
 from dissector.capture_session import Capture
 from dissector.pipeline.cell_json import MAX_BYTES
 from dissector.pipeline.ingest import IngestResult, ingest
 from dissector.pipeline.partition_rows import WriteOptions
-from tests.pipeline.contents import contents
+from dissector.tables.schemas import FACT_TABLES
+from tests.pipeline.contents import contents, rows_that_count
 from tests.pipeline.rolling import rolled
 from tests.pipeline.test_whole_files import INDEXES, JAVA, LOGS, SAMPLES, large
 from tests.pipeline.without_spark import Tables, differences, shown, shown_by_tables, tables
 
 pytestmark = pytest.mark.slow
-CELLS = ("request", "response", "rest")
-"""Columns of JSON."""
+JSON = ("request", "response", "rest")
+"""Columns of JSON, which parts make as bytes."""
 RECORDED = [PCAPS / f"{name}.pcapng" for name in (*QUICK, "encoder", "plain-socket-sasl-v0", "trouble-near-loss")]
 OF_KAFKA = [*LOGS, *(path for path in INDEXES if path.suffix != ".txnindex")]
 
@@ -55,19 +56,13 @@ def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -
     return ingest(spark, [str(file) for file in files], str(folder), WriteOptions(**how), parts=3)
 
 
-def read(spark: SparkSession, folder: Path, names: str = "*") -> Tables:
-    """Rows of all tables, or of those named so, VARIANT as JSON."""
-    found: Tables = defaultdict(list)
-    for each in sorted(folder.glob(names)):
-        frame = spark.read.parquet(str(each))
-        if each.name == "exchanges":
-            frame = frame.withColumns({name: f.to_json(name) for name in CELLS})
-        found[each.name] = [row.asDict(recursive=True) for row in frame.collect()]
-    return found
+def read(folder: Path) -> Tables:
+    """Rows of all tables."""
+    return defaultdict(list, rows_that_count(folder))
 
 
 def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
-    expected, found = shown(made.files), shown_by_tables(read(made.spark, made.folder))
+    expected, found = shown(made.files), shown_by_tables(read(made.folder))
     assert expected.total() > 900
     assert found == expected, "\n".join(differences(expected, found))
     assert made.outcome.read == len(made.files)
@@ -76,8 +71,8 @@ def test_many_files_at_once_are_what_show_prints(made: Made) -> None:
 
 def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
     """As the parts made it, without Spark."""
-    there, expected = read(made.spark, made.folder), tables(made.files, parts=3)
-    for name in ("connections", "records", "findings", "gaps", "quarantine"):
+    there, expected = read(made.folder), tables(made.files, parts=3)
+    for name in FACT_TABLES:
         assert Counter(map(plain, there[name])) == Counter(map(plain, expected[name])), name
     assert made.outcome.counts == {name: len(expected[name]) for name in made.outcome.counts}
     assert made.outcome.counts["records"] > 500
@@ -85,7 +80,8 @@ def test_every_row_of_every_table_comes_back_from_parquet(made: Made) -> None:
 
 def plain(row: dict[str, Any]) -> str:
     """A row as text, whatever types hold it: columns that are null are as those that are not there."""
-    cells = {name: bytes(cell) if isinstance(cell, bytearray) else cell for name, cell in row.items()}
+    cells = {name: cell.decode() if name in JSON and isinstance(cell, bytes) else cell for name, cell in row.items()}
+    del cells["epoch"]
     if cells.get("headers") is not None:
         cells["headers"] = [(each["key"], each["value"] and bytes(each["value"])) for each in cells["headers"]]
     if cells.get("offered") is not None:
@@ -94,7 +90,7 @@ def plain(row: dict[str, Any]) -> str:
 
 
 def test_a_row_of_captures_says_what_the_file_is(made: Made) -> None:
-    rows = {row["path"]: row for row in read(made.spark, made.folder, "captures")["captures"]}
+    rows = {row["path"]: row for row in read(made.folder)["captures"]}
     assert rows.keys() == {str(file) for file in made.files}
     with Capture([str(JAVA)]) as capture:
         assert sum(1 for _ in capture.exchanges()) > 0
@@ -127,7 +123,7 @@ def test_a_ring_in_any_order_gives_the_same_tables(spark: SparkSession, tmp_path
     held = contents(tmp_path / "one")
     assert held == contents(tmp_path / "other")
     assert held["captures"][0] == len(files)
-    found = shown_by_tables(read(spark, tmp_path / "one"))
+    found = shown_by_tables(read(tmp_path / "one"))
     assert found == shown([PCAPS / "librdkafka-pipelined.pcapng"])
 
 
@@ -141,7 +137,7 @@ def test_problems_of_files_are_in_the_tables_and_reported(spark: SparkSession, t
     files.append(tmp_path / "no capture")
     files[-1].write_bytes(b"nothing that anybody knows")
     outcome = ingested(spark, [*files, tmp_path / "absent"], tmp_path / "tables")
-    there = read(spark, tmp_path / "tables")
+    there = read(tmp_path / "tables")
     expected = tables(files, parts=2)
     assert Counter(map(plain, there["quarantine"])) == Counter(map(plain, expected["quarantine"]))
     assert Counter(each["path"] for each in there["quarantine"]).keys() >= {str(files[-1])}
@@ -157,38 +153,36 @@ def test_problems_of_files_are_in_the_tables_and_reported(spark: SparkSession, t
 
 @pytest.mark.spark
 def test_bodies_of_the_largest_size_are_kept_and_larger_ones_reported(spark: SparkSession, tmp_path: Path) -> None:
-    """A body of nearly `MAX_BYTES` of JSON is a VARIANT; try_parse_json would give null for what it can't hold."""
     files = [large(tmp_path, 40 << 20, 40_001), large(tmp_path, 7 << 20, 40_002)]
     ingested(spark, files, tmp_path / "tables", frames=True)
-    there = read(spark, tmp_path / "tables")
-    by_size = {len(each["request"]): json.loads(each["request"]) for each in there["exchanges"]}
+    there = read(tmp_path / "tables")
+    by_size = {len(each["request"]): json.loads(each["request"]) for each in there["bodies"]}
     assert min(by_size) < 2_000 < MAX_BYTES // 2 < max(by_size) < MAX_BYTES
     assert [each["code"] for each in there["findings"]].count("cell-too-large") == 1
-    assert sorted(len(each["request_bytes"]) >> 20 for each in there["exchanges"]) == [7, 40]
+    assert sorted(len(each["request_bytes"]) >> 20 for each in there["bodies"]) == [7, 40]
     assert len(there["records"]) == 47
 
 
 KILLED = """
 import os, signal, sys
-from dissector.pipeline.ingest_run import STAGING
+from dissector.pipeline import ingest_run
 from dissector.pipeline.ingest import ingest
-from dissector.pipeline.folder import Folder
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_session import session
+from dissector.tables import delta_log
 out, moment, *files = sys.argv[1:]
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 def report(stage, done, total):
     if stage.startswith(moment):
         die()
-move, moved = Folder.move, []
-def counted(self, source, target):
-    move(self, source, target)
-    if not target.startswith(STAGING):  # to where it belongs, and not to where that begins from
-        moved.append(target)
-    if moment == f"{len(moved)} moved":
+commit, committed = delta_log.DeltaTable.create_write_transaction, []
+def counted(*given, **named):
+    commit(*given, **named)
+    committed.append(None)
+    if moment == f"{len(committed)} commits":
         die()
-Folder.move = counted
+delta_log.DeltaTable.create_write_transaction = counted
 with session("local[2]", None, {}, verbose=False) as spark:
     ingest(spark, files, out, WriteOptions(), parts=3, report=report)
 """
@@ -198,12 +192,16 @@ with session("local[2]", None, {}, verbose=False) as spark:
 def test_a_run_that_is_killed_anywhere_leaves_nothing_of_a_capture(spark: SparkSession, tmp_path: Path) -> None:
     """In one folder, one killed run after the other; the last one is not killed, and has other files to read."""
     files = [PCAPS / f"{name}.pcapng" for name in QUICK]
-    for moment in ("dissecting", "writing", "5 moved"):
-        words = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), moment, *map(str, files)]
+    killed = tmp_path / "killed"
+    for moment in ("dissecting", "committing", "1 commits", "3 commits", "5 commits"):
+        words = [sys.executable, "-c", KILLED, str(killed), moment, *map(str, files)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
-        assert not (tmp_path / "killed" / "captures").exists()
-    assert [path for path in (tmp_path / "killed").glob("*/day=*") if path.parent.name != "_runs"]
-    ingested(spark, files[1:], tmp_path / "killed")
+        assert not any(rows_that_count(killed).values())
+        assert len(list((killed / "_runs").iterdir())) == 1, "of this run, and none of an earlier one"
+    ingested(spark, files[1:], killed)
     ingested(spark, files[1:], tmp_path / "clean")
-    assert contents(tmp_path / "killed") == contents(tmp_path / "clean")
+    assert contents(killed) == contents(tmp_path / "clean")
+    for name in FACT_TABLES:
+        epochs = set(DeltaTable(killed / name).to_pyarrow_table(columns=["epoch"]).column(0).to_pylist())
+        assert len(epochs) <= 1, "facts of killed runs are removed"

@@ -22,7 +22,7 @@ from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, r
 from dissector.pipeline.origins import origins
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.splits import route, splits
-from dissector.pipeline.staging import write_rows
+from dissector.tables.data_files import write_rows
 from dissector.index.shared_state import SharedState
 from dissector.transport.partitions import Partition
 scans = [scan_file(sys.argv[1])]

@@ -3,7 +3,6 @@
 import json
 import pickle
 import random
-import re
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,21 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
-from dissector.core.finding import Severity
 from dissector.findings.framework.aggregation import IncrementalAggregation
-from dissector.findings.registry import DETECTORS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
-from dissector.pipeline.observations import OBSERVATIONS, ORDER, UPDATES, apply_updates, findings_of, updates_of
+from dissector.pipeline.observations import ORDER, findings_of, revisions_of
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.partition_rows import TALLIES, WriteOptions
+from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.partition_rows import read_shared_state as read_shared_state_of_whole
 from dissector.pipeline.partition_rows import rows as rows_of_whole
 from dissector.pipeline.splits import route, splits
+from dissector.tables.data_files import TALLIES
+from dissector.tables.schemas import OBSERVATIONS
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_incremental import over_a_bad_network, packets
 from tests.conftest import CAPTURES, costly, some_bundled
+from tests.pipeline.contents import current_findings
 from tests.pipeline.test_findings import busy
 from tests.pipeline.without_spark import one_by_one as separate
 from tests.traffic import block as pcapng_block
@@ -39,9 +39,7 @@ from tests.traffic import seeds
 
 Rows = list[tuple[str, str]]
 PARTS = 3
-CODES = {finder.explanation.code for finder in DETECTORS}
 """Codes of cross-message findings: the info column begins with them."""
-TOLD = ("day", "capture", "packet", "start", "code", "severity", "path", "message")
 
 
 def place_of(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -97,38 +95,24 @@ def dealt(plans: list[FileScan], first: int) -> dict[int, list[Block]]:
 
 
 Made = list[tuple[str, dict[str, Any]]]
-_MARKS = re.compile(rf"(\[({'|'.join(CODES)})\]( |$))*")
 
 
 def described(made: Made) -> Rows:
-    """All rows with what was found; but for what the client says it is in a request that may come later."""
-    exchanges = {place_of(row): dict(row) for table, row in made if table == "exchanges"}
-    for row in exchanges.values():
-        del row["software_name"], row["software_version"]
-    for table, row in made:
-        if table == "findings" and row["code"] in CODES:
-            mark(exchanges[place_of(row)], row)
-    others = [(table, dict(row)) for table, row in made if table not in ("exchanges", "findings")]
-    found = [("findings", {name: row[name] for name in TOLD}) for table, row in made if table == "findings"]
-    rows_of = [*others, *found, *(("exchanges", row) for row in exchanges.values())]
-    assert len(rows_of) == len(made), "a row that is there twice"
+    """All rows; but for what the client says it is in a request that may come later."""
+    later = {"exchanges": ("software_name", "software_version"), "findings": ("nth", "replaces")}
+    rows_of = [
+        (table, {name: cell for name, cell in row.items() if name not in later.get(table, ())}) for table, row in made
+    ]
+    places = [place_of(row) for table, row in made if table == "exchanges"]
+    assert len(places) == len(set(places)), "a row that is there twice"
     return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in rows_of)
-
-
-def mark(row: dict[str, Any], finding: dict[str, Any]) -> None:
-    """Have the words of a row say a finding, once, and its severity."""
-    marks = _MARKS.match(row["info"])
-    assert marks is not None
-    codes = sorted({*re.findall(r"\[(.*?)\]", marks[0]), finding["code"]})
-    row["info"] = " ".join([*(f"[{code}]" for code in codes), row["info"][marks.end() :]]).strip()
-    row["severity"] = max((each for each in (row["severity"], finding["severity"]) if each), key=list(Severity).index)
 
 
 def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: IncrementalAggregation | None = None) -> Made:
     """Return the rows of cross-connection findings."""
     notes = sorted(notes, key=lambda cells: [cells[n] for n in ORDER])
     found_rows = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.aggregate)
-    return [("findings", cells) for cells in found_rows]
+    return list(found_rows)
 
 
 def of(table: str, made: Made) -> list[dict[str, Any]]:
@@ -149,8 +133,8 @@ def at_once(plans: list[FileScan], origins: list[Origin]) -> Rows:
         for part, blocks in parts.items()
     )
     found = [row for each in made for row in separate(each)]
-    tables = [(table, row) for table, row in found if table not in (TALLIES, OBSERVATIONS)]
-    return described(tables + found_in(of(OBSERVATIONS, found), origins))
+    tables = [(table, row) for table, row in found if table not in (TALLIES, OBSERVATIONS.name)]
+    return described(tables + found_in(of(OBSERVATIONS.name, found), origins))
 
 
 def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedState | None = None) -> Rows:
@@ -181,21 +165,22 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
             ))  # fmt: skip
         making = pickle.loads(pickle.dumps(making))
         upto = min(pickle.loads(tally["tally"]).oldest_pending for tally in of(TALLIES, made))
-        notes += of(OBSERVATIONS, made)
+        notes += of(OBSERVATIONS.name, made)
         new = found_in([note for note in notes if note["packet"] < upto], origins, making)
         notes = [note for note in notes if note["packet"] >= upto]
-        changes = of(UPDATES, made) + list(updates_of(making.take_revisions(), origins))
-        tables += [(table, row) for table, row in made if table not in (TALLIES, OBSERVATIONS, UPDATES)] + new
-        for change in apply_updates(of("findings", tables), changes):
-            assert change["before"] is None, "it changes what is not there"
-            tables.append(("findings", change))
+        tables += [(table, row) for table, row in made if table not in (TALLIES, OBSERVATIONS.name)] + new
+        tables += revisions_of(making.take_revisions(), origins)
     assert not notes
-    return described(tables)
+    findings = of("findings", tables)
+    current = current_findings(findings)
+    replacing = sum(row["replaces"] is not None for row in findings)
+    assert len(current) == len(findings) - replacing, "each replaces one that is there"
+    return described([each for each in tables if each[0] != "findings"] + [("findings", row) for row in current])
 
 
 def origins_of(plans: list[FileScan]) -> list[Origin]:
     firsts = [sum(each.packets for each in plans[:number]) for number in range(len(plans))]
-    return [Origin(first, each.digest, each.earliest_ns) for first, each in zip(firsts, plans, strict=True)]
+    return [Origin(first, each.digest, each.earliest_ns, 1) for first, each in zip(firsts, plans, strict=True)]
 
 
 @some_bundled

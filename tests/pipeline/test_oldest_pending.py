@@ -12,7 +12,8 @@ from dissector.findings.framework.examination_queue import CLOSED_FOR_NS, MAX_OV
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.micro_batch import CarryOver, rows
-from dissector.pipeline.partition_rows import TALLIES, WriteOptions
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.tables.data_files import TALLIES
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_incremental import packets
 from tests.findings.conversations import START, Talk, fetch, heartbeat, written

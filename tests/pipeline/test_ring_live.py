@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pyarrow.dataset as ds
 import pytest
 
 from tests.capture.live.loopback import needs_rights
@@ -16,9 +15,9 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.commit import COMMITTED, FOLLOWER, STAGE
+from dissector.pipeline.micro_batch_run import FOLLOWER
 from tests.pipeline.clusters import PATIENCE, kdissect
-from tests.pipeline.contents import OF_RUNS
+from tests.pipeline.contents import contents, lines, rows_that_count
 from tests.pipeline.live_ring import ring
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, needs_rights]
@@ -51,9 +50,8 @@ def follow(folder: Path, seconds: float) -> Followed:
     with ring(folder / "ring"):
         first = kdissect(*command)
         try:
-            state = out / FOLLOWER
-            until((state / COMMITTED).exists, "nothing was committed", first)
-            until(lambda: any((state / STAGE).glob("rows/*/*.parquet")), "nothing was staged after that", first)
+            until(lambda: contents(out).get("captures", (0,))[0] > 0, "nothing was committed", first)
+            until(lambda: any((out / "_runs").glob("*/*/*")), "no micro-batch began after that", first)
         finally:
             os.kill(first.pid, signal.SIGKILL)
         first.communicate()  # until its JVM has gone, too
@@ -69,24 +67,16 @@ def follow(folder: Path, seconds: float) -> Followed:
     return Followed(out, batch, output)
 
 
-def rows(tables: Path, name: str) -> list[str]:
-    """All rows of a table as text, in its order."""
-    if not (tables / name).exists():
-        return []
-    table = ds.dataset(tables / name, partitioning="hive").to_table()
-    names = [each for each in sorted(table.column_names) if each not in OF_RUNS]
-    return sorted(map(repr, table.select(names).to_pylist()))
-
-
 def test_a_ring_that_is_followed_and_killed_gives_the_tables_of_one_run(tmp_path: Path) -> None:
     needs("java", "tcpdump")
     made = follow(tmp_path, 8)
     print(made.output)
     assert not (made.followed / FOLLOWER).exists(), "nothing is left of a ring that is over"
-    assert len(rows(made.followed, "captures")) == len(list((tmp_path / "ring").iterdir())) > 5
-    assert len(rows(made.followed, "exchanges")) > 1_000
-    assert rows(made.followed, "findings")
-    for name in TABLES:
-        followed, whole = rows(made.followed, name), rows(made.batch, name)
+    there, expected = rows_that_count(made.followed), rows_that_count(made.batch)
+    assert len(there["captures"]) == len(list((tmp_path / "ring").iterdir())) > 5
+    assert len(there["exchanges"]) > 1_000
+    assert there["findings"]
+    for name in there:
+        followed, whole = lines(there[name]), lines(expected[name])
         assert sorted(set(followed) - set(whole))[:3] == sorted(set(whole) - set(followed))[:3], name
         assert followed == whole, f"{name}: rows that are there twice"

@@ -8,6 +8,7 @@ import pytest
 from dissector.analysis.diff import DiffSide, build_matrix
 from dissector.capture_session import Capture
 from dissector.cli.table_captures import side_of_tables, write_capture
+from dissector.cli.tables import tables_of
 from dissector.filter import Filter, parse
 from tests.conftest import PCAPS
 from tests.conversation.test_packet_writer import comparable
@@ -18,10 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 @pytest.mark.parametrize("text", [None, "api == Fetch && latency > 5ms"])
 def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_path: Path) -> None:
-    from dissector.pipeline.table_reader import Tables
-
     fitting: Filter | None = None if text is None else parse(text)
-    found = write_capture(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
+    found = write_capture(tables_of(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
     with Capture(ingested.captures) as whole, Capture([found.path], ports=found.ports) as some:
         for capture in (whole, some):
             for _ in capture.read():
@@ -34,10 +33,8 @@ def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_p
 
 def test_topics_have_names_that_only_other_exchanges_carry(ingested: Ingested, tmp_path: Path) -> None:
     """Fetches have ids alone since KIP-516; Metadata has the names."""
-    from dissector.pipeline.table_reader import Tables
-
     fitting = parse("api == Fetch && version >= 13")
-    found = write_capture(Tables(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
+    found = write_capture(tables_of(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
     with (
         Capture(ingested.captures) as whole,
         Capture([found.path], ports=found.ports, topics=found.topics) as some,
@@ -50,9 +47,7 @@ def test_topics_have_names_that_only_other_exchanges_carry(ingested: Ingested, t
 
 @pytest.mark.parametrize("name", ["java", "aiokafka"])
 def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: str, tmp_path: Path) -> None:
-    from dissector.pipeline.table_reader import Tables
-
-    [tables] = Tables(ingested.spark, ingested.folder).captures_named(name)
+    [tables] = tables_of(ingested.spark, ingested.folder).captures_named(name)
     found = write_capture(tables, None, tmp_path / "side.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as whole, Capture([found.path], ports=found.ports) as side:
         for capture in (whole, side):
@@ -67,9 +62,7 @@ def test_sides_of_a_comparison_are_distinguished_by_their_folders(ingested: Inge
     assert side_of_tables(f"{ingested.folder}:java") == (ingested.folder, "java")
     assert side_of_tables(ingested.captures[0]) is None
     assert side_of_tables(f"{ingested.captures[0]}:java") is None
-    from dissector.pipeline.table_reader import Tables
-
-    tables = Tables(ingested.spark, ingested.folder)
+    tables = tables_of(ingested.spark, ingested.folder)
     digest = hashlib.sha256(Path(ingested.captures[0]).read_bytes()).hexdigest()
     for name in (ingested.captures[0], "java.pcapng", "java", digest, digest[:8]):
         assert len(tables.captures_named(name)) == 1, name

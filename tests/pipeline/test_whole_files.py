@@ -235,9 +235,9 @@ def large(folder: Path, size: int, port: int = 40_001) -> Path:
 @pytest.mark.slow
 def test_a_body_too_large_for_a_cell_is_reported_and_its_records_are_kept(tmp_path: Path) -> None:
     made = tables([large(tmp_path, 40 << 20)])
-    [exchange], [finding] = made["exchanges"], [each for each in made["findings"] if each["code"] == "cell-too-large"]
+    [body], [finding] = made["bodies"], [each for each in made["findings"] if each["code"] == "cell-too-large"]
     assert finding["path"] == "request"
-    request_value: dict[str, Any] = json.loads(exchange["request"])
+    request_value: dict[str, Any] = json.loads(body["request"])
     [field] = [each["partition_data"][0]["records"] for each in request_value["body"]["topic_data"]]
     assert field["batches"][0]["records_count"] == 40
     assert "records" not in field["batches"][0]

@@ -26,14 +26,15 @@ from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.packing import unpacked
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.splits import route, splits
-from dissector.pipeline.staging import StagedFile
-from dissector.pipeline.table_rows import Cells, RowGroup, TableRow
 from dissector.pipeline.whole_files import rows_of_file
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
+from dissector.tables.data_files import DataFile
+from dissector.tables.rows import Cells, RowGroup, TableRow
 from dissector.transport.partitions import Partition
 
 KEPT = WriteOptions()
+EPOCH = 1
 Tables = dict[str, list[dict[str, Any]]]
 Row = tuple[Any, ...]
 
@@ -58,13 +59,15 @@ def tables(
     )
     made: Tables = defaultdict(list)
     for number in numbers:
-        of_part = rows(dealt[number], Partition(number, parts), _sent(shared_state), origins(plans, found), options)
+        of_part = rows(
+            dealt[number], Partition(number, parts), _sent(shared_state), origins(plans, found, EPOCH), options
+        )
         for table, cells in one_by_one(of_part):
             made[table].append(cells)
-    _find(made, origins(plans, found))
+    _find(made, origins(plans, found, EPOCH))
     for each in plans:
         made["plans"].append({"plan": each})
-        for table, cells in one_by_one(rows_of_file(each, options)) if each.is_read_alone else ():
+        for table, cells in one_by_one(rows_of_file(each, options, EPOCH)) if each.is_read_alone else ():
             made[table].append(cells)
     return made
 
@@ -83,20 +86,17 @@ def with_headers(row: Cells) -> Cells:
     return row | {"headers": [{"key": key, "value": value} for key, value in row["headers"]]}
 
 
-def read_back(folder: Path, file: StagedFile) -> list[Cells]:
-    """The rows of a file that a part wrote, with what its folders say of them."""
-    of_folders = dict(each.split("=") for each in Path(file.path).parts if "=" in each)
-    return [of_folders | row for row in pq.ParquetFile(folder / file.path).read().to_pylist()]
+def read_back(folder: Path, file: DataFile) -> list[Cells]:
+    """The rows of a file that a part wrote."""
+    rows: list[Cells] = pq.ParquetFile(folder / file.path).read().to_pylist()
+    return rows
 
 
 def _find(made: Tables, places: list[Origin]) -> None:
     """What Spark does with the notes of parts: they are made findings of."""
     notes = sorted(made.pop("observations", []), key=lambda cells: [cells[name] for name in ORDER])
-    exchanges = {_where(cells): cells for cells in made["exchanges"]}
-    for cells in findings_of(notes, places):
-        of = exchanges[_where(cells)]
-        about = {name: of[name] for name in ("time_ns", "connection", "client", "server", "api")}
-        made["findings"].append(cells | about)
+    for name, cells in findings_of(notes, places):
+        made[name].append(cells)
 
 
 def _sent(value: Any) -> Any:
@@ -128,7 +128,10 @@ def shown_by_tables(made: Tables) -> Counter[str]:
     places = Counter(map(_where, made["exchanges"]))
     assert not [where for where, count in places.items() if count > 1], "rows that cannot be distinguished"
     assert findings.keys() <= places.keys()
-    return Counter(_line(_object(each, findings[_where(each)])) for each in made["exchanges"])
+    bodies = {_where(each): each for each in made["bodies"]}
+    assert bodies.keys() == places.keys()
+    whole = (bodies[_where(each)] | each for each in made["exchanges"])
+    return Counter(_line(_object(each, findings[_where(each)])) for each in whole)
 
 
 def _where(cells: dict[str, Any]) -> Row:
@@ -155,13 +158,7 @@ def _line(made: dict[str, Any]) -> str:
     """An object as text that is the same for the same object."""
     plain = {name: value for name, value in made.items() if name not in ("number", "connection", "file", "findings")}
     whole = dumps(plain | {"findings": sorted(made["findings"], key=lambda each: sorted(each.items()))})
-    return json.dumps(json.loads(whole, parse_float=_number), sort_keys=True)
-
-
-def _number(text: str) -> float:
-    """JSON has one kind of number: VARIANT has 1000 for 1000.0."""
-    number = float(text)
-    return int(number) if number.is_integer() else number
+    return json.dumps(json.loads(whole), sort_keys=True)
 
 
 def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from dissector.export.formats import ExportFormat
 from dissector.export.transcript import transcript
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
-from dissector.pipeline.table_rows import RowGroup
+from dissector.tables.rows import RowGroup
 from tui.app import KDissectApp
 from tui.screens.main_screen import MainScreen
 
@@ -68,7 +68,7 @@ def rare_faces(capture: Capture) -> Iterator[Face]:
     rows = range(len(capture))
     yield "columns", _encoded(repr(list(zip(names, capture.columns(names, rows), strict=True))))
     options = WriteOptions(frames=True)
-    for table, content in RowBuilder(capture, [Origin(0, "0" * 64, 0)], options).rows():
+    for table, content in RowBuilder(capture, [Origin(0, "0" * 64, 0, 1)], options).rows():
         for cells in content.rows if isinstance(content, RowGroup) else (content,):
             for name, value in cells.items():
                 yield f"table {table}.{name}", value if isinstance(value, bytes) else _encoded(repr(value))

@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from dissector.pipeline.table_schemas import PARTITIONS, TABLES, TableColumn
+from dissector.tables.schemas import KEYS, TABLES, TableColumn
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "tables.md"
 _HEAD: Final = """# Tables
 
-`kdissect ingest CAPTURES --out DIR` writes these tables: one folder of Parquet files each. All but `captures` are
-partitioned by two columns, which are folders: `day=2026-11-21/capture=4eee41ea8eea1218`.
+`kdissect ingest CAPTURES --out DIR` writes these tables of Delta Lake, each a folder. All begin with three columns. A
+row counts if `captures` has its `capture` with the same `epoch`.
 """
 
 
 def page() -> str:
     """All of it."""
-    parts = [_HEAD, *_columns(PARTITIONS)]
+    parts = [_HEAD, *_columns(KEYS)]
     for table in TABLES:
         parts += [f"\n## {table.name}\n", f"{table.words}.\n", *_columns(table.columns)]
     return "".join(f"{part}\n" for part in parts)

@@ -3,9 +3,9 @@
 import pytest
 
 from dissector.export.redaction.compress_to_size import COMPRESSORS
-from dissector.pipeline.table_schemas import TABLES
 from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionBudget, codec_name
 from dissector.protocol.schema.field_enums import CompressionType
+from dissector.tables.schemas import TABLES
 
 
 def test_the_table_has_every_codec_of_kafka_under_its_name() -> None:

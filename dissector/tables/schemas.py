@@ -3,7 +3,7 @@
 Invariants:
   * `capture`, `packet` and `start` identify a row of any table but `captures`: the same packets give the same rows,
     however they were distributed over tasks;
-  * `day` and `capture` are the partition columns of all tables but `captures`: folders, not columns of the files.
+  * a row counts if `captures` has its `capture` with the same `epoch`.
 
 `python -m tools.lab.tables` writes `docs/tables.md` from this module.
 """
@@ -12,16 +12,15 @@ from typing import Final, NamedTuple
 
 
 class TableColumn(NamedTuple):
-    """A column. `type` is Spark's. With `of_json` the cells are JSON until Spark parses them into a VARIANT."""
+    """A column. `type` is Spark's."""
 
     name: str
     type: str
     words: str
-    of_json: bool = False
 
 
 class TableSchema(NamedTuple):
-    """A table: its columns without the partition columns."""
+    """A table: its columns behind those of `KEYS`."""
 
     name: str
     words: str
@@ -30,9 +29,10 @@ class TableSchema(NamedTuple):
 
 _C: Final = TableColumn
 
-PARTITIONS: Final = (
+KEYS: Final = (
     _C("day", "DATE", "the day (UTC) on which the capture begins; 1970-01-01 if nothing in it has a time"),
     _C("capture", "STRING", "first 16 digits of the file's SHA-256; of merged files, of the one that begins first"),
+    _C("epoch", "BIGINT", "the ingest that wrote the row: later ones have higher numbers"),
 )  # fmt: skip
 _WHERE: Final = (
     _C("packet", "BIGINT", "number of the packet with the row's first byte, from 1, in its capture; number of the entry"
@@ -87,13 +87,15 @@ TABLES: Final = (
         _C("request_size", "BIGINT", "bytes of the request on the wire, size prefix included"),
         _C("response_size", "BIGINT", "bytes of the response on the wire, size prefix included"),
         _C("errors", "ARRAY<STRING>", "names of the errors in the response, each once"),
-        _C("severity", "STRING", "severity of the gravest finding: note, warning, error; null if there is none"),
         _C("info", "STRING", "the info column of the list; what findings say is in `findings`"),
-        _C("request", "VARIANT", "the request: time_ns, size, header, body, as in `show --format json`; fields with"
-           " users' records have their bytes, and of batches size, count, codec: the records are rows of `records`",
-           of_json=True),
-        _C("response", "VARIANT", "the response, in the same form", of_json=True),
-        _C("rest", "VARIANT", "content of other kinds of rows: a batch, an index entry, a token", of_json=True),
+    )),
+    TableSchema("bodies", "One row per row of `exchanges`, with its contents", (
+        *_WHERE,
+        _C("request", "STRING", "the request as JSON: time_ns, size, header, body, as in `show --format json`; fields"
+           " with users' records have their bytes, and of batches size, count, codec: the records are rows of"
+           " `records`"),
+        _C("response", "STRING", "the response, in the same form"),
+        _C("rest", "STRING", "content of other kinds of rows as JSON: a batch, an index entry, a token"),
         _C("request_bytes", "BINARY", "bytes of the request, secrets masked; null unless they are kept"),
         _C("response_bytes", "BINARY", "bytes of the response, secrets masked; null unless they are kept"),
     )),
@@ -120,12 +122,15 @@ TABLES: Final = (
         _C("control", "BOOLEAN", "whether it is a control record, such as the end of a transaction"),
     )),
     TableSchema("findings", "One row per finding about a row of `exchanges`", (
-        *_FROM,
-        _C("api", "STRING", "name of the API"),
+        *_WHERE,
+        _C("nth", "INT", "its place among the findings of the row, from 0; null if later messages were needed to see"
+           " it"),
         _C("code", "STRING", "code of the finding: see `kdissect explain CODE`"),
         _C("severity", "STRING", "note, warning or error"),
         _C("path", "STRING", "path of the field that it points to"),
         _C("message", "STRING", "the finding in plain words"),
+        _C("replaces", "STRING", "message of an earlier row of the same finding, which no longer counts; null if there"
+           " is none"),
     )),
     TableSchema("gaps", "One row per part of a stream that is missing or contains no frame", (
         *_FROM,
@@ -152,26 +157,13 @@ OBSERVATIONS: Final = TableSchema(
     _C("nth", "BIGINT", "its position among the observations of its partition"),
     _C("pickled", "BINARY", "scope and value of the observation, pickled"),
 ))  # fmt: skip
-FOUND: Final = TableSchema("found", "One row per cross-connection finding. Staged, removed after the run", (
-    *_WHERE,
-    *(column for table in TABLES if table.name == "findings" for column in table.columns[-4:]),
-))  # fmt: skip
-UPDATES: Final = TableSchema(
-    "updates", "One row per finding that is added to a written row, or whose message changes. Staged", (
-    *FOUND.columns,
-    _C("before", "STRING", "the message that the tables have; null if the finding is new"),
-))  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
-PARTITION_TABLES: Final = ("connections", "exchanges", "records", "findings", "gaps", "quarantine")
-"""Tables whose rows come from partitions and files: all but `captures`."""
+FACT_TABLES: Final = ("connections", "exchanges", "bodies", "records", "findings", "gaps", "quarantine")
+"""Tables whose rows come from packets and entries: all but `captures`."""
 ROW_KEY: Final = ("capture", "packet", "start")
 """Columns that identify a row."""
-PARTITIONS_DDL: Final = ", ".join(f"{column.name} {column.type}" for column in PARTITIONS)
-"""The partition columns as Spark's DDL."""
-UNCHANGED_TABLES: Final = ("connections", "records", "gaps", "quarantine")
-"""Tables whose rows stay as tasks write them: they have no JSON, and no later finding changes them."""
 
 
-def ddl(table: TableSchema, *, before: bool = False) -> str:
-    """Return the columns as Spark's DDL; `before` gives the type of JSON cells that are not parsed yet."""
-    return ", ".join(f"{c.name} {'STRING' if before and c.of_json else c.type}" for c in table.columns)
+def ddl(table: TableSchema) -> str:
+    """Return all columns as Spark's DDL."""
+    return ", ".join(f"{column.name} {column.type}" for column in (*KEYS, *table.columns))

@@ -1,16 +1,13 @@
-"""Arrow schemas of the tables, with JSON still as text, and Arrow columns of values."""
+"""Arrow schemas of the tables, and Arrow columns of values."""
 
 from collections.abc import Sequence
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from dissector.core.json_text import encodable
-from dissector.pipeline.table_schemas import PARTITIONS, TableSchema
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from dissector.tables.schemas import KEYS, TableSchema
 
 _SCALARS: Final = {
     "STRING": pa.string(), "BIGINT": pa.int64(), "INT": pa.int32(), "DATE": pa.date32(), "BINARY": pa.binary(),
@@ -18,14 +15,19 @@ _SCALARS: Final = {
 }  # fmt: skip
 
 
-def arrow_schema(table: TableSchema, *, partitions: bool) -> pa.Schema:
-    """Return the schema of a table, with or without the partition columns in front."""
-    columns = (*(PARTITIONS if partitions else ()), *table.columns)
-    return pa.schema([(c.name, pa.string() if c.of_json else arrow_type(c.type)) for c in columns])
+def arrow_schema(table: TableSchema) -> pa.Schema:
+    """Return the schema of a table."""
+    return arrow_columns(", ".join(f"{each.name} {each.type}" for each in (*KEYS, *table.columns)))
+
+
+def arrow_columns(words: str) -> pa.Schema:
+    """Return the Arrow schema of columns that are given as Spark's DDL."""
+    kinds = [part.partition(" ") for part in _parts(words)]
+    return pa.schema([(name, arrow_type(kind)) for name, _, kind in kinds])
 
 
 def arrow_type(words: str) -> pa.DataType:
-    """Return the Arrow type of a Spark type, as `table_schemas` writes it."""
+    """Return the Arrow type of a Spark type, as `schemas` writes it."""
     head, _, inner = words.partition("<")
     inner = inner.removesuffix(">")
     if not inner:
@@ -35,15 +37,6 @@ def arrow_type(words: str) -> pa.DataType:
         named = (part.partition(":") for part in parts)
         return pa.struct([(name.strip(), arrow_type(kind.strip())) for name, _, kind in named])
     return pa.list_(arrow_type(inner)) if head == "ARRAY" else pa.map_(*(arrow_type(part) for part in parts))
-
-
-def frame(spark: "SparkSession", rows: Sequence[tuple[Any, ...]], words: str) -> "DataFrame":
-    """Return a data frame of a few rows, with columns as Spark's DDL. A list of rows would go through a Python worker,
-    whose start takes longer than everything else."""
-    kinds = [part.partition(" ") for part in _parts(words)]
-    schema = pa.schema([(name, arrow_type(kind)) for name, _, kind in kinds])
-    columns = [column([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
-    return spark.createDataFrame(pa.Table.from_arrays(columns, schema=schema), words)
 
 
 def _parts(inner: str) -> list[str]:

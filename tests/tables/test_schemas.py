@@ -1,7 +1,7 @@
 """The tables as they are written down."""
 
-from dissector.pipeline.arrow import arrow_schema
-from dissector.pipeline.table_schemas import BY_NAME, PARTITION_TABLES, TABLES
+from dissector.tables.arrow_types import arrow_schema
+from dissector.tables.schemas import KEYS, TABLES, ddl
 from tools.lab.tables import PAGE, page
 
 
@@ -16,8 +16,9 @@ def test_every_column_is_named_once_and_has_words() -> None:
         assert all(column.words and not column.words.endswith(".") for column in table.columns)
 
 
-def test_rows_that_go_to_spark_have_all_columns() -> None:
-    for name in PARTITION_TABLES:
-        columns = [each.name for each in BY_NAME[name].columns]
-        assert arrow_schema(BY_NAME[name], partitions=True).names == ["day", "capture", *columns]
-        assert arrow_schema(BY_NAME[name], partitions=False).names == columns
+def test_files_and_spark_have_the_same_columns() -> None:
+    for table in TABLES:
+        names = arrow_schema(table).names
+        assert names[:3] == ["day", "capture", "epoch"]
+        assert ddl(table) == ", ".join(f"{each.name} {each.type}" for each in (*KEYS, *table.columns))
+        assert names == [each.name for each in (*KEYS, *table.columns)]

@@ -1,0 +1,139 @@
+"""Delta's log of each table, written by the process that drives an ingest. No JVM is needed, and no lock.
+
+Facts are appended first, then `captures`, which makes them count: a process that is killed between leaves rows of an
+epoch that no capture has. An append never conflicts. A commit to `captures` depends on what is there, so any other
+commit to it makes this one fail; then it looks again and decides anew.
+
+Invariants:
+  * a capture has one row in `captures`, however many ingests of it run at a time: the first to commit wins;
+  * what is removed from `captures` counts no longer, whether or not its facts are removed already.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+from deltalake.writer import write_deltalake
+
+from dissector.tables.arrow_types import arrow_schema, column
+from dissector.tables.data_files import DataFile
+from dissector.tables.schemas import BY_NAME, FACT_TABLES
+from dissector.tables.storage import StorageError, delta_uri, opened
+
+CAPTURES: Final = "captures"
+_ALONE: Final = CommitProperties(max_commit_retries=0)
+"""For a commit that any other commit makes wrong: the library would retry it, and it would land."""
+Row = dict[str, Any]
+Decide = Callable[[Sequence[Row]], Sequence[Row]]
+"""Gets the rows of `captures`; returns those to be added."""
+
+
+def delta_table(uri: str, name: str) -> DeltaTable | None:
+    """Return a table of a storage; None if it does not exist."""
+    try:
+        return DeltaTable(delta_uri(f"{uri}/{name}"))
+    except TableNotFoundError:
+        return None
+
+
+@contextmanager
+def _plain_errors(uri: str) -> Iterator[None]:
+    """Turn errors of the storage into a `StorageError`, whose text is one line."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        words = re.sub(r"^\w[\w ]* error: ", "", str(error).splitlines()[0])
+        raise StorageError(f"{uri}: {words[:1].lower()}{words[1:]}") from None
+
+
+def create_tables(uri: str) -> None:
+    """Create the tables that do not exist yet. Raises `StorageError`."""
+    with _plain_errors(uri):
+        for name, table in BY_NAME.items():
+            if delta_table(uri, name) is None:
+                DeltaTable.create(delta_uri(f"{uri}/{name}"), arrow_schema(table), mode="ignore")
+
+
+def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, int] | None = None) -> None:
+    """Append data files to the tables of facts. With a `transaction`, an id and a version that rises, files are
+    appended once, however often it is tried. Raises `StorageError`."""
+    by_table: dict[str, list[DataFile]] = {name: [] for name in FACT_TABLES}
+    for file in files:
+        by_table[file.table].append(file)
+    with _plain_errors(uri):
+        for name, of_table in by_table.items():
+            if of_table:
+                _append(uri, name, of_table, transaction)
+
+
+def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> None:
+    table = DeltaTable(delta_uri(f"{uri}/{name}"))
+    properties = None
+    if transaction is not None:
+        if _committed_version(table, transaction[0]) >= transaction[1]:
+            return
+        properties = CommitProperties(app_transactions=[Transaction(*transaction)])
+    actions: list[AddAction | RemoveAction] = [_added(file) for file in files]
+    table.create_write_transaction(actions, "append", arrow_schema(BY_NAME[name]), commit_properties=properties)
+
+
+def _committed_version(table: DeltaTable, application: str) -> int:
+    """Return the last version that an application committed; -1 if there is none. The library itself does not refuse a
+    version that is there already."""
+    version = table.transaction_version(application)
+    return -1 if version is None else version
+
+
+def _added(file: DataFile) -> AddAction:
+    path = file.path.removeprefix(f"{file.table}/")
+    return AddAction(path, file.size, {}, time.time_ns() // 1_000_000, True, file.statistics)
+
+
+def add_captures(uri: str, decide: Decide) -> list[Row]:
+    """Add the rows to `captures` that `decide` returns, which may be called more than once. Return them. Raises
+    `StorageError`."""
+    where, schema = delta_uri(f"{uri}/{CAPTURES}"), arrow_schema(BY_NAME[CAPTURES])
+    while True:
+        table = DeltaTable(where)
+        rows = list(decide(captures_in(uri, table)))
+        if not rows:
+            return rows
+        columns = [column([row.get(field.name) for row in rows], field.type) for field in schema]
+        with _plain_errors(uri):
+            try:
+                write_deltalake(
+                    table, pa.Table.from_arrays(columns, schema=schema), mode="append", commit_properties=_ALONE
+                )
+            except CommitFailedError:
+                continue
+        return rows
+
+
+def captures_in(uri: str, table: DeltaTable) -> list[Row]:
+    """Return the rows of `captures` in a version of the table. pyarrow reads the files by itself: as a data set of the
+    library, now and then it ends the process with an abort."""
+    files, top = opened(f"{uri}/{CAPTURES}")
+    return [row for path in file_paths(table) for row in pq.read_table(f"{top}/{path}", filesystem=files).to_pylist()]
+
+
+def remove_epoch(uri: str, epoch: int) -> None:
+    """Remove the facts of an ingest that was killed, unless it came as far as `captures`."""
+    captures = delta_table(uri, CAPTURES)
+    if captures is None or any(row["epoch"] == epoch for row in captures_in(uri, captures)):
+        return
+    for name in FACT_TABLES:
+        DeltaTable(delta_uri(f"{uri}/{name}")).delete(f"epoch = {epoch}")
+
+
+def file_paths(table: DeltaTable) -> list[str]:
+    """Return the paths of a table's files, relative to it. The library's URIs have escapes, which not all readers
+    undo."""
+    paths: list[str] = pa.table(table.get_add_actions()).column("path").to_pylist()
+    return sorted(paths)

@@ -1,0 +1,43 @@
+"""What a reader sees of the tables of a storage: the captures, and the files of each table, of one moment.
+
+Invariant: the facts of every capture in it are in its files. A capture's facts are committed before the capture, and
+removed after it, so `captures` must be the same before and after the other tables are looked at.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_paths
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS
+
+
+class OtherVersionError(Exception):
+    """The tables were written by another version of this program."""
+
+
+class Snapshot(NamedTuple):
+    """The tables of a storage at one moment."""
+
+    captures: list[dict[str, Any]]
+    """The rows of `captures`."""
+    files: Mapping[str, list[str]]
+    """URIs of the files of each table of facts, without escapes."""
+
+
+def snapshot(uri: str) -> Snapshot | None:
+    """Return the tables of a storage; None if there are none. Raises `OtherVersionError`."""
+    while True:
+        captures = delta_table(uri, CAPTURES)
+        if captures is None:
+            return None
+        expected = [column.name for column in (*KEYS, *BY_NAME[CAPTURES].columns)]
+        if [field.name for field in captures.schema().fields] != expected:
+            raise OtherVersionError
+        files = {}
+        for name in FACT_TABLES:
+            table = delta_table(uri, name)
+            files[name] = [] if table is None else [f"{uri}/{name}/{path}" for path in file_paths(table)]
+        version = captures.version()
+        captures.update_incremental()
+        if captures.version() == version:
+            return Snapshot(captures_in(uri, captures), files)

@@ -1,0 +1,82 @@
+"""Statistics of a data file, as Delta's log has them: by column the smallest and the greatest value and how many are
+null, so that readers skip files.
+
+Invariants:
+  * every scalar column has all three, those inside of structs too: some readers take a column that lacks one, beside
+    columns that have them, for one that holds nothing. Bytes, lists and maps have none, as in files of other writers;
+  * a bound may be wider than the values, never narrower: long texts are cut.
+"""
+
+import json
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MAX_TEXT: Final = 32
+"""Characters of a text that are kept."""
+_GREATEST: Final = "\U0010ffff"
+"""Behind the beginning of a text: greater than whatever follows there."""
+Bounds = dict[str, Any]
+
+
+class FileStatistics:
+    """Statistics of the rows of one file, batch by batch."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._least: Bounds = {}
+        self._most: Bounds = {}
+        self._nulls: Bounds = {}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count the rows of a batch."""
+        self._rows += batch.num_rows
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            _add(field.name, column, self._least, self._most, self._nulls)
+
+    def json(self) -> str:
+        """Return the text for the log."""
+        return json.dumps({
+            "numRecords": self._rows, "minValues": _written(self._least, is_least=True),
+            "maxValues": _written(self._most, is_least=False), "nullCount": self._nulls,
+        })  # fmt: skip
+
+
+def _add(name: str, column: pa.Array, least: Bounds, most: Bounds, nulls: Bounds) -> None:
+    kind = column.type
+    if pa.types.is_struct(kind):
+        inside = [bounds.setdefault(name, {}) for bounds in (least, most, nulls)]
+        for field, values in zip(kind, column.flatten(), strict=True):
+            _add(field.name, values, *inside)
+    elif not (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
+        nulls[name] = nulls.get(name, 0) + column.null_count
+        if column.null_count < len(column):
+            found = pc.min_max(column)
+            low, high = _plain(found["min"]), _plain(found["max"])
+            least[name] = min(low, least.get(name, low))
+            most[name] = max(high, most.get(name, high))
+
+
+def _plain(value: pa.Scalar) -> Any:
+    """Return a value that compares as in Parquet: texts by their bytes."""
+    return value.as_buffer().to_pybytes() if pa.types.is_string(value.type) else value.as_py()
+
+
+def _written(bounds: Bounds, *, is_least: bool) -> Bounds:
+    """Return the bounds as JSON has them."""
+    found: Bounds = {}
+    for name, value in bounds.items():
+        if isinstance(value, dict):
+            found[name] = _written(value, is_least=is_least)
+        elif isinstance(value, bytes):
+            found[name] = _text(value, is_least=is_least)
+        else:
+            found[name] = value.isoformat() if isinstance(value, date) else value
+    return found
+
+
+def _text(value: bytes, *, is_least: bool) -> str:
+    text = value.decode()
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + ("" if is_least else _GREATEST)

@@ -1,0 +1,160 @@
+"""Commits of the tables: each row once, through kills, and with others that write at the same time."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from dissector.tables import delta_log
+from dissector.tables.data_files import DataFile, write_rows
+from dissector.tables.delta_log import add_captures, append_facts, create_tables, remove_epoch
+from dissector.tables.schemas import BY_NAME
+from dissector.tables.snapshot import OtherVersionError, snapshot
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    create_tables(str(tmp_path))
+    return tmp_path
+
+
+def gaps(folder: Path, capture: str, epoch: int, rows: int = 2) -> list[DataFile]:
+    cells = [("gaps", {"capture": capture, "epoch": epoch, "packet": at}) for at in range(rows)]
+    return list(write_rows(cells, str(folder), "_runs/1"))
+
+
+def captures(folder: Path) -> list[tuple[str, int]]:
+    seen = snapshot(str(folder))
+    assert seen is not None
+    return sorted((row["capture"], row["epoch"]) for row in seen.captures)
+
+
+def rows(folder: Path, name: str = "gaps") -> list[tuple[str, int]]:
+    found = DeltaTable(folder / name).to_pyarrow_table(columns=["capture", "epoch"]).to_pylist()
+    return sorted((row["capture"], row["epoch"]) for row in found)
+
+
+def absent_only(*names: str, epoch: int = 1) -> delta_log.Decide:
+    def decide(there: Any) -> list[dict[str, Any]]:
+        known = {row["capture"] for row in there}
+        return [{"capture": name, "epoch": epoch, "digest": name} for name in names if name not in known]
+
+    return decide
+
+
+def test_all_tables_are_there_from_the_beginning(folder: Path) -> None:
+    seen = snapshot(str(folder))
+    assert seen is not None
+    assert (seen.captures, set(seen.files)) == ([], BY_NAME.keys() - {"captures"})
+    create_tables(str(folder))
+    assert DeltaTable(folder / "gaps").version() == 0
+
+
+def test_where_no_tables_are_there_is_nothing_to_see(tmp_path: Path) -> None:
+    assert snapshot(str(tmp_path)) is None
+    assert snapshot(str(tmp_path / "absent")) is None
+    assert not (tmp_path / "absent").exists()
+
+
+def test_tables_with_other_columns_are_told(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "captures", pa.table({"digest": ["a"]}))
+    with pytest.raises(OtherVersionError):
+        snapshot(str(tmp_path))
+
+
+def test_files_are_there_with_their_exact_sizes(folder: Path) -> None:
+    append_facts(str(folder), gaps(folder, "a", 1))
+    [size] = pa.table(DeltaTable(folder / "gaps").get_add_actions()).column("size_bytes").to_pylist()
+    [file] = (folder / "gaps").glob("*.parquet")
+    assert size == file.stat().st_size
+    assert rows(folder) == [("a", 1)] * 2
+
+
+def test_a_transaction_lands_once_however_often_it_is_tried(folder: Path) -> None:
+    """Trap: the library commits the same version of an application twice."""
+    for _ in range(2):
+        append_facts(str(folder), gaps(folder, "a", 1), ("follower", 0))
+    assert rows(folder) == [("a", 1)] * 2
+    append_facts(str(folder), gaps(folder, "b", 1), ("follower", 1))
+    append_facts(str(folder), gaps(folder, "c", 1), ("another", 0))
+    assert rows(folder) == [("a", 1)] * 2 + [("b", 1)] * 2 + [("c", 1)] * 2
+
+
+def test_another_commit_between_makes_one_look_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other ingest has the same capture: the first to commit wins."""
+    write, tries = write_deltalake, []
+
+    def interrupted(*given: Any, **named: Any) -> None:
+        tries.append(None)
+        if len(tries) == 1:
+            monkeypatch.setattr(delta_log, "write_deltalake", write)
+            add_captures(str(folder), absent_only("a", epoch=7))
+            monkeypatch.setattr(delta_log, "write_deltalake", interrupted)
+        write(*given, **named)
+
+    monkeypatch.setattr(delta_log, "write_deltalake", interrupted)
+    added = add_captures(str(folder), absent_only("a", "b"))
+    assert [row["capture"] for row in added] == ["b"]
+    assert captures(folder) == [("a", 7), ("b", 1)]
+    assert len(tries) == 2
+
+
+PROCESS = """
+import sys
+from tests.tables.test_delta_log import absent_only, gaps
+from dissector.tables.delta_log import add_captures, append_facts
+from pathlib import Path
+folder, which = Path(sys.argv[1]), int(sys.argv[2])
+for number in range(12):
+    name = f"shared-{number}" if number % 2 else f"of-{which}-{number}"
+    append_facts(str(folder), gaps(folder, name, which))
+    add_captures(str(folder), absent_only(name, epoch=which))
+"""
+
+
+@pytest.mark.slow
+def test_processes_that_write_at_the_same_time_lose_and_double_nothing(folder: Path) -> None:
+    others = [subprocess.Popen([sys.executable, "-c", PROCESS, str(folder), str(n)], cwd=ROOT) for n in range(3)]
+    assert [each.wait() for each in others] == [0, 0, 0]
+    found = captures(folder)
+    assert len(found) == len({name for name, _ in found}) == 6 + 3 * 6
+    live = [row for row in rows(folder) if row in found]
+    assert len(live) == 2 * len(found)
+
+
+def test_facts_of_a_killed_ingest_are_removed_and_those_of_others_stay(folder: Path) -> None:
+    append_facts(str(folder), gaps(folder, "a", 1))
+    add_captures(str(folder), absent_only("a"))
+    append_facts(str(folder), gaps(folder, "b", 2))
+    remove_epoch(str(folder), 2)
+    assert rows(folder) == [("a", 1)] * 2
+    remove_epoch(str(folder), 1)
+    assert rows(folder) == [("a", 1)] * 2, "it came as far as `captures`"
+
+
+def test_a_snapshot_has_the_facts_of_each_of_its_captures(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Captures that are committed while the other tables are looked at are seen whole, or not at all."""
+    look, looks = delta_log.delta_table, []
+
+    def interrupted(uri: str, name: str) -> Any:
+        looks.append(name)
+        if looks.count("connections") == 1 and name == "quarantine":
+            append_facts(uri, gaps(folder, "late", 1))
+            add_captures(uri, absent_only("late"))
+        return look(uri, name)
+
+    monkeypatch.setattr("dissector.tables.snapshot.delta_table", interrupted)
+    seen = snapshot(str(folder))
+    assert seen is not None
+    assert [row["capture"] for row in seen.captures] == ["late"]
+    assert len(seen.files["gaps"]) == 1
+    assert looks.count("captures") == 2
