@@ -1,4 +1,6 @@
-"""`kdissect ingest`: convert captures to tables with Spark, once or, with `--follow`, as files appear in a folder.
+"""`kdissect ingest`: convert captures to tables, once or, with `--follow`, as files appear in a folder.
+
+Spark does it, unless they are small and no cluster is named.
 
 Progress and results go to stderr.
 """
@@ -6,15 +8,15 @@ Progress and results go to stderr.
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_message, print_error
 from dissector.cli.options import Cluster
-from dissector.cli.spark import require_spark, spark_session
-from dissector.cli.tables import is_directory
+from dissector.cli.spark import progress_bar, require_spark, spark_session
+from dissector.cli.tables import is_directory, require_tables
 from dissector.core.text import clean
 
 if TYPE_CHECKING:
@@ -24,25 +26,25 @@ if TYPE_CHECKING:
     from dissector.pipeline.partition_rows import WriteOptions
     from dissector.pipeline.ring_follower import MicroBatchReport
 
+SMALL: Final = 64 << 20
+"""Bytes of captures that one process ingests about as fast as Spark starts."""
 UNREAD: Final = ("not-a-capture", "file-changed")
 """Codes of findings about files that are not in the tables."""
 
 
 def ingest(
     captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
-    follow: bool, idle: float | None,
+    follow: bool, idle: float | None, again: bool = False,
 ) -> int:  # fmt: skip
-    """Convert captures, and folders of them, to tables in the folder `out`; return the exit code."""
-    require_spark()
+    """Convert captures, and folders of them, to tables in the folder `out`; return the exit code. Those that
+    are in the tables are left as they are, unless they are to be ingested `again`."""
+    require_tables()
     if follow:
         _check_follow(captures, out, cluster)
     elif idle is not None:
         raise UsageError("--idle needs --follow")
-    from dissector.pipeline.ingest import ingest as run
     from dissector.pipeline.ingest import remove_runs_afterwards
     from dissector.pipeline.partition_rows import WriteOptions
-    from dissector.pipeline.scan import BackgroundScan
-    from dissector.pipeline.spark_session import is_local
     from dissector.tables.storage import Storage, StorageError
 
     options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets)
@@ -53,13 +55,38 @@ def ingest(
                 with spark_session(cluster) as (spark, bar):
                     bar.stop()
                     return _follow(spark, captures[0], out, options, idle)
-            files = _files(captures)
-            scan = BackgroundScan(files) if is_local(cluster.remote or cluster.master) else nullcontext()
-            with scan as ahead, spark_session(cluster) as (spark, bar):
-                result = run(spark, files, out, options, report=bar, ahead=ahead)
+            result = _ingest(_files(captures), out, options, cluster, again=again)
     except StorageError as error:
         return print_error(str(error))
     return _print_result(result, out)
+
+
+def _ingest(
+    files: list[str], out: str, options: "WriteOptions", cluster: Cluster, *, again: bool
+) -> "IngestResult":  # fmt: skip
+    """Ingest files in this process if they are small, or else by Spark."""
+    if not cluster.is_set and _size(files) <= SMALL:
+        from dissector.pipeline.ingest_here import ingest_here
+
+        with progress_bar(cluster, "reading") as bar:
+            return ingest_here(files, out, options, bar, again=again)
+    require_spark()
+    from dissector.pipeline.ingest_on_spark import ingest_on_spark
+    from dissector.pipeline.scan import BackgroundScan
+    from dissector.pipeline.spark_session import is_local
+
+    scan = BackgroundScan(files) if is_local(cluster.remote or cluster.master) else nullcontext()
+    with scan as ahead, spark_session(cluster) as (spark, bar):
+        return ingest_on_spark(spark, files, out, options, report=bar, ahead=ahead, again=again)
+
+
+def _size(files: Sequence[str]) -> int:
+    """Return the bytes of files; those that can't be read count as empty."""
+    sizes = 0
+    for each in files:
+        with suppress(OSError):
+            sizes += Path(each).stat().st_size
+    return sizes
 
 
 def _check_follow(captures: Sequence[str], out: str, cluster: Cluster) -> None:

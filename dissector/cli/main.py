@@ -15,6 +15,7 @@ from dissector.cli.errors import print_error
 from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.schema_commands import schema
+from dissector.cli.tables_commands import tables
 from dissector.cli.terminal import is_terminal, takes_screen
 from dissector.export.formats import ExportFormat
 
@@ -307,7 +308,7 @@ def ingest(
         ),
     ] = None,
 ) -> int:
-    """Convert captures to tables (Parquet) with Spark."""
+    """Convert captures to tables of Delta Lake: small ones here, others with Spark."""
     from dissector.cli.ingest import ingest as run
 
     return run(
@@ -365,6 +366,7 @@ def probe(
     return run(address, form, timeout, client_id, topics=topics)
 
 
+app.add_typer(tables, name="tables")
 app.add_typer(schema, name="schema")
 
 

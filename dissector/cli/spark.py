@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.progress import Progress
 
-MISSING: Final = "tables need Spark's Python side: pip install 'kafka-dissector[spark]'"
+MISSING: Final = "this needs Spark's Python side: pip install 'kafka-dissector[spark]'"
 
 
-class SparkProgress:
-    """Spark's progress on a terminal, as a `pipeline.stage_progress.Report`."""
+class StageProgress:
+    """The progress of stages on a terminal, as a `pipeline.stage_progress.Report`."""
 
-    def __init__(self, bar: "Progress | None" = None) -> None:
+    def __init__(self, bar: "Progress | None" = None, first: str = "") -> None:
         self._bar = bar
-        self._task = bar.add_task("starting Spark", total=None) if bar is not None else None
+        self._task = bar.add_task(first, total=None) if bar is not None else None
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         if self._bar is not None and self._task is not None:
@@ -44,7 +44,7 @@ def require_spark() -> None:
 
 
 @contextmanager
-def spark_session(cluster: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, SparkProgress]]":
+def spark_session(cluster: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, StageProgress]]":
     """Start a Spark session with a progress bar. Raises `CaptureError` if Spark can't start, and for a job that fails;
     then the message names what the session is `about`."""
     require_spark()
@@ -52,7 +52,7 @@ def spark_session(cluster: Cluster, about: str = "") -> "Iterator[tuple[SparkSes
 
     try:
         with (
-            _bar(cluster) as bar,
+            progress_bar(cluster, "starting Spark") as bar,
             session(cluster.master, cluster.remote, cluster.settings, verbose=cluster.verbose) as spark,
         ):
             yield spark, bar
@@ -63,9 +63,10 @@ def spark_session(cluster: Cluster, about: str = "") -> "Iterator[tuple[SparkSes
 
 
 @contextmanager
-def _bar(cluster: Cluster) -> Iterator[SparkProgress]:
+def progress_bar(cluster: Cluster, first: str) -> Iterator[StageProgress]:
+    """Show the progress of stages on a terminal; `first` is the first one."""
     if cluster.verbose or not sys.stderr.isatty():
-        yield SparkProgress()
+        yield StageProgress()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -74,4 +75,4 @@ def _bar(cluster: Cluster) -> Iterator[SparkProgress]:
     # `pipeline.spark_session` replaces stderr while Spark runs: rich must not redirect and restore it.
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
-        yield SparkProgress(bar)
+        yield StageProgress(bar, first)

@@ -85,6 +85,8 @@ def stats(
     with infrequent_collection(), options.open(files) as capture:
         if not read_rows(capture):
             return NEGATIVE
+        if any(each.reads_findings for each in (row_filter, table) if each is not None and not isinstance(each, str)):
+            examine_with_progress(capture)
         rows = None
         if row_filter is not None:
             rows = np.concatenate([_NONE, *(selected.rows for selected in capture.select(row_filter))])
@@ -92,8 +94,6 @@ def stats(
                 print_error(no_match_message(row_filter, len(capture)))
                 return NEGATIVE
         if isinstance(table, RowField):
-            if table.reads_findings:
-                examine_with_progress(capture)
             by_field = RowFieldPass(capture, table, rows)
             step_with_progress(by_field.steps(), "counting")
             return _write_groups(table, by_field.counts, form)
@@ -114,10 +114,10 @@ def _stats_of_tables(
     plot: bool,
 ) -> int:
     with open_tables(folder, cluster) as (tables, bar):
-        from dissector.pipeline.table_statistics import counts_by, over_time, statistics
+        from dissector.tables.exchange_statistics import counts_by, over_time, statistics
 
         if isinstance(by, RowField):
-            by_value, rows = counts_by(tables, row_filter, by.name), tables.matching_rows(row_filter).count()
+            by_value, rows = counts_by(tables, row_filter, by.name), tables.counted(row_filter)
         else:
             counts = statistics(tables, row_filter, bodies=by in _DECODING)
             rows = sum(counts.kinds.values())

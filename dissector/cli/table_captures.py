@@ -14,15 +14,14 @@ from dissector.analysis.stats.breakdowns import quoted
 from dissector.capture import CaptureError
 from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.options import Cluster, parse_filter
-from dissector.cli.spark import spark_session
-from dissector.cli.tables import NO_FRAMES, is_folder, no_rows_message, open_tables, tables_of
+from dissector.cli.tables import NO_FRAMES, is_folder, no_rows_message, open_tables
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.packet_writer import PacketWriter
 from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
     from dissector.filter import Filter
-    from dissector.pipeline.table_reader import Tables
+    from dissector.tables.reader import Tables
 
 NO_PACKETS: Final = "only entries of Kafka's own files match, which have no packets: show prints them"
 
@@ -49,7 +48,7 @@ def show_on_screen(folder: str, cluster: Cluster, text: str | None, screen: Scre
         with open_tables(folder, cluster) as (tables, bar):
             found = write_capture(tables, row_filter, Path(directory) / f"{Path(folder).name}.pcapng")
             if not found.rows:
-                is_empty = tables.matching_rows(row_filter).isEmpty()
+                is_empty = not tables.counted(row_filter)
                 bar.stop()
                 print_error(no_rows_message(folder, tables, row_filter) if is_empty else f"{folder}: {NO_PACKETS}")
                 return NEGATIVE
@@ -86,7 +85,17 @@ def write_capture(tables: "Tables", row_filter: "Filter | None", path: Path) -> 
     return TableCapture(str(path), ports, topics, rows)
 
 
-def _conversation_rows(tables: "Tables", row_filter: "Filter | None") -> Iterator[Any]:
+class _ConversationRow(NamedTuple):
+    """The connection of an exchange, and its messages, pickled."""
+
+    number: int
+    conn: int
+    client: str
+    server: str
+    messages: bytes
+
+
+def _conversation_rows(tables: "Tables", row_filter: "Filter | None") -> Iterator[_ConversationRow]:
     """Yield the connections and messages of matching exchanges in order."""
     import pyarrow as pa
 
@@ -94,10 +103,7 @@ def _conversation_rows(tables: "Tables", row_filter: "Filter | None") -> Iterato
         [("number", pa.int64()), ("conn", pa.int64()), ("client", pa.string()), ("server", pa.string()),
          ("messages", pa.binary())]
     )  # fmt: skip
-    rows: Iterator[Any] = (
-        tables.map_exchanges(row_filter, _pickled_messages, schema).orderBy("number").toLocalIterator()
-    )
-    return rows
+    return map(_ConversationRow._make, tables.converted(row_filter, _pickled_messages, schema))
 
 
 def _pickled_messages(exchanges: Iterator[Exchange]) -> Iterator[tuple[Any, ...]]:
@@ -126,13 +132,10 @@ def open_sides(named: Sequence[tuple[str, str]], cluster: Cluster) -> Iterator[l
     """Open sides of a comparison, each given as a folder and the name of a capture or a client id in it. Raises
     `CaptureError` for an unknown name."""
     with TemporaryDirectory() as directory:
-        with spark_session(cluster, named[0][0]) as (spark, bar):
-            from dissector.pipeline.stage_progress import stage
-
-            found = []
-            for number, (folder, name) in enumerate(named):
-                with stage(spark, f"reading {name}", bar):
-                    found.append(_side(tables_of(spark, folder), folder, name, Path(directory) / f"{number}.pcapng"))
+        found = []
+        for number, (folder, name) in enumerate(named):
+            with open_tables(folder, cluster) as (tables, _):
+                found.append(_side(tables, folder, name, Path(directory) / f"{number}.pcapng"))
         yield found
 
 

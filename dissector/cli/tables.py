@@ -1,9 +1,13 @@
-"""Folders of tables in place of captures: recognize them, open them with Spark, print their rows."""
+"""Folders of tables in place of captures: recognize them, open them, print their rows.
+
+DuckDB reads those of this machine; Spark reads others, and all where a cluster is named.
+"""
 
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
@@ -11,17 +15,17 @@ from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import Format
 from dissector.cli.options import NO_OPTIONS, THIS_MACHINE, CaptureOptions, Cluster, no_match_message
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.spark import SparkProgress, spark_session
+from dissector.cli.spark import StageProgress, spark_session
 from dissector.core.text import clean, counted
 from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from dissector.filter import Filter
-    from dissector.pipeline.table_reader import Tables
+    from dissector.tables.reader import Tables
+    from dissector.tables.snapshot import Snapshot
 
 NO_FRAMES: Final = "frames were not kept (use ingest --frames): these were encoded from their fields"
+MISSING: Final = "tables need more libraries: pip install 'kafka-dissector[tables]'"
 _IS_URL: Final = "://"
 
 
@@ -57,18 +61,33 @@ def are_tables(files: Sequence[str], cluster: Cluster = THIS_MACHINE, options: C
 
 
 @contextmanager
-def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, SparkProgress]]":
+def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageProgress]]":
     """Open the tables of a folder, with Spark's progress. Raises `CaptureError`, also if there are no tables."""
+    require_tables()
+    from dissector.tables.reader import Tables
+
+    seen = seen_tables(folder)
+    if not cluster.is_set and _IS_URL not in folder:
+        import duckdb
+
+        from dissector.tables.duckdb_engine import DuckDb
+
+        try:
+            yield Tables(DuckDb(), folder, seen), StageProgress()
+        except duckdb.Error as error:
+            first, *_ = str(error).splitlines()
+            raise CaptureError(f"{folder}: {first}") from None
+        return
     with spark_session(cluster, folder) as (spark, bar):
+        from dissector.pipeline.spark_engine import Spark
         from dissector.pipeline.stage_progress import stage
 
         with stage(spark, "reading tables", bar):
-            yield tables_of(spark, folder), bar
+            yield Tables(Spark(spark), folder, seen), bar
 
 
-def tables_of(spark: "SparkSession", folder: str) -> "Tables":
-    """Return the tables of a folder. Raises `CaptureError` if there are none."""
-    from dissector.pipeline.table_reader import Tables
+def seen_tables(folder: str) -> "Snapshot":
+    """Return what is to be seen of the tables of a folder. Raises `CaptureError` if there are none."""
     from dissector.tables.snapshot import OtherVersionError, snapshot
     from dissector.tables.storage import spark_uri
 
@@ -78,7 +97,13 @@ def tables_of(spark: "SparkSession", folder: str) -> "Tables":
         raise CaptureError(f"{folder}: tables of another version: ingest the captures again") from None
     if found is None:
         raise CaptureError(f"{folder}: no tables are there")
-    return Tables(spark, folder, found)
+    return found
+
+
+def require_tables() -> None:
+    """Raise `CaptureError` if what reads tables is not installed."""
+    if find_spec("duckdb") is None or find_spec("deltalake") is None:
+        raise CaptureError(MISSING)
 
 
 def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None, row_filter: "Filter | None") -> int:
@@ -108,7 +133,7 @@ def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None
 def lines(
     tables: "Tables", printing: RowRenderer, row_filter: "Filter | None", limit: int | None = None
 ) -> Iterator[bytes]:
-    """Render the matching rows in order, on Spark's workers."""
+    """Render the matching rows in order; if Spark reads the tables, on its workers."""
     import pyarrow as pa
 
     start_ns = tables.start_ns
@@ -118,9 +143,8 @@ def lines(
             yield exchange.fields.number, b"".join(printing.exchanges([exchange], start_ns))
 
     schema = pa.schema([("number", pa.int64()), ("line", pa.binary())])
-    rows = tables.map_exchanges(row_filter, rendered, schema, most=limit)
-    for row in (rows if limit is not None else rows.orderBy("number")).toLocalIterator():
-        yield bytes(row.line)
+    for _, line in tables.converted(row_filter, rendered, schema, limit, bodies=printing.reads_messages):
+        yield bytes(line)
 
 
 def summary(folder: str, tables: "Tables", rows: int) -> str:
@@ -132,5 +156,5 @@ def summary(folder: str, tables: "Tables", rows: int) -> str:
 
 def no_rows_message(folder: str, tables: "Tables", row_filter: "Filter | None") -> str:
     """Return the message for tables of which no row is printed."""
-    count = tables.table("exchanges").count()
+    count = tables.counted()
     return no_match_message(row_filter, count) if row_filter and count else f"{folder}: no rows in the tables"

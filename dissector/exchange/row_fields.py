@@ -321,7 +321,6 @@ _FIELDS: Final = (
         "severity", "the worst finding's severity: note, warning, error", FieldType.SEVERITY, "Severity",
         lambda exchange: None if exchange.row.severity is None else exchange.row.severity.value,
         from_summary=IndexRows.severity, compared=_severities, show=_severity, reads_findings=True,
-        table_columns=("severity",),
     ),
     RowField(
         INFO, "the text of the Info column", FieldType.TEXT, "Info",

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from dissector.core.json_text import dumps
 from dissector.exchange.to_json import PARTIAL_BYTES
-from dissector.pipeline.packing import BYTES
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.tables.packing import BYTES
 
 MAX_BYTES: Final = 16 << 20
 """Maximum bytes of a cell's JSON. A VARIANT can be larger, but none of its strings can, and readers must hold it."""

@@ -3,26 +3,24 @@
 Invariants:
   * a capture is in the tables when `captures` has its row, which is written last: rows of a run that was killed do not
     count, and a later run removes them (`runs`);
-  * a capture that is in the tables is not read again, whatever the name of its file;
+  * a capture that is in the tables is not read again, whatever the name of its file, unless this version or these
+    options give it other rows: then it replaces itself;
   * if a file has changed since it was scanned, the run starts again without it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-
-from pyspark.sql import SparkSession
+from typing import Protocol
 
 from dissector.core.finding import Finding
-from dissector.core.text import counted
-from dissector.pipeline import source
-from dissector.pipeline.ingest_run import FilesChangedError, IngestRun
+from dissector.pipeline.commit import is_current
+from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.runs import Run, remove_abandoned
-from dissector.pipeline.scan import BackgroundScan, scan_files
-from dissector.pipeline.stage_progress import Report, stage
+from dissector.pipeline.runs import Run, remove_abandoned, remove_run, runs_of
+from dissector.pipeline.splits import FilesChangedError
 from dissector.tables.delta_log import CAPTURES, captures_in, create_tables, delta_table
-from dissector.tables.storage import RUNS, Storage, StorageError
+from dissector.tables.storage import Storage, StorageError
 
 
 @dataclass
@@ -39,65 +37,71 @@ class IngestResult:
     problems: list[Finding] = field(default_factory=list)
 
 
+class Job(Protocol):
+    """Ingests scanned files: in this process, or on Spark."""
+
+    problems: list[Finding]
+    """Of all files together."""
+
+    def execute(self) -> dict[str, int]:
+        """Ingest everything. Return the number of rows by table. Raises `FilesChangedError`."""
+
+
 def ingest(
-    spark: SparkSession, paths: Sequence[str], out: str, options: WriteOptions, *, parts: int | None = None,
-    report: Report = lambda stage, done, total: None, ahead: BackgroundScan | None = None,
+    out: str, options: WriteOptions, scan: Callable[[], list[FileScan]],
+    job: Callable[[Storage, Run, list[FileScan]], Job], *, again: bool = False,
 ) -> IngestResult:  # fmt: skip
-    """Ingest captures into the tables of a storage; `ahead` has scanned some of them. Raises `StorageError` if it can't
-    be written to."""
-    spark.dataSource.register(source.PacketSource)
+    """Ingest the captures that `scan` returns into the tables of a storage, each of them by a `job`. Those that
+    are there are left out, or replaced if they are to be ingested `again`. Raises `StorageError`."""
     storage = Storage(out)
     create_tables(storage.uri)
     remove_abandoned(storage)
-    digests = ingested_digests(storage)
-    with stage(spark, f"scanning {counted(len(paths), 'file')}", report):
-        scans = scan_files(spark, paths, ahead)
+    digests = set() if again else ingested_digests(storage, options)
     result, new = IngestResult(), []
-    for scan in scans:
-        if scan.digest in digests:
-            result.already_ingested.append(scan.path)
+    for each in scan():
+        if each.digest in digests:
+            result.already_ingested.append(each.path)
             continue
-        result.problems += scan.problems
-        if scan.digest:
-            digests.add(scan.digest)
-            new.append(scan)
+        result.problems += each.problems
+        if each.digest:
+            digests.add(each.digest)
+            new.append(each)
     while new:
         run = Run.new()
-        job = IngestRun(spark, storage, run.epoch, run.folder, new, options, report)
+        current = job(storage, run, new)
         try:
-            result.counts = job.execute(parts)
+            result.counts = current.execute()
         except FilesChangedError as changed:
+            remove_run(storage, run)
             result.problems += changed.findings
             changed_paths = {finding.path for finding in changed.findings}
-            new = [scan for scan in new if scan.path not in changed_paths]
+            new = [each for each in new if each.path not in changed_paths]
             continue
-        finally:
-            with suppress(StorageError):  # another run removes it
-                storage.remove(run.folder)
-        result.problems += job.problems
-        read = [scan for scan in new if not scan.unread_reason]
-        result.read, result.packets = len(read), sum(scan.packets for scan in read)
+        storage.remove(run.folder)
+        result.problems += current.problems
+        read = [each for each in new if not each.unread_reason]
+        result.read, result.packets = len(read), sum(each.packets for each in read)
         break
     return result
 
 
 @contextmanager
 def remove_runs_afterwards(out: str) -> Iterator[None]:
-    """Remove the folders of this process's runs. Exit this context after Spark has ended: canceled tasks still write
+    """Remove what this process's runs left behind. Exit this context after Spark has ended: canceled tasks still write
     for a short time."""
     try:
         yield
     finally:
         mine = Run.new()
-        with suppress(StorageError):
+        with suppress(StorageError):  # a later run removes it
             storage = Storage(out)
-            for name in storage.folders(RUNS):
-                run = Run.named(name)
-                if run is not None and run[1:] == mine[1:]:
-                    storage.remove(run.folder)
+            for run in runs_of(storage):
+                if run[1:] == mine[1:]:
+                    remove_run(storage, run)
 
 
-def ingested_digests(storage: Storage) -> set[str]:
-    """Return the digests of the captures that are in the tables."""
+def ingested_digests(storage: Storage, options: WriteOptions) -> set[str]:
+    """Return the digests of the captures that are in the tables, ingested by this version and with these options."""
     captures = delta_table(storage.uri, CAPTURES)
-    return set() if captures is None else {row["digest"] for row in captures_in(storage.uri, captures)}
+    rows = [] if captures is None else captures_in(storage.uri, captures)
+    return {row["digest"] for row in rows if is_current(row, options)}

@@ -6,32 +6,32 @@ are read alone; aggregate observations into cross-connection findings; commit th
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding
 from dissector.core.text import counted
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import source
+from dissector.pipeline.commit import commit
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.frames import frame
 from dissector.pipeline.observations import BY, ORDER, findings_of
-from dissector.pipeline.origins import Origin, origins
+from dissector.pipeline.origins import origins
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.scan import cores
 from dissector.pipeline.shuffled import by_partition
-from dissector.pipeline.splits import FILE_CHANGED, splits
+from dissector.pipeline.splits import check_unchanged, splits
 from dissector.pipeline.stage_progress import Report, stage
+from dissector.pipeline.tallies import total_tally
 from dissector.pipeline.whole_files import rows_of_file
-from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
-from dissector.tables.delta_log import add_captures, append_facts
+from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, Output, write_rows
 from dissector.tables.schemas import FACT_TABLES, OBSERVATIONS, ddl
 from dissector.tables.storage import Storage, StorageError
 from dissector.transport.partitions import Partition
@@ -43,46 +43,21 @@ OBSERVATIONS_PER_TASK: Final = 50_000
 """Approximate observations that a task aggregates."""
 
 
-class FilesChangedError(Exception):
-    """Files were changed or removed while they were read. `findings` are about them, each with its path."""
-
-    def __init__(self, findings: list[Finding]) -> None:
-        super().__init__("; ".join(finding.message for finding in findings))
-        self.findings = findings
-
-
-def partition_tallies(files: Sequence[DataFile]) -> list[PartitionTally]:
-    """Return the tallies of partitions."""
-    return [pickle.loads(file.tally) for file in files if file.tally is not None]
-
-
-def _total_tally(files: Sequence[DataFile]) -> CaptureTally:
-    """Return the tally of what all partitions ignored."""
-    tallies = partition_tallies(files)
-    shuffled = [tally for partition in tallies for tally in partition.shuffled]
-    return CaptureTally.merged(shuffled, [partition.tally for partition in tallies])
-
-
 def _routing_findings(shuffled: DataFrame) -> list[Finding]:
     """Return the findings of routing, which are in blocks without packets."""
     rows = shuffled.where("tally IS NOT NULL").select("tally").collect()
     return [finding for row in rows for finding in pickle.loads(row.tally).file_problems]
 
 
-def _check_unchanged(findings: Iterable[Finding]) -> None:
-    """Raise `FilesChangedError` if there are findings about changed files."""
-    if changed := {finding.path: finding for finding in findings if finding.code == FILE_CHANGED}:
-        raise FilesChangedError(list(changed.values()))
-
-
 class IngestRun:
-    """Ingests scanned files into the tables of a storage; its own files are in `folder`.
+    """Ingests scanned files into the tables of a storage, in `parts` partitions or as many as are useful; its own files
+    are in `folder`.
 
     `problems` are those of all files together."""
 
     def __init__(
         self, spark: SparkSession, storage: Storage, epoch: int, folder: str, scans: list[FileScan],
-        options: WriteOptions, report: Report,
+        options: WriteOptions, report: Report, parts: int | None = None,
     ) -> None:  # fmt: skip
         self._spark = spark
         self._storage = storage
@@ -91,28 +66,33 @@ class IngestRun:
         self._scans = scans
         self._options = options
         self._report = report
+        self._parts = parts
         self._splits = splits(scans)
         self._origins = origins(scans, self._splits, epoch)
         self.problems: list[Finding] = []
+
+    @property
+    def _output(self) -> Output:
+        return Output(self._storage.uri, self._folder, self._epoch)
 
     @property
     def _packets(self) -> str:
         """The folder of shuffled packets."""
         return f"{self._folder}/packets"
 
-    def execute(self, parts: int | None) -> dict[str, int]:
-        """Ingest everything, in `parts` partitions or as many as are useful. Return the number of rows by table."""
-        parts = parts or self._default_parts()
+    def execute(self) -> dict[str, int]:
+        """Ingest everything. Return the number of rows by table. Raises `FilesChangedError`."""
+        parts = self._parts or self._default_parts()
         files = self._dissect(parts)
-        self.problems = _total_tally(files).problems
-        _check_unchanged(self.problems)
+        self.problems = total_tally(files).problems
+        check_unchanged(self.problems)
         with stage(self._spark, "aggregating findings", self._report):
             files += self._write_findings(files)
         counts = Counter[str]()
         for file in files:
             counts[file.table] += file.rows
         with stage(self._spark, f"committing {counted(counts['exchanges'], 'row')}", self._report):
-            self._commit([file for file in files if file.table in FACT_TABLES])
+            self._commit(files)
         return {name: counts[name] for name in FACT_TABLES}
 
     def _default_parts(self) -> int:
@@ -134,7 +114,7 @@ class IngestRun:
         try:
             packets = sum(scan.packets for scan in self._scans)
             with stage(self._spark, f"shuffling {counted(packets, 'packet')}", self._report):
-                _check_unchanged(_routing_findings(shuffled))
+                check_unchanged(_routing_findings(shuffled))
             with stage(self._spark, f"sharing state of {counted(parts, 'partition')}", self._report):
                 shared_state = self._shared_state(shuffled, parts)
             with stage(self._spark, f"dissecting {counted(parts, 'partition')}", self._report):
@@ -174,23 +154,23 @@ class IngestRun:
 
     def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
         arguments = pickle.dumps((shared_state, self._origins, self._options))
-        packets_at, uri, run = self._storage.at(self._packets), self._storage.uri, self._folder
+        packets_at, output = self._storage.at(self._packets), self._output
 
         def dissect(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_partition(locations, packets_at):
-                for file in write_rows(rows(blocks, Partition(number, parts), *pickle.loads(arguments)), uri, run):
+                for file in write_rows(rows(blocks, Partition(number, parts), *pickle.loads(arguments)), output):
                     yield file.batch
 
         return shuffled.mapInArrow(dissect, DATA_FILE_TYPES)
 
     def _dissect_files(self, read_alone: list[FileScan]) -> DataFrame:
         """Dissect files that are read alone, in a task each."""
-        options, epoch, uri, run = self._options, self._epoch, self._storage.uri, self._folder
+        options, epoch, output = self._options, self._epoch, self._output
 
         def dissect(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for scan in batch.column(1).to_pylist():
-                    for file in write_rows(rows_of_file(pickle.loads(scan), options, epoch), uri, run):
+                    for file in write_rows(rows_of_file(pickle.loads(scan), options, epoch), output):
                         yield file.batch
 
         numbered = [(number, pickle.dumps(scan)) for number, scan in enumerate(read_alone)]
@@ -204,11 +184,11 @@ class IngestRun:
         observations = self._observations(files)
         if observations is None:
             return []
-        uri, run, pickled_origins = self._storage.uri, self._folder, pickle.dumps(self._origins)
+        output, pickled_origins = self._output, pickle.dumps(self._origins)
 
         def aggregate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             cells = (cells for batch in batches for cells in batch.to_pylist())
-            for file in write_rows(findings_of(cells, pickle.loads(pickled_origins)), uri, run):
+            for file in write_rows(findings_of(cells, pickle.loads(pickled_origins)), output):
                 yield file.batch
 
         tasks = 1 + sum(file.rows for file in files if file.table == OBSERVATIONS.name) // OBSERVATIONS_PER_TASK
@@ -221,34 +201,8 @@ class IngestRun:
         return self._spark.read.schema(ddl(OBSERVATIONS)).parquet(*paths) if paths else None
 
     def _commit(self, files: list[DataFile]) -> None:
-        """Commit the rows, and then the captures, which make them count."""
-        append_facts(self._storage.uri, files)
-        self._commit_captures()
-
-    def _commit_captures(self) -> None:
-        """Commit those captures that no other ingest has committed by now."""
-        mine = self._capture_rows()
-
-        def new(captures: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-            known = {each["digest"] for each in captures}
-            return [row for row in mine if row["digest"] not in known]
-
-        add_captures(self._storage.uri, new)
-
-    def _capture_rows(self) -> list[dict[str, Any]]:
-        """Return the rows of `captures`. Files with packets also get the problems of all files together."""
-        return [
-            Origin(0, scan.digest, scan.earliest_ns, self._epoch).keys | {
-                "digest": scan.digest, "path": scan.path, "bytes": scan.size, "packets": scan.packets,
-                "form": scan.form, "first_ns": scan.first_ns, "begin_ns": scan.earliest_ns, "end_ns": scan.latest_ns,
-                "link_types": scan.link_types,
-                "problems": [
-                    {"code": p.code, "severity": p.severity.value, "path": p.path, "message": p.message}
-                    for p in scan.problems + (self.problems if scan.ranges else [])
-                ],
-            }
-            for scan in self._scans
-        ]  # fmt: skip
+        """Commit the rows and the captures."""
+        commit(self._storage.uri, files, self._scans, self._epoch, self._options, self.problems)
 
 
 def _data_files(written: DataFrame) -> list[DataFile]:

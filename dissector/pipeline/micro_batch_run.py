@@ -23,16 +23,17 @@ from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
 from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
+from dissector.pipeline.commit import commit
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.frames import frame
-from dissector.pipeline.ingest_run import IngestRun, partition_tallies
+from dissector.pipeline.ingest_run import IngestRun
 from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
 from dissector.pipeline.observations import ORDER, findings_of, revisions_of
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
+from dissector.pipeline.tallies import partition_tallies
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
-from dissector.tables.delta_log import append_facts
 from dissector.tables.rows import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
 from dissector.tables.storage import Storage
@@ -72,7 +73,7 @@ class MicroBatchRun(IngestRun):
         self, spark: SparkSession, storage: Storage, folder: Path, batch: int, scans: list[FileScan],
         options: WriteOptions, state: FollowState, *, is_last: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(spark, storage, state.epoch, WORK, scans, options, lambda stage, done, total: None)
+        super().__init__(spark, storage, state.epoch, WORK, scans, options, _silent, state.parts)
         self._state_folder = folder
         self._before = folder / f"{CARRY_OVER}{state.batch}"
         self._after = folder / f"{CARRY_OVER}{batch}"
@@ -114,7 +115,7 @@ class MicroBatchRun(IngestRun):
 
     def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
         arguments, now_ns = pickle.dumps((shared_state, self._origins, self._options)), self.state.latest_ns
-        packets_at, uri, run = self._storage.at(self._packets), self._storage.uri, self._folder
+        packets_at, output = self._storage.at(self._packets), self._output
         before, after = str(self._before), None if self._is_last else str(self._after)
 
         def dissect(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -123,7 +124,7 @@ class MicroBatchRun(IngestRun):
                 partition, carry_over = Partition(part, parts), _read_carry_over(before, part)
                 shared_state, origins, options = pickle.loads(arguments)
                 final_rows = rows(blocks, partition, carry_over, shared_state, origins, options, save, now_ns)
-                for file in write_rows(final_rows, uri, run):
+                for file in write_rows(final_rows, output):
                     yield file.batch
 
         return shuffled.mapInArrow(dissect, DATA_FILE_TYPES)
@@ -132,7 +133,7 @@ class MicroBatchRun(IngestRun):
         """Write cross-connection findings of this micro-batch, and new words of earlier ones."""
         found = findings_of(self._ordered_observations(files), self._origins, self.state.aggregation.aggregate)
         revised = revisions_of(self.state.aggregation.take_revisions(), self._origins)
-        return list(write_rows(chain(list(found), revised), self._storage.uri, self._folder))
+        return list(write_rows(chain(list(found), revised), self._output))
 
     def _ordered_observations(self, files: list[DataFile]) -> Iterator[Cells]:
         """Yield observations in order, up to the first pending request. The next micro-batch gets the others."""
@@ -150,11 +151,15 @@ class MicroBatchRun(IngestRun):
 
     def _commit(self, files: list[DataFile]) -> None:
         """Commit the rows, the captures, and then the state: a crash before that runs the micro-batch again."""
-        append_facts(self._storage.uri, files, (f"{FOLLOWER}-{self._epoch}", self.state.batch))
-        self._commit_captures()
+        transaction = f"{FOLLOWER}-{self._epoch}", self.state.batch
+        commit(self._storage.uri, files, self._scans, self._epoch, self._options, self.problems, transaction)
         write_state(self._state_folder, self.state)
         shutil.rmtree(self._before, ignore_errors=True)
         self._storage.remove(self._folder)
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Report no progress: a line for each micro-batch does."""
 
 
 def write_state(folder: Path, state: FollowState) -> None:

@@ -48,6 +48,12 @@ class WriteOptions(NamedTuple):
     secrets: bool = False
     """Secrets, unmasked."""
 
+    @property
+    def words(self) -> str:
+        """The options in which it differs from the default, as the command names them."""
+        named = (("frames", self.frames), ("hash-records", not self.records), ("show-secrets", self.secrets))
+        return ", ".join(name for name, is_set in named if is_set)
+
 
 class RowBuilder:
     """Builds the rows of one partition."""

@@ -8,9 +8,9 @@ from typing import Any, Final
 from dissector.analysis.records import CarriedRecords, has_records_field
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import Body
-from dissector.pipeline.packing import Packer
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import RecordHeader
+from dissector.tables.packing import Packer
 from dissector.tables.rows import Cells, RowGroup
 
 _BIGINT_END: Final = 1 << 63

@@ -39,7 +39,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from dissector.core.finding import Finding, Severity
 from dissector.pipeline import closed_files, source
 from dissector.pipeline.file_scan import FileScan
-from dissector.pipeline.ingest import ingest, ingested_digests
+from dissector.pipeline.ingest import ingested_digests
+from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.micro_batch_run import FOLLOWER, FollowState, MicroBatchRun, read_state, write_state
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import QUIET_SECONDS, RingFile, ring_file
@@ -130,9 +131,11 @@ class Follower:
         new = [scan for scan in scans if scan not in late]
         if late:  # before the others: after a crash they come again, and are in the tables already
             report.problems += [_late(scan) for scan in late]
-            report.problems += ingest(self._spark, [scan.path for scan in late], self._out, self._options).problems
+            report.problems += ingest_on_spark(
+                self._spark, [scan.path for scan in late], self._out, self._options
+            ).problems
         run = MicroBatchRun(self._spark, self._storage, self._folder, batch, new, self._options, self._state)
-        counts = run.execute(self._state.parts)
+        counts = run.execute()
         report.problems += run.problems
         self._state = run.state
         report.files, report.packets, report.rows = len(scans), sum(scan.packets for scan in scans), counts["exchanges"]
@@ -142,7 +145,7 @@ class Follower:
 
     def _new_captures(self, entries: list[RingFile], report: MicroBatchReport) -> list[FileScan]:
         """Return the captures that are not in the tables yet."""
-        digests = ingested_digests(self._storage)
+        digests = ingested_digests(self._storage, self._options)
         scans = []
         for entry, scan in zip(entries, scan_files(self._spark, [entry.path for entry in entries]), strict=True):
             if ring_file(Path(entry.path)) != entry:  # it is reported again once it is closed
@@ -169,7 +172,7 @@ class Follower:
             self._state,
             is_last=True,
         )
-        report.rows = last.execute(self._state.parts)["exchanges"]
+        report.rows = last.execute()["exchanges"]
         report.problems += last.problems
         shutil.rmtree(self._folder)
         report.seconds = time.monotonic() - began

@@ -1,8 +1,8 @@
 """Runs of ingest: each has an epoch, and a folder for what it writes for itself.
 
 Any number of runs may write to a storage at a time: each knows its files by itself, and rows count only if `captures`
-says so. What a killed run leaves behind, uncommitted rows and copies of packets, is removed by a later run: at once if
-the process was one of this host and is gone, otherwise after `ABANDONED_SECONDS`.
+says so. What a killed run leaves behind, rows that do not count and copies of packets, is removed by a later run: at
+once if the process was one of this host and is gone, otherwise after `ABANDONED_SECONDS`.
 """
 
 import os
@@ -10,7 +10,8 @@ import socket
 import time
 from typing import Final, NamedTuple, Self
 
-from dissector.tables.delta_log import remove_epoch
+from dissector.tables.delta_log import delta_table, file_paths, remove_epoch
+from dissector.tables.schemas import FACT_TABLES
 from dissector.tables.storage import RUNS, Storage
 
 ABANDONED_SECONDS: Final = 86_400.0
@@ -57,9 +58,24 @@ class Run(NamedTuple):
 
 
 def remove_abandoned(storage: Storage) -> None:
-    """Remove what abandoned runs left behind."""
-    for name in storage.folders(RUNS):
-        run = Run.named(name)
-        if run is not None and run.is_abandoned:
-            remove_epoch(storage.uri, run.epoch)
-            storage.remove(f"{RUNS}/{name}")
+    """Remove what abandoned runs left behind. Raises `StorageError`."""
+    for run in runs_of(storage):
+        if run.is_abandoned:
+            remove_run(storage, run)
+
+
+def runs_of(storage: Storage) -> list[Run]:
+    """Return the runs that have a folder."""
+    return [run for name in storage.folders(RUNS) if (run := Run.named(name)) is not None]
+
+
+def remove_run(storage: Storage, run: Run) -> None:
+    """Remove what a run wrote, unless its captures are committed. Raises `StorageError`."""
+    for name in FACT_TABLES:
+        table = delta_table(storage.uri, name)
+        committed = set() if table is None else set(file_paths(table))
+        for file in storage.files(name):
+            if file.startswith(f"{run.epoch}-") and file not in committed:
+                storage.remove_file(f"{name}/{file}")
+    remove_epoch(storage.uri, run.epoch)
+    storage.remove(run.folder)

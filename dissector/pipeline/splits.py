@@ -7,7 +7,7 @@ Invariants:
 """
 
 import pickle
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -175,3 +175,17 @@ def _pieces(rows: Int64, captured: Int64) -> Iterator[Int64]:
     size = np.cumsum(captured[rows])
     step = np.maximum(size // BLOCK_BYTES, np.arange(len(rows)) // BLOCK_PACKETS)
     yield from np.split(rows, np.flatnonzero(np.diff(step)) + 1)
+
+
+class FilesChangedError(Exception):
+    """Files were changed or removed while they were read. `findings` are about them, each with its path."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.findings = findings
+
+
+def check_unchanged(findings: Iterable[Finding]) -> None:
+    """Raise `FilesChangedError` if there are findings about changed files."""
+    if changed := {finding.path: finding for finding in findings if finding.code == FILE_CHANGED}:
+        raise FilesChangedError(list(changed.values()))

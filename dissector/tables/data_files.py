@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.tables.arrow_types import arrow_schema, column
+from dissector.tables.file_statistics import FileStatistics
 from dissector.tables.rows import Cells, RowGroup, TableRow
 from dissector.tables.schemas import BY_NAME, OBSERVATIONS, TableSchema
-from dissector.tables.statistics import FileStatistics
 from dissector.tables.storage import opened
 
 MAX_ROWS: Final = 8_000
@@ -59,10 +59,21 @@ _ARROW: Final = pa.schema([
 ])  # fmt: skip
 
 
-def write_rows(rows: Iterable[TableRow], uri: str, run: str) -> Iterator[DataFile]:
-    """Write rows of tables to files in a storage, observations to the folder of the `run`. Yield tallies as they come,
+class Output(NamedTuple):
+    """Where an ingest writes."""
+
+    uri: str
+    """The storage."""
+    folder: str
+    """For its own files, relative to the storage."""
+    epoch: int
+    """With which the names of its data files begin, so that those of a killed ingest can be told."""
+
+
+def write_rows(rows: Iterable[TableRow], output: Output) -> Iterator[DataFile]:
+    """Write rows of tables to files in a storage, observations to the ingest's own folder. Yield tallies as they come,
     and all files at the end."""
-    with infrequent_collection(), _DataFiles(uri, run) as files:
+    with infrequent_collection(), _DataFiles(output) as files:
         for name, row in rows:
             if name == TALLIES:
                 assert isinstance(row, dict)
@@ -75,10 +86,10 @@ def write_rows(rows: Iterable[TableRow], uri: str, run: str) -> Iterator[DataFil
 class _DataFiles:
     """The files of one task, one for each table."""
 
-    def __init__(self, uri: str, run: str) -> None:
+    def __init__(self, output: Output) -> None:
         self.closed: list[DataFile] = []
-        self._files, self._top = opened(uri)
-        self._run = run
+        self._files, self._top = opened(output.uri)
+        self._output = output
         self._open: dict[str, _DataFileWriter] = {}
 
     def __enter__(self) -> "_DataFiles":
@@ -95,9 +106,9 @@ class _DataFiles:
 
     def _opened(self, name: str) -> "_DataFileWriter":
         is_staged = name == OBSERVATIONS.name
-        folder = f"{self._run}/{name}" if is_staged else name
+        folder = f"{self._output.folder}/{name}" if is_staged else name
         self._files.create_dir(f"{self._top}/{folder}", recursive=True)
-        path = f"{folder}/{uuid.uuid4().hex}.parquet"
+        path = f"{folder}/{self._output.epoch}-{uuid.uuid4().hex}.parquet"
         file = self._files.open_output_stream(f"{self._top}/{path}")
         self._open[name] = writer = _DataFileWriter(OBSERVATIONS if is_staged else BY_NAME[name], path, file)
         return writer

@@ -2,10 +2,10 @@
 
 Facts are appended first, then `captures`, which makes them count: a process that is killed between leaves rows of an
 epoch that no capture has. An append never conflicts. A commit to `captures` depends on what is there, so any other
-commit to it makes this one fail; then it looks again and decides anew.
+commit to it makes this one fail; then it looks again and decides again.
 
 Invariants:
-  * a capture has one row in `captures`, however many ingests of it run at a time: the first to commit wins;
+  * a capture has one row in `captures`, however many ingests of it run at a time;
   * what is removed from `captures` counts no longer, whether or not its facts are removed already.
 """
 
@@ -32,7 +32,7 @@ _ALONE: Final = CommitProperties(max_commit_retries=0)
 """For a commit that any other commit makes wrong: the library would retry it, and it would land."""
 Row = dict[str, Any]
 Decide = Callable[[Sequence[Row]], Sequence[Row]]
-"""Gets the rows of `captures`; returns those to be added."""
+"""Gets the rows of `captures`; returns those to be put there, in place of rows of the same captures."""
 
 
 def delta_table(uri: str, name: str) -> DeltaTable | None:
@@ -96,24 +96,65 @@ def _added(file: DataFile) -> AddAction:
     return AddAction(path, file.size, {}, time.time_ns() // 1_000_000, True, file.statistics)
 
 
-def add_captures(uri: str, decide: Decide) -> list[Row]:
-    """Add the rows to `captures` that `decide` returns, which may be called more than once. Return them. Raises
-    `StorageError`."""
-    where, schema = delta_uri(f"{uri}/{CAPTURES}"), arrow_schema(BY_NAME[CAPTURES])
+def put_captures(uri: str, decide: Decide) -> list[Row]:
+    """Put the rows into `captures` that `decide` returns, which may be called more than once. Return them. Facts of
+    captures that they replace are removed. Raises `StorageError`."""
     while True:
-        table = DeltaTable(where)
-        rows = list(decide(captures_in(uri, table)))
-        if not rows:
-            return rows
-        columns = [column([row.get(field.name) for row in rows], field.type) for field in schema]
-        with _plain_errors(uri):
+        table = DeltaTable(delta_uri(f"{uri}/{CAPTURES}"))
+        before = captures_in(uri, table)
+        rows = list(decide(before))
+        names = {row["capture"] for row in rows}
+        replaces = any(each["capture"] in names for each in before)
+        if not rows or _write_captures(uri, table, rows, replaces=replaces):
+            break
+    remove_facts(uri, [each for each in before if each["capture"] in names])
+    return rows
+
+
+def remove_facts(uri: str, captures: Iterable[Row]) -> None:
+    """Remove the facts of captures, each as one ingest wrote it. Raises `StorageError`."""
+    for row in captures:
+        _remove_facts(uri, f"capture = '{row['capture']}' AND epoch = {row['epoch']}")
+
+
+def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], *, replaces: bool) -> bool:
+    """Write rows of `captures`, in place of others of the same captures; return whether nobody else wrote meanwhile."""
+    schema = arrow_schema(BY_NAME[CAPTURES])
+    columns = [column([row.get(field.name) for row in rows], field.type) for field in schema]
+    data = pa.Table.from_arrays(columns, schema=schema)
+    with _plain_errors(uri):
+        try:
+            if replaces:
+                listed = ", ".join(f"'{row['capture']}'" for row in rows)
+                where = f"capture IN ({listed})"
+                write_deltalake(table, data, mode="overwrite", predicate=where, commit_properties=_ALONE)
+            else:
+                write_deltalake(table, data, mode="append", commit_properties=_ALONE)
+        except CommitFailedError:
+            return False
+    return True
+
+
+def remove_capture(uri: str, capture: str) -> bool:
+    """Remove a capture and its facts; return whether it was there. Raises `StorageError`."""
+    with _plain_errors(uri):
+        while True:
+            table = DeltaTable(delta_uri(f"{uri}/{CAPTURES}"))
             try:
-                write_deltalake(
-                    table, pa.Table.from_arrays(columns, schema=schema), mode="append", commit_properties=_ALONE
-                )
+                found = table.delete(f"capture = '{capture}'", commit_properties=_ALONE)
             except CommitFailedError:
                 continue
-        return rows
+            break
+    if not found["num_deleted_rows"]:
+        return False
+    _remove_facts(uri, f"capture = '{capture}'")
+    return True
+
+
+def _remove_facts(uri: str, condition: str) -> None:
+    with _plain_errors(uri):
+        for name in FACT_TABLES:
+            DeltaTable(delta_uri(f"{uri}/{name}")).delete(condition)
 
 
 def captures_in(uri: str, table: DeltaTable) -> list[Row]:
@@ -126,10 +167,8 @@ def captures_in(uri: str, table: DeltaTable) -> list[Row]:
 def remove_epoch(uri: str, epoch: int) -> None:
     """Remove the facts of an ingest that was killed, unless it came as far as `captures`."""
     captures = delta_table(uri, CAPTURES)
-    if captures is None or any(row["epoch"] == epoch for row in captures_in(uri, captures)):
-        return
-    for name in FACT_TABLES:
-        DeltaTable(delta_uri(f"{uri}/{name}")).delete(f"epoch = {epoch}")
+    if captures is not None and all(row["epoch"] != epoch for row in captures_in(uri, captures)):
+        _remove_facts(uri, f"epoch = {epoch}")
 
 
 def file_paths(table: DeltaTable) -> list[str]:

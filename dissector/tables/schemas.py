@@ -58,7 +58,8 @@ TABLES: Final = (
         _C("begin_ns", "BIGINT", "earliest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
         _C("end_ns", "BIGINT", "latest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
         _C("link_types", "ARRAY<INT>", "LINKTYPE_ numbers"),
-        _C("run", "STRING", "the run of ingest that wrote the row"),
+        _C("version", "STRING", "version of kdissect that ingested it"),
+        _C("options", "STRING", "how it was ingested: frames, hash-records, show-secrets; empty for none of them"),
         _C("problems", f"ARRAY<{_FINDING}>", "problems of this file, and of all files that its run read together"),
     )),
     TableSchema("connections", "One row per TCP connection of Kafka", (

@@ -61,6 +61,17 @@ class Storage:
             found = self._files.get_file_info(pa.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
         return sorted(each.base_name for each in found if each.type == pa.fs.FileType.Directory)
 
+    def files(self, name: str) -> list[str]:
+        """Return the names of the files in a folder. Raises `StorageError`."""
+        with self._named_errors(name):
+            found = self._files.get_file_info(pa.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
+        return sorted(each.base_name for each in found if each.type == pa.fs.FileType.File)
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file. Raises `StorageError`."""
+        with self._named_errors(name):
+            self._files.delete_file(f"{self._path}/{name}")
+
     def remove(self, name: str) -> None:
         """Remove a folder and everything in it, if it exists. Raises `StorageError`."""
         with self._named_errors(name):

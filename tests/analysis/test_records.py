@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from dissector.analysis.records import NO_SEQUENCE, CarriedRecords, has_records_field, records_of_entry
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
-from dissector.pipeline.packing import Packer
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.records.batch import Record, RecordHeader
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
+from dissector.tables.packing import Packer
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batch import batch
 from tests.protocol.records.test_legacy import Made, many, wrapper

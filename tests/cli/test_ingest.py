@@ -12,12 +12,12 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.lock import NAME, exclusive
 from tests.pipeline.clusters import kdissect
 from tests.pipeline.test_cluster import STAGED, once
 from tools.benchmarks.captures import chatty
 
 JAVA = str(PCAPS / "java.pcapng")
+HERE = ("--master", "local[2]")
 INSTALL = "install a JRE of version 17 or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME to one\n"
 
 
@@ -29,7 +29,7 @@ def ingest(*words: str, env: dict[str, str] | None = None) -> tuple[int, str, st
 
 @pytest.mark.slow
 def test_no_java_is_one_line(tmp_path: Path) -> None:
-    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), env={"PATH": str(tmp_path), "JAVA_HOME": ""})
+    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), *HERE, env={"PATH": str(tmp_path), "JAVA_HOME": ""})
     assert (code, out, err) == (2, "", f"kdissect: Spark needs Java, and there is none: {INSTALL}")
 
 
@@ -39,7 +39,7 @@ def test_an_old_java_is_one_line(tmp_path: Path) -> None:
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
     java.chmod(0o755)
-    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), env={"JAVA_HOME": str(tmp_path)})
+    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), *HERE, env={"JAVA_HOME": str(tmp_path)})
     assert (code, out, err) == (2, "", f"kdissect: Spark needs Java 17, and {java} is 11.0.2: {INSTALL}")
 
 
@@ -73,12 +73,13 @@ def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) 
 
 
 @pytest.mark.slow
-def test_a_second_run_into_a_folder_names_the_first(tmp_path: Path) -> None:
-    with exclusive(str(tmp_path), print):
-        code, out, err = ingest(JAVA, "--out", str(tmp_path))
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert err.startswith(f"kdissect: {tmp_path}: process {os.getpid()} of ")
-        assert (tmp_path / NAME).exists()
+def test_small_captures_need_no_java(tmp_path: Path) -> None:
+    """As often as one likes: what is in the tables is not read again."""
+    nowhere = {"PATH": str(tmp_path), "JAVA_HOME": ""}
+    code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), env=nowhere)
+    assert (code, out) == (0, "")
+    assert err.startswith(f"1 captures, 266 packets -> {tmp_path}/out: connections 15, exchanges 60, ")
+    assert ingest(JAVA, "--out", str(tmp_path / "out"), env=nowhere) == (0, "", f"{JAVA}: already in the tables\n")
 
 
 @pytest.mark.slow
@@ -115,5 +116,5 @@ def test_interrupted_it_ends_quietly_and_leaves_nothing(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (130, "", "")
-    assert not (target / "captures").exists()
     assert list(target.rglob("*.parquet")) == []
+    assert list((target / "_runs").iterdir()) == []

@@ -10,8 +10,11 @@ import pytest
 from dissector.cli.stats import breakdown
 from dissector.exchange.row_fields import ROW_FIELDS
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
+from tests.conftest import PCAPS
 from tests.needs import needs
 from tests.traffic import Turn, capture_of, conversation, request, response
+
+SLOW = str(PCAPS / "trouble-slow.pcapng")
 
 
 def test_all_tables_fit_80_columns_but_for_long_names() -> None:
@@ -130,3 +133,10 @@ def test_responses_alone_are_counted(tmp_path: Path) -> None:
     done = kdissect("stats", capture_of(tmp_path, conversation(turns)))
     assert done.returncode == 0
     assert done.stdout.startswith(b"5 exchanges")
+
+
+def test_a_filter_on_findings_counts_the_rows_that_show_prints() -> None:
+    """Findings that only several messages show, too."""
+    shown = kdissect("show", SLOW, "-Y", "finding == slow", "-f", "json").stdout.splitlines()
+    [line] = kdissect("stats", SLOW, "-Y", "finding == slow", "--by", "api", "-f", "json").stdout.splitlines()
+    assert json.loads(line)["exchanges"] == len(shown) > 0

@@ -1,4 +1,4 @@
-"""Whether a folder holds tables, and which options fit them: checked before Spark starts."""
+"""Whether a folder holds tables, and which options fit them: checked before Spark starts, which few need."""
 
 from pathlib import Path
 
@@ -12,7 +12,10 @@ from tests.cli.test_commands import JAVA, kdissect
 
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
-    (tmp_path / "tables" / "captures").mkdir(parents=True)
+    pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
+    from dissector.tables.delta_log import create_tables
+
+    create_tables(str(tmp_path / "tables"))
     return str(tmp_path / "tables")
 
 
@@ -92,7 +95,7 @@ def test_without_java_one_line_says_how_to_get_it(
     pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", "")
-    done = kdissect(command, folder)
+    done = kdissect(command, folder, "--master", "local[2]")
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr.startswith(b"kdissect: Spark needs Java, and there is none: install")
     assert done.stderr.count(b"\n") == 1

@@ -41,9 +41,9 @@ def spark(spark_log: Path) -> "Iterator[SparkSession]":
 @pytest.fixture(scope="package")
 def ingested(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Ingested:
     """Some bundled captures, brought into tables with their frames' bytes left out."""
-    from dissector.pipeline.ingest import ingest
+    from dissector.pipeline.ingest_on_spark import ingest_on_spark
     from dissector.pipeline.partition_rows import WriteOptions
 
     folder = str(tmp_path_factory.mktemp("tables") / "tables")
-    ingest(spark, CAPTURES, folder, WriteOptions())
+    ingest_on_spark(spark, CAPTURES, folder, WriteOptions())
     return Ingested(spark, folder, CAPTURES)

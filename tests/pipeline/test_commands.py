@@ -81,12 +81,12 @@ def test_what_can_t_be_is_one_line(folder: str, words: tuple[str, ...], code: in
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_without_spark_s_python_side_one_line_says_so(tmp_path: Path) -> None:
+def test_without_what_reads_tables_one_line_says_so(tmp_path: Path) -> None:
     (tmp_path / "captures").mkdir()
-    without = "import sys; sys.modules['pyspark'] = None; sys.argv = ['kdissect', 'show', sys.argv[1]]; " \
+    without = "import sys; sys.argv = ['kdissect', 'show', sys.argv[1]]; " \
         "import importlib.util as u; real = u.find_spec; " \
-        "u.find_spec = lambda name, *a: None if name == 'pyspark' else real(name, *a); " \
+        "u.find_spec = lambda name, *a: None if name == 'duckdb' else real(name, *a); " \
         "from dissector.cli.main import main; main()"  # fmt: skip
     done = subprocess.run([sys.executable, "-c", without, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "kdissect: tables need Spark's Python side: pip install 'kafka-dissector[spark]'\n"
+    assert done.stderr == "kdissect: tables need more libraries: pip install 'kafka-dissector[tables]'\n"

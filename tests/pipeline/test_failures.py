@@ -21,7 +21,8 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline.ingest import IngestResult, ingest
+from dissector.pipeline.ingest import IngestResult
+from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.stage_progress import Report
 from tests.pipeline.contents import contents
@@ -48,7 +49,7 @@ def place(spark: SparkSession, spark_log: Path) -> Place:
 def ingested(
     place: Place, files: list[Path], out: Path, report: Report = lambda stage, done, total: None
 ) -> IngestResult:
-    return ingest(place.spark, [str(file) for file in files], str(out), WriteOptions(), parts=3, report=report)
+    return ingest_on_spark(place.spark, [str(file) for file in files], str(out), WriteOptions(), parts=3, report=report)
 
 
 def are_shown(place: Place, out: Path, files: list[Path]) -> None:
@@ -145,18 +146,18 @@ class Killer(threading.Thread):
         self._victim: Path | None = None
         """The file that it wrote."""
         self.left = False
-        """Whether that was there when Spark wrote tables."""
+        """Whether that was there when rows were committed."""
 
     def report(self, stage: str, done: int, total: int) -> None:
         """How far the run is."""
-        self._over = stage.startswith(("finding", "writing"))
-        if stage.startswith("writing") and self._victim is not None:
+        self._over = stage.startswith(("aggregating", "committing"))
+        if stage.startswith("committing") and self._victim is not None:
             self.left |= self._victim.exists()
 
     def run(self) -> None:
         while self._victim is None and not self._over:
             for process in family(os.getpid())[1:]:
-                written = [path for path in _open_files(process) if path.match("rows/exchanges/*.parquet")]
+                written = [path for path in _open_files(process) if path.match("exchanges/*.parquet")]
                 if written and self._out in written[0].parents:
                     os.kill(process, signal.SIGKILL)
                     self._victim = written[0]

@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 
 from dissector.capture_session import Capture
 from dissector.pipeline.cell_json import MAX_BYTES
-from dissector.pipeline.ingest import IngestResult, ingest
+from dissector.pipeline.ingest import IngestResult
+from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.schemas import FACT_TABLES
 from tests.pipeline.contents import contents, rows_that_count
@@ -53,7 +54,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def ingested(spark: SparkSession, files: list[Path], folder: Path, **how: Any) -> IngestResult:
-    return ingest(spark, [str(file) for file in files], str(folder), WriteOptions(**how), parts=3)
+    return ingest_on_spark(spark, [str(file) for file in files], str(folder), WriteOptions(**how), parts=3)
 
 
 def read(folder: Path) -> Tables:
@@ -166,7 +167,7 @@ def test_bodies_of_the_largest_size_are_kept_and_larger_ones_reported(spark: Spa
 KILLED = """
 import os, signal, sys
 from dissector.pipeline import ingest_run
-from dissector.pipeline.ingest import ingest
+from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_session import session
 from dissector.tables import delta_log
@@ -184,7 +185,7 @@ def counted(*given, **named):
         die()
 delta_log.DeltaTable.create_write_transaction = counted
 with session("local[2]", None, {}, verbose=False) as spark:
-    ingest(spark, files, out, WriteOptions(), parts=3, report=report)
+    ingest_on_spark(spark, files, out, WriteOptions(), parts=3, report=report)
 """
 
 

@@ -9,7 +9,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from pyspark.sql import SparkSession
 
 from dissector.pipeline import ingest_run
-from dissector.pipeline.ingest import ingest
+from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from tests.traffic import Packet, conversation, ethernet, exchanges, pcap
 
@@ -33,7 +33,7 @@ def files_of_exchanges(spark: SparkSession, counts: list[int], folder: Path) -> 
     where = folder / "captures"
     where.mkdir()
     paths = [capture(where / f"{number}.pcap", count) for number, count in enumerate(counts)]
-    done = ingest(spark, paths, str(folder / "tables"), WriteOptions(), parts=5)
+    done = ingest_on_spark(spark, paths, str(folder / "tables"), WriteOptions(), parts=5)
     assert done.counts["exchanges"] == sum(counts)
     captures = spark.read.parquet(str(folder / "tables" / "captures")).collect()
     packets = {row.digest[:16]: row.packets for row in captures}

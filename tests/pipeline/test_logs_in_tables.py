@@ -15,28 +15,29 @@ from tests.needs import needs
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.formats import Format
+from dissector.cli.options import Cluster
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import show
-from dissector.cli.tables import lines, summary, tables_of
+from dissector.cli.tables import lines, open_tables, summary
 from dissector.filter import parse
-from dissector.pipeline.ingest import ingest
+from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
+from dissector.pipeline.spark_engine import Spark
 from dissector.pipeline.spark_session import session
-from dissector.pipeline.table_reader import Tables
+from dissector.tables.reader import Tables
 from tests.pipeline.rolling import packets, pcap
-from tests.pipeline.test_row_to_exchange import READ_INDEXES
 from tests.pipeline.test_whole_files import LOGS, of, transcript
+from tests.tables.conftest import tables_of
+from tests.tables.test_row_to_exchange import READ_INDEXES
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 CAPTURES = ("java", "aiokafka")
-ELSEWHERE = "viewfs://lab/mounted"
-MOUNT = "spark.hadoop.fs.viewfs.mounttable.lab.link./mounted"
 
 
 class Made(NamedTuple):
@@ -58,11 +59,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     captures.append(of(folder, transcript().encode(), "transcript.hex"))
     nothing = of(folder, b"nothing that anybody knows", "nothing")
     logs = [*LOGS, *READ_INDEXES]
-    settings = {"spark.sql.shuffle.partitions": "2", MOUNT: f"file://{folder}"}
+    settings = {"spark.sql.shuffle.partitions": "2"}
     with session("local[2]", None, settings, verbose=False) as spark:
         files = [nothing, *captures, *logs]
-        ingest(spark, [str(file) for file in files], str(folder / "tables"), WriteOptions())
-        yield Made(spark, tables_of(spark, str(folder / "tables")), in_order(logs), captures)
+        ingest_on_spark(spark, [str(file) for file in files], str(folder / "tables"), WriteOptions())
+        yield Made(spark, tables_of(Spark(spark), str(folder / "tables")), in_order(logs), captures)
 
 
 def in_order(logs: list[Path]) -> list[Path]:
@@ -108,20 +109,12 @@ def test_a_filter_finds_the_same_entries(made: Made, text: str) -> None:
     assert found
 
 
-def test_tables_of_another_make_are_one_line(made: Made, tmp_path: Path) -> None:
-    (tmp_path / "captures").mkdir()
-    pq.write_table(pa.table({"digest": ["0" * 64], "path": ["a"]}), tmp_path / "captures" / "a.parquet")
-    with pytest.raises(CaptureError, match="tables of another version"):
-        _ = tables_of(made.spark, str(tmp_path)).start_ns
-    with pytest.raises(CaptureError, match="no tables are there"):
-        tables_of(made.spark, str(tmp_path / "nowhere"))
-
-
-def test_a_folder_with_a_url_is_looked_for_where_spark_finds_it(made: Made) -> None:
-    """In a file system of Hadoop's that has another scheme, as `hdfs:` and `s3a:` have."""
-    assert tables_of(made.spark, f"{ELSEWHERE}/tables").count() == made.tables.count()
-    with pytest.raises(CaptureError, match=f"{ELSEWHERE}/nowhere: no tables are there"):
-        tables_of(made.spark, f"{ELSEWHERE}/nowhere")
+def test_tables_of_another_make_are_one_line(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "captures", pa.table({"digest": ["0" * 64], "path": ["a"]}))
+    with pytest.raises(CaptureError, match="tables of another version"), open_tables(str(tmp_path), Cluster()):
+        pass
+    with pytest.raises(CaptureError, match="no tables are there"), open_tables(str(tmp_path / "nowhere"), Cluster()):
+        pass
 
 
 def test_the_last_line_says_how_much_there_was_and_where_problems_are(made: Made) -> None:

@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from dissector.pipeline import micro_batch_run, ring_follower
-from dissector.pipeline.ingest import ingest
+from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.micro_batch_run import FOLLOWER
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import ring_file
@@ -52,7 +52,7 @@ def followed(spark: SparkSession, ring: Path, tables: Path, idle: float | None =
 def test_tables_are_those_of_one_run_over_the_files(spark: SparkSession, tmp_path: Path) -> None:
     ring = ring_of(tmp_path / "ring", 4)
     reports = followed(spark, ring, tmp_path / "followed")
-    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
+    ingest_on_spark(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
     whole = rows(tmp_path / "batch")
     assert len(whole["captures"]) == sum(each.files for each in reports) == 4
     assert whole["exchanges"]
@@ -74,7 +74,7 @@ def one_by_one(spark: SparkSession, ring: Path, tables: Path) -> list[dict[str, 
 
 
 def batch(spark: SparkSession, ring: Path, tables: Path) -> dict[str, list[str]]:
-    ingest(spark, sorted(map(str, ring.iterdir())), str(tables), WriteOptions(), parts=2)
+    ingest_on_spark(spark, sorted(map(str, ring.iterdir())), str(tables), WriteOptions(), parts=2)
     return rows(tables)
 
 
@@ -147,7 +147,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
             killed_after(moment)
             with pytest.raises(Exception, match="killed"):
                 followed(spark, ring, tables)
-        ingest(spark, [str(tmp_path / "nothing")], str(tables), WriteOptions())
+        ingest_on_spark(spark, [str(tmp_path / "nothing")], str(tables), WriteOptions())
         assert not rows(tables)["exchanges"], "nothing counts yet"
     with monkeypatch.context() as broken:
         broken.setattr(micro_batch_run, "write_state", killed)
@@ -157,7 +157,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
     for file in sorted(kept.iterdir()):
         shutil.move(file, ring / file.name)
     followed(spark, ring, tables)
-    ingest(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
+    ingest_on_spark(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
     assert rows(tables) == rows(tmp_path / "batch")
 
 

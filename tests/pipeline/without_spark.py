@@ -23,13 +23,13 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.observations import ORDER, findings_of
 from dissector.pipeline.origins import Origin, origins
-from dissector.pipeline.packing import unpacked
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.splits import route, splits
 from dissector.pipeline.whole_files import rows_of_file
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
 from dissector.tables.data_files import DataFile
+from dissector.tables.packing import unpacked
 from dissector.tables.rows import Cells, RowGroup, TableRow
 from dissector.transport.partitions import Partition
 

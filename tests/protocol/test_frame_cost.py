@@ -11,7 +11,6 @@ from dissector.analysis.records import CarriedRecords
 from dissector.core import limits
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
-from dissector.pipeline.packing import Packer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.telemetry import metrics
@@ -19,6 +18,7 @@ from dissector.protocol.message import request_layout, trace
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import LimitError
+from dissector.tables.packing import Packer
 from tests.protocol.embedded.test_formats import looked_at
 from tests.protocol.records.test_batch import zigzag
 from tests.protocol.trees import assert_tiled

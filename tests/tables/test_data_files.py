@@ -20,7 +20,7 @@ from dissector.pipeline.record_rows import record_rows
 from dissector.pipeline.splits import route, splits
 from dissector.protocol.records.batch import Record, RecordHeader
 from dissector.tables import data_files
-from dissector.tables.data_files import TALLIES, DataFile, write_rows
+from dissector.tables.data_files import TALLIES, DataFile, Output, write_rows
 from dissector.tables.rows import TableRow
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
@@ -32,7 +32,7 @@ WHOLE = Partition(0, 1)
 
 
 def written(folder: Path, made: list[TableRow]) -> dict[str, list[dict[str, Any]]]:
-    files = list(write_rows(made, f"file://{folder}", "_runs/1"))
+    files = list(write_rows(made, Output(f"file://{folder}", "_runs/1", 1)))
     assert all(each.rows for each in files)
     assert all((folder / each.path).stat().st_size == each.size for each in files)
     return {each.table: read_back(folder, each) for each in files}
@@ -48,7 +48,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(data_files, "MAX_ROWS", most)
     origin = Origin(0, "ab" * 32, 10**18, 5)
     made = list(rows(blocks(), WHOLE, read_shared_state(blocks(), WHOLE), [origin], WriteOptions()))
-    files = list(write_rows(made, str(tmp_path), "_runs/1"))
+    files = list(write_rows(made, Output(str(tmp_path), "_runs/1", 1)))
     assert {each.table for each in files} == {name for name, _ in made}
     for each in files:
         if each.tally is not None:
@@ -64,19 +64,21 @@ def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_two_tries_of_a_task_write_different_files(tmp_path: Path) -> None:
     row = ("gaps", KEYS | {"packet": 1})
-    [one] = write_rows([row], str(tmp_path), "_runs/1")
-    [other] = write_rows([row], str(tmp_path), "_runs/1")
+    [one] = write_rows([row], Output(str(tmp_path), "_runs/1", 1))
+    [other] = write_rows([row], Output(str(tmp_path), "_runs/1", 1))
     assert one.path != other.path
     assert read_back(tmp_path, one) == read_back(tmp_path, other)
 
 
 def test_observations_are_the_runs_and_facts_are_the_tables(tmp_path: Path) -> None:
-    files = list(write_rows([("observations", {"packet": 1}), ("gaps", {"packet": 1})], str(tmp_path), "_runs/1"))
+    files = list(
+        write_rows([("observations", {"packet": 1}), ("gaps", {"packet": 1})], Output(str(tmp_path), "_runs/1", 1))
+    )
     assert [each.path.rpartition("/")[0] for each in files] == ["_runs/1/observations", "gaps"]
 
 
 def test_bodies_have_no_dictionary_and_short_columns_do(tmp_path: Path) -> None:
-    [file] = write_rows([("bodies", KEYS | {"request": b"{}"})] * 3, str(tmp_path), "")
+    [file] = write_rows([("bodies", KEYS | {"request": b"{}"})] * 3, Output(str(tmp_path), "", 1))
     group = pq.ParquetFile(tmp_path / file.path).metadata.row_group(0)
     columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
     assert columns["capture"].has_dictionary_page
@@ -113,7 +115,7 @@ def test_times_and_offsets_that_no_column_holds_are_null(tmp_path: Path, number:
 
 def test_what_a_part_left_out_goes_beside_its_files(tmp_path: Path) -> None:
     tally = CaptureTally(other_connections=Counter(TLS=3))
-    [found] = write_rows([(TALLIES, {"tally": pickle.dumps(tally)})], f"file://{tmp_path}", "_runs/1")
+    [found] = write_rows([(TALLIES, {"tally": pickle.dumps(tally)})], Output(f"file://{tmp_path}", "_runs/1", 1))
     assert (found.table, found.rows) == (TALLIES, 0)
     assert pickle.loads(found.tally or b"") == tally
     assert DataFile(*found.batch.to_pylist()[0].values()) == found

@@ -13,8 +13,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from dissector.tables import delta_log
-from dissector.tables.data_files import DataFile, write_rows
-from dissector.tables.delta_log import add_captures, append_facts, create_tables, remove_epoch
+from dissector.tables.data_files import DataFile, Output, write_rows
+from dissector.tables.delta_log import append_facts, create_tables, put_captures, remove_epoch
 from dissector.tables.schemas import BY_NAME
 from dissector.tables.snapshot import OtherVersionError, snapshot
 
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 def gaps(folder: Path, capture: str, epoch: int, rows: int = 2) -> list[DataFile]:
     cells = [("gaps", {"capture": capture, "epoch": epoch, "packet": at}) for at in range(rows)]
-    return list(write_rows(cells, str(folder), "_runs/1"))
+    return list(write_rows(cells, Output(str(folder), "_runs/1", 1)))
 
 
 def captures(folder: Path) -> list[tuple[str, int]]:
@@ -97,12 +97,12 @@ def test_another_commit_between_makes_one_look_again(folder: Path, monkeypatch: 
         tries.append(None)
         if len(tries) == 1:
             monkeypatch.setattr(delta_log, "write_deltalake", write)
-            add_captures(str(folder), absent_only("a", epoch=7))
+            put_captures(str(folder), absent_only("a", epoch=7))
             monkeypatch.setattr(delta_log, "write_deltalake", interrupted)
         write(*given, **named)
 
     monkeypatch.setattr(delta_log, "write_deltalake", interrupted)
-    added = add_captures(str(folder), absent_only("a", "b"))
+    added = put_captures(str(folder), absent_only("a", "b"))
     assert [row["capture"] for row in added] == ["b"]
     assert captures(folder) == [("a", 7), ("b", 1)]
     assert len(tries) == 2
@@ -111,13 +111,13 @@ def test_another_commit_between_makes_one_look_again(folder: Path, monkeypatch: 
 PROCESS = """
 import sys
 from tests.tables.test_delta_log import absent_only, gaps
-from dissector.tables.delta_log import add_captures, append_facts
+from dissector.tables.delta_log import put_captures, append_facts
 from pathlib import Path
 folder, which = Path(sys.argv[1]), int(sys.argv[2])
 for number in range(12):
     name = f"shared-{number}" if number % 2 else f"of-{which}-{number}"
     append_facts(str(folder), gaps(folder, name, which))
-    add_captures(str(folder), absent_only(name, epoch=which))
+    put_captures(str(folder), absent_only(name, epoch=which))
 """
 
 
@@ -133,7 +133,7 @@ def test_processes_that_write_at_the_same_time_lose_and_double_nothing(folder: P
 
 def test_facts_of_a_killed_ingest_are_removed_and_those_of_others_stay(folder: Path) -> None:
     append_facts(str(folder), gaps(folder, "a", 1))
-    add_captures(str(folder), absent_only("a"))
+    put_captures(str(folder), absent_only("a"))
     append_facts(str(folder), gaps(folder, "b", 2))
     remove_epoch(str(folder), 2)
     assert rows(folder) == [("a", 1)] * 2
@@ -149,7 +149,7 @@ def test_a_snapshot_has_the_facts_of_each_of_its_captures(folder: Path, monkeypa
         looks.append(name)
         if looks.count("connections") == 1 and name == "quarantine":
             append_facts(uri, gaps(folder, "late", 1))
-            add_captures(uri, absent_only("late"))
+            put_captures(uri, absent_only("late"))
         return look(uri, name)
 
     monkeypatch.setattr("dissector.tables.snapshot.delta_table", interrupted)

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.tables.arrow_types import arrow_columns, column
-from dissector.tables.data_files import write_rows
+from dissector.tables.data_files import Output, write_rows
 from dissector.tables.delta_log import append_facts, create_tables
+from dissector.tables.file_statistics import FileStatistics
 from dissector.tables.schemas import BY_NAME
-from dissector.tables.statistics import FileStatistics
 from tests.conftest import PCAPS
 from tests.pipeline.without_spark import tables
 
@@ -62,7 +62,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in NAMES:
         made = tables([PCAPS / f"{name}.pcapng"])
         rows = [(table, row) for table, found in made.items() if table in BY_NAME for row in found]
-        append_facts(str(folder), write_rows(rows, str(folder), "_runs/1"))
+        append_facts(str(folder), write_rows(rows, Output(str(folder), "_runs/1", 1)))
     return folder
 
 

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="NOT TESTED with pyarrow: it is not installed")
 
-from dissector.tables.data_files import write_rows
+from dissector.tables.data_files import Output, write_rows
 from dissector.tables.storage import Storage, StorageError
 
 
@@ -15,7 +15,7 @@ def test_a_folder_by_path_and_by_url_is_the_same(tmp_path: Path) -> None:
     storage = Storage(str(odd))
     (odd / "_runs" / "one").mkdir(parents=True)
     assert Storage(storage.uri).folders("_runs") == ["one"]
-    assert list(write_rows([("observations", {"packet": 1})], storage.uri, "_runs/two"))
+    assert list(write_rows([("observations", {"packet": 1})], Output(storage.uri, "_runs/two", 1)))
     assert len(list(odd.glob("_runs/two/observations/*.parquet"))) == 1
     storage.remove("_runs/two")
     assert storage.folders("_runs") == ["one"]

@@ -60,6 +60,12 @@ class RowRenderer:
         return bool(self.names) and are_indexed(self.names)
 
     @property
+    def reads_messages(self) -> bool:
+        """Whether rows of tables are printed from their messages, and not from their columns alone."""
+        of_row = all(name in ROW_FIELDS and (ROW_FIELDS[name].is_indexed or name == "info") for name in self.names)
+        return not of_row or (not self.names and self.form is not Format.TEXT)
+
+    @property
     def shows_findings(self) -> bool:
         """Whether the output depends on cross-message findings."""
         return not self.names or any(name in ROW_FIELDS and ROW_FIELDS[name].reads_findings for name in self.names)

@@ -12,9 +12,9 @@ from dissector.analysis.records import CarriedRecords, has_records_field
 from dissector.capture_session import Capture
 from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage
-from dissector.pipeline.packing import Packer, unpacked
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.message import request_layout
+from dissector.tables.packing import Packer, unpacked
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, wrapper

@@ -20,8 +20,6 @@ from dissector.exchange.from_json import frames_of_exchange, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.findings.registry import CROSS_MESSAGE_CODES
-from dissector.pipeline.packing import as_sent, unpacked
-from dissector.pipeline.row_to_entry import entry_of_row
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -39,6 +37,8 @@ from dissector.protocol.message import (
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
+from dissector.tables.packing import as_sent, unpacked
+from dissector.tables.row_to_entry import entry_of_row
 
 Cells = Mapping[str, Any]
 """A row of `exchanges` and of `bodies` by column; `number`, `conn`, `findings` and the file's `path` beside them."""
@@ -99,7 +99,7 @@ class RowMessage(ExchangeMessage):
 
 
 def exchange_of_row(cells: Cells) -> Exchange:
-    """Return the exchange of a row."""
+    """Return the exchange of a row; of one without the columns of `bodies`, without messages."""
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
     marks = sorted((each for each in findings if each.code in CROSS_MESSAGE_CODES), key=lambda each: each.code)
@@ -109,6 +109,8 @@ def exchange_of_row(cells: Cells) -> Exchange:
         cells["client_id"], cells["request_size"], cells["response_size"], cells["latency_ns"],
         with_words(marked(cells["info"] or "", marks), findings), worst(findings),
     )  # fmt: skip
+    if "rest" not in cells:  # a row without its body
+        return TableExchange(row, cells["api_key"], None, None, findings)
     if kind != "exchange":
         request, response = _other_messages(cells, row)
         return TableExchange(row, None, request, response, findings)

@@ -16,7 +16,7 @@ from dissector.exchange.to_json import json_line
 from dissector.pipeline.cell_json import CONTENTS
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
-from dissector.pipeline.row_to_exchange import exchange_of_row
+from dissector.tables.row_to_exchange import exchange_of_row
 from tests.conftest import PCAPS
 from tests.pipeline.test_whole_files import INDEXES, LOGS
 from tests.pipeline.without_spark import one_by_one

@@ -1,6 +1,7 @@
 """Statistics of tables are those of the captures: every line of every table."""
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from dissector.analysis.stats.breakdowns import BREAKDOWNS
 from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
 from dissector.analysis.stats.latency_over_time import LatencyOverTime
 from dissector.capture_session import Capture
-from dissector.cli.tables import tables_of
 from dissector.filter import parse
-from tests.pipeline.ingested import Ingested
+from tests.pipeline.ingested import CAPTURES
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+if TYPE_CHECKING:
+    from dissector.tables.reader import Tables
 
 
 def counted(captures: list[str], text: str | None) -> Statistics:
@@ -39,11 +40,11 @@ def of_fields(statistics: Statistics) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("text", [None, "api == Fetch", 'topic contains "o" && latency < 100ms'])
-def test_every_line_is_that_of_the_captures(ingested: Ingested, text: str | None) -> None:
-    from dissector.pipeline.table_statistics import statistics
+def test_every_line_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:
+    from dissector.tables.exchange_statistics import statistics
 
     fitting = None if text is None else parse(text)
-    found, wanted = statistics(tables_of(ingested.spark, ingested.folder), fitting), counted(ingested.captures, text)
+    found, wanted = statistics(tables, fitting), counted(CAPTURES, text)
     assert found.kinds == wanted.kinds
     assert found.total == wanted.total
     for name, lines in BREAKDOWNS.items():
@@ -54,18 +55,18 @@ def test_every_line_is_that_of_the_captures(ingested: Ingested, text: str | None
     assert of_fields(found) == of_fields(wanted)
 
 
-def test_nothing_that_fits_is_nothing_counted(ingested: Ingested) -> None:
-    from dissector.pipeline.table_statistics import statistics
+def test_nothing_that_fits_is_nothing_counted(tables: "Tables") -> None:
+    from dissector.tables.exchange_statistics import statistics
 
-    found = statistics(tables_of(ingested.spark, ingested.folder), parse("latency > 1h"), bodies=False)
+    found = statistics(tables, parse("latency > 1h"), bodies=False)
     assert found == Statistics()
 
 
 @pytest.mark.parametrize("text", [None, "api == Fetch"])
-def test_latency_over_time_is_that_of_the_captures(ingested: Ingested, text: str | None) -> None:
-    from dissector.pipeline.table_statistics import over_time
+def test_latency_over_time_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:
+    from dissector.tables.exchange_statistics import over_time
 
-    with Capture(ingested.captures) as capture:
+    with Capture(CAPTURES) as capture:
         for _ in capture.read():
             pass
         rows = np.arange(len(capture))
@@ -74,7 +75,7 @@ def test_latency_over_time_is_that_of_the_captures(ingested: Ingested, text: str
         index_columns = capture.index_columns(rows)
         complete = index_columns.where(index_columns.has_latency)
         wanted = LatencyOverTime.of(complete.request_time_ns, complete.latency_ns)
-    found = over_time(tables_of(ingested.spark, ingested.folder), None if text is None else parse(text))
+    found = over_time(tables, None if text is None else parse(text))
     assert found == wanted
     assert found is not None
     assert sum(slot.count for slot in found.slots) == len(complete.kind)

@@ -2,26 +2,27 @@
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dissector.analysis.diff import DiffSide, build_matrix
 from dissector.capture_session import Capture
 from dissector.cli.table_captures import side_of_tables, write_capture
-from dissector.cli.tables import tables_of
 from dissector.filter import Filter, parse
 from tests.conftest import PCAPS
 from tests.conversation.test_packet_writer import comparable
-from tests.pipeline.ingested import Ingested
+from tests.pipeline.ingested import CAPTURES
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+if TYPE_CHECKING:
+    from dissector.tables.reader import Tables
 
 
 @pytest.mark.parametrize("text", [None, "api == Fetch && latency > 5ms"])
-def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_path: Path) -> None:
+def test_rows_that_fit_are_a_capture(tables: "Tables", text: str | None, tmp_path: Path) -> None:
     fitting: Filter | None = None if text is None else parse(text)
-    found = write_capture(tables_of(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
-    with Capture(ingested.captures) as whole, Capture([found.path], ports=found.ports) as some:
+    found = write_capture(tables, fitting, tmp_path / "found.pcapng")
+    with Capture(CAPTURES) as whole, Capture([found.path], ports=found.ports) as some:
         for capture in (whole, some):
             for _ in capture.read():
                 pass
@@ -31,12 +32,12 @@ def test_rows_that_fit_are_a_capture(ingested: Ingested, text: str | None, tmp_p
         assert found.ports == {9092, 9094}
 
 
-def test_topics_have_names_that_only_other_exchanges_carry(ingested: Ingested, tmp_path: Path) -> None:
+def test_topics_have_names_that_only_other_exchanges_carry(tables: "Tables", tmp_path: Path) -> None:
     """Fetches have ids alone since KIP-516; Metadata has the names."""
     fitting = parse("api == Fetch && version >= 13")
-    found = write_capture(tables_of(ingested.spark, ingested.folder), fitting, tmp_path / "found.pcapng")
+    found = write_capture(tables, fitting, tmp_path / "found.pcapng")
     with (
-        Capture(ingested.captures) as whole,
+        Capture(CAPTURES) as whole,
         Capture([found.path], ports=found.ports, topics=found.topics) as some,
         Capture([found.path], ports=found.ports) as without_state,
     ):
@@ -46,9 +47,9 @@ def test_topics_have_names_that_only_other_exchanges_carry(ingested: Ingested, t
 
 
 @pytest.mark.parametrize("name", ["java", "aiokafka"])
-def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: str, tmp_path: Path) -> None:
-    [tables] = tables_of(ingested.spark, ingested.folder).captures_named(name)
-    found = write_capture(tables, None, tmp_path / "side.pcapng")
+def test_a_capture_s_side_does_what_the_capture_does(tables: "Tables", name: str, tmp_path: Path) -> None:
+    [named] = tables.captures_named(name)
+    found = write_capture(named, None, tmp_path / "side.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as whole, Capture([found.path], ports=found.ports) as side:
         for capture in (whole, side):
             for _ in capture.read():
@@ -58,13 +59,12 @@ def test_a_capture_s_side_does_what_the_capture_does(ingested: Ingested, name: s
     assert len(columns.rows) > 10
 
 
-def test_sides_of_a_comparison_are_distinguished_by_their_folders(ingested: Ingested) -> None:
-    assert side_of_tables(f"{ingested.folder}:java") == (ingested.folder, "java")
-    assert side_of_tables(ingested.captures[0]) is None
-    assert side_of_tables(f"{ingested.captures[0]}:java") is None
-    tables = tables_of(ingested.spark, ingested.folder)
-    digest = hashlib.sha256(Path(ingested.captures[0]).read_bytes()).hexdigest()
-    for name in (ingested.captures[0], "java.pcapng", "java", digest, digest[:8]):
+def test_sides_of_a_comparison_are_distinguished_by_their_folders(tables: "Tables", folder: str) -> None:
+    assert side_of_tables(f"{folder}:java") == (folder, "java")
+    assert side_of_tables(CAPTURES[0]) is None
+    assert side_of_tables(f"{CAPTURES[0]}:java") is None
+    digest = hashlib.sha256(Path(CAPTURES[0]).read_bytes()).hexdigest()
+    for name in (CAPTURES[0], "java.pcapng", "java", digest, digest[:8]):
         assert len(tables.captures_named(name)) == 1, name
     for name in ("nobody", digest[:7], digest[1:], ""):
         assert tables.captures_named(name) == []

@@ -1,15 +1,19 @@
-"""A filter in columns of Spark answers as it does on the captures."""
+"""A filter in SQL answers as it does on the captures, in each engine."""
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.cli.tables import tables_of
 from dissector.filter import parse
-from tests.pipeline.ingested import Ingested
+from tests.pipeline.ingested import CAPTURES
+from tests.tables.conftest import tables_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dissector.tables.reader import Tables
 
 EXACT = (
     "api == Fetch", "api != Fetch", "!(api == Fetch)", "api in {Fetch, Produce}", "api_key == 3", "api_key > 10",
@@ -43,57 +47,60 @@ NARROWED = (
 )  # fmt: skip
 
 
-def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(ingested: Ingested) -> None:
-    from pyspark.sql import functions as f
-
-    from dissector.pipeline.filter_pushdown import push_down
+def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(tables: "Tables") -> None:
+    from dissector.tables.filter_sql import push_down
 
     texts = [*EXACT, *NARROWED]
-    tables = tables_of(ingested.spark, ingested.folder)
-    rows, _ = tables.exchanges(parse("number > 0 && (finding || !finding)"))
-    narrow = [push_down(parse(text), tables.start_ns) for text in texts]
-    columns = [f.coalesce(each.column, f.lit(False)).alias(f"fits{at}") for at, each in enumerate(narrow)]
-    found = sorted(rows.select("number", *columns).collect())
+    sql, _ = tables.select(parse("number > 0 && (finding || !finding)"), bodies=True)
+    narrow = [push_down(parse(text), tables.start_ns, tables.engine.dialect) for text in texts]
+    columns = ", ".join(f"coalesce({each.sql}, FALSE) AS fits{at}" for at, each in enumerate(narrow))
+    found = sorted(tables.engine.rows(f"SELECT number, {columns} FROM ({sql}) AS found"), key=lambda row: row["number"])
     assert [each.is_exact for each in narrow] == [text in EXACT for text in texts]
-    with Capture(ingested.captures) as capture:
+    with Capture(CAPTURES) as capture:
         for step in (capture.read(), capture.examine()):
             for _ in step:
                 pass
-        assert [row.number for row in found] == list(range(1, len(capture) + 1))
+        assert [row["number"] for row in found] == list(range(1, len(capture) + 1))
         for at, text in enumerate(texts):
             wanted = {number + 1 for some in capture.select(parse(text)) for number in some.rows.tolist()}
-            let_through = {row.number for row in found if row[f"fits{at}"]}
+            let_through = {row["number"] for row in found if row[f"fits{at}"]}
             assert wanted <= let_through, text
             assert wanted == let_through or not narrow[at].is_exact, text
 
 
 @pytest.mark.parametrize("text", ['topic == "orders"', "error && !(api == Fetch)", "conn == 3 && size > 100"])
-def test_rows_that_columns_cannot_decide_are_decoded(ingested: Ingested, text: str) -> None:
+def test_rows_that_columns_cannot_decide_are_decoded(tables: "Tables", text: str) -> None:
     import pyarrow as pa
 
-    tables = tables_of(ingested.spark, ingested.folder)
     schema = pa.schema([("number", pa.int64()), ("conn", pa.int64())])
-    made = tables.map_exchanges(
-        parse(text), lambda some: ((e.fields.number, e.fields.connection) for e in some), schema
-    )
-    with Capture(ingested.captures) as capture:
+    made = tables.converted(parse(text), lambda some: ((e.fields.number, e.fields.connection) for e in some), schema)
+    with Capture(CAPTURES) as capture:
         for step in (capture.read(), capture.examine()):
             for _ in step:
                 pass
         wanted = [row for some in capture.select(parse(text)) for row in some.rows.tolist()]
         numbers = [(row + 1, capture.connection_of(row)) for row in wanted]
-    assert sorted(map(tuple, made.collect())) == numbers
+    assert list(map(tuple, made)) == numbers
+    assert tables.counted(parse(text)) == len(numbers)
 
 
-def test_conditions_are_pushed_down_to_parquet(ingested: Ingested) -> None:
-    from dissector.pipeline.filter_pushdown import push_down
+@pytest.mark.parametrize("word", ["it's", "a\\b", 'say "so"', "\u202e", "100%", ""])
+def test_texts_are_compared_as_they_are(tables: "Tables", word: str) -> None:
+    dialect = tables.engine.dialect
+    [row] = tables.engine.rows(
+        f"SELECT {dialect.text(word)} AS word, contains({dialect.text('x' + word)}, 'x') AS has_it"
+    )
+    assert row == {"word": word, "has_it": True}
 
-    tables = tables_of(ingested.spark, ingested.folder)
-    ingested.spark.conf.set("spark.sql.maxMetadataStringLength", "100000")  # else plans leave out most of it
-    condition = push_down(parse("api == Fetch && latency > 5ms"), 0).column
-    plan = tables.table("exchanges").where(condition)._jdf.queryExecution().executedPlan().toString()
-    pushed = re.search(r"PushedFilters: \[(.*?)\], ReadSchema", plan, re.DOTALL)
-    assert pushed is not None
-    assert "GreaterThanOrEqual(latency_ns,5000001)" in pushed[1]
-    assert "EqualTo(api_key,1)" in pushed[1]
-    assert re.search(r"PartitionFilters: \[[^\]]*capture#\d+ IN", plan)
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_conditions_are_pushed_down_to_parquet(spark: "SparkSession", folder: str) -> None:
+    from dissector.pipeline.spark_engine import Spark
+
+    tables = tables_of(Spark(spark), folder)
+    spark.conf.set("spark.sql.maxMetadataStringLength", "100000")  # else plans leave out most of it
+    sql, _ = tables.select(parse("api == Fetch && latency > 5ms"))
+    plan = spark.sql(sql)._jdf.queryExecution().executedPlan().toString()
+    assert re.search(r"PushedFilters: \[[^]]*GreaterThanOrEqual\(latency_ns,5000001\)", plan)
+    assert re.search(r"PushedFilters: \[[^]]*EqualTo\(api_key,1\)", plan)

@@ -1,0 +1,134 @@
+"""The commands of `kdissect tables`."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dissector.capture import CaptureError
+from dissector.cli.errors import NEGATIVE, UsageError, print_error
+from dissector.cli.formats import StatsFormat
+from dissector.cli.tables import require_tables, seen_tables
+from dissector.core.text import clean, counted
+from dissector.core.text import size as size_words
+
+if TYPE_CHECKING:
+    from dissector.tables.snapshot import Snapshot
+
+Row = dict[str, Any]
+
+
+def list_captures(folder: str, form: StatsFormat) -> int:
+    """Print the captures in the tables; return the exit code, 1 if there are none."""
+    rows = _seen(folder).captures
+    for row in sorted(rows, key=lambda each: (each["begin_ns"], each["path"])):
+        if form is StatsFormat.JSON:
+            print(json.dumps(row, default=str))
+        else:
+            when = _time(row["begin_ns"])
+            told = f"  {counted(len(row['problems']), 'problem')}" if row["problems"] else ""
+            with_options = f"  ({row['options']})" if row["options"] else ""
+            size = size_words(row["bytes"])
+            print(
+                f"{row['capture']}  {when}  {size:>7}  {row['packets']:>11,}  {clean(row['path'])}{with_options}{told}"
+            )
+    return 0 if rows else NEGATIVE
+
+
+def forget(folder: str, names: Sequence[str]) -> int:
+    """Remove captures; return the exit code."""
+    from dissector.tables.delta_log import remove_capture
+    from dissector.tables.storage import spark_uri
+
+    found = [_named(_seen(folder), folder, name) for name in names]
+    for row in found:
+        remove_capture(spark_uri(folder), row["capture"])
+        print(f"{clean(row['path'])}: forgotten", file=sys.stderr)
+    return 0
+
+
+def replace(folder: str, names: Sequence[str]) -> int:
+    """Ingest captures again, as they were ingested; return the exit code."""
+    from dissector.cli.ingest import ingest
+    from dissector.cli.options import THIS_MACHINE
+
+    found = [_named(_seen(folder), folder, name) for name in names]
+    options = {row["options"] for row in found}
+    if len(options) > 1:
+        raise UsageError(f"{folder}: these captures were ingested with different options: replace them one by one")
+    [words] = options
+    return ingest(
+        [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words,
+        hashed="hash-records" in words, show_secrets="show-secrets" in words, follow=False, idle=None, again=True,
+    )  # fmt: skip
+
+
+def compact(folder: str) -> int:
+    """Rewrite small files as large ones; return the exit code."""
+    from dissector.tables import maintenance
+    from dissector.tables.storage import spark_uri
+
+    _seen(folder)
+    counts = maintenance.compact(spark_uri(folder))
+    before, after = (sum(each[at] for each in counts.values()) for at in (0, 1))
+    print(f"{clean(folder)}: {counted(after, 'file')} instead of {before:,}", file=sys.stderr)
+    return 0
+
+
+def vacuum(folder: str, hours: int) -> int:
+    """Remove files that no table has; return the exit code.
+
+    Raises `CaptureError` while an ingest is at work, as its files are in no table yet.
+    """
+    from dissector.pipeline.runs import runs_of
+    from dissector.tables import maintenance
+    from dissector.tables.storage import Storage
+
+    _seen(folder)
+    storage = Storage(folder)
+    for run in runs_of(storage):
+        if not run.is_abandoned:
+            who = f"process {run.process} of {run.host}"
+            raise CaptureError(
+                f"{folder}: {who} is ingesting into it, and its files are in no table yet: try again later"
+            )
+    removed = maintenance.vacuum(storage.uri, hours)
+    print(f"{clean(folder)}: {counted(removed, 'file')} removed", file=sys.stderr)
+    return 0
+
+
+def verify(folder: str) -> int:
+    """Check tables; return the exit code, 1 if something is wrong."""
+    from dissector.tables import maintenance
+    from dissector.tables.storage import spark_uri
+
+    seen = _seen(folder)
+    found = list(maintenance.problems(spark_uri(folder), seen))
+    for words in found:
+        print_error(f"{folder}: {words}")
+    if not found:
+        print(f"{clean(folder)}: {counted(len(seen.captures), 'capture')}, nothing is missing", file=sys.stderr)
+    return NEGATIVE if found else 0
+
+
+def _seen(folder: str) -> "Snapshot":
+    """Return what is to be seen of the tables. Raises `CaptureError` if there are none."""
+    require_tables()
+    return seen_tables(folder)
+
+
+def _named(seen: "Snapshot", folder: str, name: str) -> Row:
+    """Return the capture with a name. Raises `CaptureError` if it is not exactly one."""
+    from dissector.tables.reader import has_name
+
+    found = [row for row in seen.captures if has_name(row["path"], row["digest"], name)]
+    if len(found) != 1:
+        many = f"{len(found)} captures are called {name}: say the path of one, or its digest"
+        raise CaptureError(f"{folder}: {many if found else f'no capture is called {name}'}")
+    return found[0]
+
+
+def _time(time_ns: int) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(time_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S}" if time_ns else " " * 19

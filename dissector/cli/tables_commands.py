@@ -1,0 +1,75 @@
+"""`kdissect tables`: what the tables of a folder hold, and their upkeep."""
+
+from typing import Annotated
+
+import typer
+
+from dissector.cli.command import command
+from dissector.cli.formats import StatsFormat
+
+tables = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="List, forget, replace, compact, clean up and check the captures in tables.",
+    epilog="Example: kdissect tables list tables",
+)
+Folder = Annotated[str, typer.Argument(metavar="TABLES", help="The folder of the tables, or its URL.")]
+CaptureNames = Annotated[
+    list[str], typer.Argument(metavar="CAPTURE…", help="Paths, file names, or first digits of digests.")
+]
+
+
+@command(tables, "list", epilog="Example: kdissect tables list tables --format json")
+def tables_list(
+    folder: Folder,
+    form: Annotated[StatsFormat, typer.Option("-f", "--format", help="Text, or JSON lines.")] = StatsFormat.TEXT,
+) -> int:
+    """List the captures in the tables."""
+    from dissector.cli.table_upkeep import list_captures as run
+
+    return run(folder, form)
+
+
+@command(tables, "forget", epilog="Example: kdissect tables forget tables orders.pcapng")
+def tables_forget(folder: Folder, captures: CaptureNames) -> int:
+    """Remove captures, with all their rows."""
+    from dissector.cli.table_upkeep import forget as run
+
+    return run(folder, captures)
+
+
+@command(tables, "replace", epilog="Example: kdissect tables replace tables monday.pcapng tuesday.pcapng")
+def tables_replace(folder: Folder, captures: CaptureNames) -> int:
+    """Ingest captures again, together, from the files that they came from: connections that cross them become whole."""
+    from dissector.cli.table_upkeep import replace as run
+
+    return run(folder, captures)
+
+
+@command(tables, "compact", epilog="Example: kdissect tables compact tables")
+def tables_compact(folder: Folder) -> int:
+    """Rewrite many small files as few large ones."""
+    from dissector.cli.table_upkeep import compact as run
+
+    return run(folder)
+
+
+@command(tables, "vacuum", epilog="Example: kdissect tables vacuum tables --older-than 1")
+def tables_vacuum(
+    folder: Folder,
+    hours: Annotated[
+        int, typer.Option("--older-than", metavar="HOURS", min=0, help="Keep files that are younger.")
+    ] = 24,
+) -> int:
+    """Remove files that no table has any more."""
+    from dissector.cli.table_upkeep import vacuum as run
+
+    return run(folder, hours)
+
+
+@command(tables, "verify", epilog="Example: kdissect tables verify tables")
+def tables_verify(folder: Folder) -> int:
+    """Check that all files and rows are there; exit code 1 if not."""
+    from dissector.cli.table_upkeep import verify as run
+
+    return run(folder)

@@ -1,0 +1,48 @@
+"""Commits what an ingest has written: its rows, and then its captures, which make them count."""
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+
+from dissector.core.finding import Finding
+from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.observations import finding_cells
+from dissector.pipeline.origins import Origin
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.tables.data_files import DataFile
+from dissector.tables.delta_log import append_facts, put_captures, remove_facts
+from dissector.tables.rows import Cells
+from dissector.tables.schemas import FACT_TABLES
+
+
+def commit(
+    uri: str, files: Iterable[DataFile], scans: Sequence[FileScan], epoch: int, options: WriteOptions,
+    problems: Sequence[Finding], transaction: tuple[str, int] | None = None,
+) -> None:  # fmt: skip
+    """Commit data files and their captures, in place of what earlier ingests of the same captures wrote. `problems` are
+    those of all files together. A `transaction` makes the rows land once (`append_facts`)."""
+    append_facts(uri, (file for file in files if file.table in FACT_TABLES), transaction)
+    mine = [_capture_row(scan, epoch, options, problems) for scan in scans]
+
+    def latest(captures: Sequence[Cells]) -> list[Cells]:
+        later = {each["digest"] for each in captures if each["epoch"] >= epoch}
+        return [row for row in mine if row["digest"] not in later]
+
+    put = {row["capture"] for row in put_captures(uri, latest)}
+    if transaction is None:
+        remove_facts(uri, [row for row in mine if row["capture"] not in put])
+
+
+def is_current(capture: Cells, options: WriteOptions) -> bool:
+    """Whether a row of `captures` is of this version and has these options: to ingest it again changes nothing."""
+    return bool(capture["version"] == version("kafka-dissector") and capture["options"] == options.words)
+
+
+def _capture_row(scan: FileScan, epoch: int, options: WriteOptions, problems: Sequence[Finding]) -> Cells:
+    """Return the row of `captures`. Files with packets also get the problems of all files together."""
+    found = (*scan.problems, *(problems if scan.ranges else ()))
+    return Origin(0, scan.digest, scan.earliest_ns, epoch).keys | {
+        "digest": scan.digest, "path": scan.path, "bytes": scan.size, "packets": scan.packets, "form": scan.form,
+        "first_ns": scan.first_ns, "begin_ns": scan.earliest_ns, "end_ns": scan.latest_ns,
+        "link_types": scan.link_types, "version": version("kafka-dissector"), "options": options.words,
+        "problems": [finding_cells(each) for each in found],
+    }  # fmt: skip

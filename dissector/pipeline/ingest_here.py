@@ -1,0 +1,105 @@
+"""Ingests captures in this process, without Spark: for those that take less time than Spark takes to start.
+
+Invariant: the rows are those that Spark's tasks give, as one partition has all packets.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from dissector.core.finding import Finding
+from dissector.core.text import counted
+from dissector.index.shared_state import SharedState
+from dissector.pipeline.commit import commit
+from dissector.pipeline.file_scan import FileScan, scan_file
+from dissector.pipeline.ingest import IngestResult, ingest
+from dissector.pipeline.observations import ORDER, findings_of
+from dissector.pipeline.origins import Origin, origins
+from dissector.pipeline.partition_rows import WriteOptions, rows
+from dissector.pipeline.splits import InputSplit, check_unchanged, route, splits
+from dissector.pipeline.tallies import total_tally
+from dissector.pipeline.whole_files import rows_of_file
+from dissector.tables.data_files import Output, write_rows
+from dissector.tables.rows import Cells, TableRow
+from dissector.tables.schemas import FACT_TABLES, OBSERVATIONS
+from dissector.tables.storage import Storage
+from dissector.transport.partitions import Partition
+
+Report = Callable[[str, int, int], None]
+"""Receives the progress of a stage: its name, and how much of how much is done; 0 if unknown."""
+ALL_PACKETS: Final = Partition(0, 1)
+ROWS_PER_REPORT: Final = 4_096
+
+
+def ingest_here(
+    paths: Sequence[str], out: str, options: WriteOptions, report: Report = lambda stage, done, total: None,
+    *, again: bool = False,
+) -> IngestResult:  # fmt: skip
+    """Ingest captures into the tables of a storage: `ingest`. Raises `StorageError` if it can't be written to."""
+
+    def scan() -> list[FileScan]:
+        report(f"scanning {counted(len(paths), 'file')}", 0, 0)
+        return [scan_file(path) for path in paths]
+
+    return ingest(
+        out, options, scan, lambda storage, run, scans: _Job(storage, run.epoch, run.folder, scans, options, report),
+        again=again,
+    )  # fmt: skip
+
+
+class _Job:
+    """Ingests scanned files. `problems` are those of all files together."""
+
+    def __init__(
+        self, storage: Storage, epoch: int, folder: str, scans: list[FileScan], options: WriteOptions, report: Report
+    ) -> None:  # fmt: skip
+        self._storage = storage
+        self._epoch = epoch
+        self._folder = folder
+        self._scans = scans
+        self._options = options
+        self._report = report
+        self.problems: list[Finding] = []
+
+    def execute(self) -> dict[str, int]:
+        """Ingest everything. Return the number of rows by table."""
+        files = list(write_rows(self._reported(self._rows()), Output(self._storage.uri, self._folder, self._epoch)))
+        self.problems = total_tally(files).problems
+        check_unchanged(self.problems)
+        commit(self._storage.uri, files, self._scans, self._epoch, self._options, self.problems)
+        counts = Counter({file.table: file.rows for file in files})
+        return {name: counts[name] for name in FACT_TABLES}
+
+    def _reported(self, made: Iterable[TableRow]) -> Iterator[TableRow]:
+        """Report rows as they pass."""
+        self._report(f"reading {counted(sum(scan.packets for scan in self._scans), 'packet')}", 0, 0)
+        for number, row in enumerate(made, 1):
+            if not number % ROWS_PER_REPORT:
+                self._report(f"dissecting: {counted(number, 'row')}", 0, 0)
+            yield row
+
+    def _rows(self) -> Iterator[TableRow]:
+        found = splits(self._scans)
+        sources = origins(self._scans, found, self._epoch)
+        for scan in self._scans:
+            if scan.is_read_alone:
+                yield from rows_of_file(scan, self._options, self._epoch)
+        if found:
+            yield from _with_findings(self._rows_of_packets(found, sources), sources)
+
+    def _rows_of_packets(self, found: list[InputSplit], sources: list[Origin]) -> Iterator[TableRow]:
+        blocks = (block for split in found for _, block in route(split, ALL_PACKETS.parts))
+        return rows(blocks, ALL_PACKETS, SharedState.merged([]), sources, self._options)
+
+
+def _with_findings(made: Iterable[TableRow], sources: list[Origin]) -> Iterator[TableRow]:
+    """Yield rows with cross-connection findings in place of observations."""
+    observations: list[Cells] = []
+    for name, row in made:
+        if name == OBSERVATIONS.name:
+            assert isinstance(row, dict)
+            observations.append(row)
+        else:
+            yield name, row
+    observations.sort(key=lambda cells: [cells[name] for name in ORDER])
+    yield from findings_of(observations, sources)

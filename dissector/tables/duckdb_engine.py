@@ -1,0 +1,64 @@
+"""Runs SQL over tables of this machine by DuckDB, in this process.
+
+Invariant: rows are made into tuples as they come; memory does not depend on their number.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from dissector.tables.arrow_types import arrow_schema
+from dissector.tables.dialect import Dialect, DuckDbDialect
+from dissector.tables.engine import Convert, Row
+from dissector.tables.schemas import TableSchema
+from dissector.tables.storage import LOCAL
+
+ROWS_PER_BATCH: Final = 1_024
+"""Rows that become Python objects together: their bodies may be large."""
+
+
+class DuckDb:
+    """A database in memory, which only has views of files."""
+
+    dialect: Dialect = DuckDbDialect()
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+
+    def define_files(self, name: str, table: TableSchema, uris: Sequence[str]) -> None:
+        if not uris:
+            self.define_rows(name, arrow_schema(table).empty_table())
+            return
+        paths = ", ".join(self.dialect.text(uri.removeprefix(LOCAL)) for uri in uris)
+        self.define(name, f"SELECT * FROM read_parquet([{paths}])")
+
+    def define_rows(self, name: str, rows: pa.Table) -> None:
+        self._connection.register("some_rows", rows)
+        self.define(name, "SELECT * FROM some_rows", kept=True)
+        self._connection.unregister("some_rows")
+
+    def define(self, name: str, sql: str, *, kept: bool = False) -> None:
+        self._connection.execute(f"CREATE OR REPLACE {'TABLE' if kept else 'VIEW'} {name} AS {sql}")
+
+    def define_converted(self, name: str, sql: str, convert: Convert, schema: pa.Schema) -> None:
+        self.define_rows(name, _table(convert(self.rows(sql)), schema))
+
+    def rows(self, sql: str) -> Iterator[Row]:
+        result = self._connection.cursor().sql(sql).to_arrow_reader(ROWS_PER_BATCH)
+        return (row for batch in result for row in batch.to_pylist())
+
+    def converted(self, sql: str, convert: Convert, schema: pa.Schema, most: int | None) -> Iterator[tuple[Any, ...]]:
+        found = convert(self.rows(f"{sql} ORDER BY number"))
+        return found if most is None else islice(found, most)
+
+
+def _table(rows: Iterator[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Return tuples as a table, some at a time."""
+    batches = []
+    while some := list(islice(rows, ROWS_PER_BATCH)):
+        columns = [pa.array([row[at] for row in some], field.type) for at, field in enumerate(schema)]
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return pa.Table.from_batches(batches, schema)

@@ -1,0 +1,114 @@
+"""What people do with tables once they are there: list, forget, compact, clean up, check.
+
+Invariant: readers and ingests go on meanwhile. What is removed from the log stays on the disk until `vacuum`, for those
+who began to read before.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from dissector.core.text import counted
+from dissector.tables.delta_log import delta_table
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
+from dissector.tables.snapshot import Snapshot
+from dissector.tables.storage import delta_uri, opened
+
+RETENTION_HOURS: Final = 24
+"""Hours for which files that no table has any more are kept: longer than any ingest or query takes."""
+
+
+def compact(uri: str) -> dict[str, tuple[int, int]]:
+    """Rewrite small files of each table as large ones. Return the number of files before and after, by table."""
+    found = {}
+    for name in BY_NAME:
+        table = DeltaTable(delta_uri(f"{uri}/{name}"))
+        before = len(table.file_uris())
+        table.optimize.compact()
+        found[name] = before, len(table.file_uris())
+    return found
+
+
+def vacuum(uri: str, hours: int) -> int:
+    """Remove files that no table has, and that are older than so many hours. Return how many."""
+    tables = (DeltaTable(delta_uri(f"{uri}/{name}")) for name in BY_NAME)
+    return sum(
+        len(each.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)) for each in tables
+    )  # fmt: skip
+
+
+def problems(uri: str, seen: Snapshot) -> Iterator[str]:
+    """Yield what is wrong with the tables, each in one line: files that are missing or cut, rows without the others
+    that belong to them. Rows that do not count are no problem, but are told."""
+    live = {(row["capture"], row["epoch"]) for row in seen.captures}
+    keys: dict[str, Counter[tuple[Any, ...]]] = {}
+    for name in FACT_TABLES:
+        table = delta_table(uri, name)
+        if table is None:
+            yield f"{name}: the table is missing"
+            continue
+        keys[name] = Counter()
+        for words in _file_problems(uri, name, table):
+            yield f"{name}: {words}"
+        dead = 0
+        for row in _keys(uri, name, table):
+            if row[:2] in live:
+                keys[name][row] += 1
+            else:
+                dead += 1
+        if dead:
+            yield f"{name}: {counted(dead, 'row')} of captures that are not there: a killed ingest left them"
+    yield from _unmatched(keys)
+
+
+def _file_problems(uri: str, name: str, table: DeltaTable) -> Iterator[str]:
+    """Yield what is wrong with files, by their sizes and their ends."""
+    files, top = opened(f"{uri}/{name}")
+    actions = pa.table(table.get_add_actions())
+    for path, size, rows in zip(
+        *(actions.column(each).to_pylist() for each in ("path", "size_bytes", "num_records")), strict=True
+    ):
+        info = files.get_file_info(f"{top}/{path}")
+        if info.type != pa.fs.FileType.File:
+            yield f"{path}: the file is missing"
+        elif info.size != size:
+            yield f"{path}: {info.size:,} bytes instead of {size:,}"
+        else:
+            try:
+                found = pq.read_metadata(f"{top}/{path}", filesystem=files).num_rows
+            except (OSError, pa.ArrowInvalid) as error:
+                yield f"{path}: {str(error).splitlines()[0]}"
+                continue
+            if found != rows:
+                yield f"{path}: {counted(found, 'row')} instead of {rows:,}"
+
+
+def _keys(uri: str, name: str, table: DeltaTable) -> Iterator[tuple[Any, ...]]:
+    """Yield capture, epoch and key of each row of the files that can be read."""
+    files, top = opened(f"{uri}/{name}")
+    columns = ["capture", "epoch", *(key for key in ROW_KEY[1:] if name not in ("connections", "quarantine"))]
+    for path in pa.table(table.get_add_actions()).column("path").to_pylist():
+        try:
+            with pq.ParquetFile(f"{top}/{path}", filesystem=files) as file:
+                for batch in file.iter_batches(columns=columns):
+                    yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        except (OSError, pa.ArrowInvalid):
+            continue
+
+
+def _unmatched(keys: dict[str, Counter[tuple[Any, ...]]]) -> Iterator[str]:
+    """Yield which rows do not go with those of `exchanges`."""
+    exchanges = keys.get("exchanges", Counter())
+    twice = sum(count > 1 for count in exchanges.values())
+    if twice:
+        yield f"exchanges: {counted(twice, 'row')} more than once"
+    if keys.get("bodies", Counter()) != exchanges:
+        yield "bodies: not one for each row of exchanges"
+    for name in ("records", "findings", "gaps"):
+        lost = sum(key not in exchanges for key in keys.get(name, ()))
+        if lost:
+            yield f"{name}: {counted(lost, 'row')} of no row of exchanges"
