@@ -103,6 +103,8 @@ typedef struct {
 KERNEL_API int64_t kernel_split_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
                                         int64_t fields, int64_t *place, KernelEntry *entries, int64_t capacity,
                                         int64_t most_bytes);
+KERNEL_API int64_t kernel_open_sections(const uint8_t *data, int64_t size, KernelEntry *entries, int64_t first,
+                                        int64_t end, uint8_t *out, int64_t capacity, int64_t *filled);
 KERNEL_API int64_t kernel_check_batches(const uint8_t *data, int64_t size, const KernelEntry *entries, int64_t count,
                                         uint8_t *valid);
 KERNEL_API int64_t kernel_read_records(const uint8_t *data, int64_t size, KernelEntry *entries, int64_t first,

@@ -34,12 +34,16 @@ from dissector.protocol.records.compression import DecompressionBudget, Decompre
 from dissector.protocol.records.counting import count_many
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.records.to_json import frame_budget
+from dissector.protocol.records.whole_frames import OpenedSections, within_budgets
 from dissector.protocol.wire import WireError
 
 ENTRIES: Final = 4096
 """At most so many entries of fields in one step, ..."""
 BYTES: Final = 1 << 20
 """... and no more once they have so many bytes: what a processor's cache holds."""
+BYTES_BEHIND_DOUBT: Final = 1 << 14
+"""The bytes of fields that are read together behind a frame that needed a closer look: the next one may as well."""
+NO_LIMIT: Final = 1 << 62
 RECORDS: Final = 1 << 14
 HEADERS: Final = 1 << 12
 _LEAST_PART: Final = 2
@@ -59,6 +63,7 @@ class RecordReader:
         self._headers = np.empty((HEADER_COLUMNS, HEADERS), np.int64)
         self._filled = np.zeros(2, np.int64)
         self._plain = np.empty(0, np.uint8)
+        self._opened = OpenedSections(bounds)
 
     def read(self, data: UInt8, starts: Int64, ends: Int64, frames: Int64) -> Iterator[RecordColumns]:
         """Yield the records of the fields `data[starts[n]:ends[n]]`, some at a time. `frames` are the numbers of the
@@ -68,8 +73,10 @@ class RecordReader:
         Raises `ValueError` if a field is not inside the data."""
         starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
         for first, end, is_free in self._runs(data, starts, ends, frames):
-            steps = self._steps(data, starts, ends, first, end)
-            yield from self._free(data, steps) if is_free else self._within_budgets(data, steps, frames)
+            if is_free:
+                yield from self._free(data, self._steps(data, starts, ends, first, end))
+            else:
+                yield from self._compressed(data, starts, ends, frames, first, end)
 
     def _runs(self, data: UInt8, starts: Int64, ends: Int64, frames: Int64) -> Iterator[tuple[int, int, bool]]:
         """Yield ranges of fields, and whether their frames can't exceed a budget: plain bytes, and not too many."""
@@ -105,6 +112,50 @@ class RecordReader:
                     entries = entries[done:]
                 else:
                     self._grow(entries[0])
+
+    def _compressed(
+        self, data: UInt8, starts: Int64, ends: Int64, frames: Int64, first: int, end: int
+    ) -> Iterator[RecordColumns]:
+        """Read fields whose frames may exceed a budget: many frames at once, and batch by batch one that needs a closer
+        look."""
+        edges = np.append(np.flatnonzero(np.diff(frames[first:end], prepend=frames[first] - 1)) + first, end)
+        sizes = np.append(0, np.cumsum(np.maximum(ends - starts, 0)[first:end]))[edges - first]
+        at, most = 0, BYTES
+        while at < len(edges) - 1:
+            stop = max(at + 1, int(np.searchsorted(sizes, sizes[at] + most, side="right")) - 1)
+            done, found = self._whole_frames(data, starts, ends, frames, edges[at : stop + 1])
+            yield found
+            at, most = at + done, min(BYTES, 2 * most)
+            if at < stop:
+                steps = self._steps(data, starts, ends, int(edges[at]), int(edges[at + 1]))
+                yield from self._within_budgets(data, steps, frames)
+                at, most = at + 1, BYTES_BEHIND_DOUBT
+
+    def _whole_frames(
+        self, data: UInt8, starts: Int64, ends: Int64, frames: Int64, edges: Int64
+    ) -> tuple[int, RecordColumns]:
+        """Read the first frames of those whose fields begin at `edges`, the last of which is their end: up to one that
+        needs a closer look. Return how many, and their records."""
+        place = np.array([edges[0], -1], np.int64)
+        fields = starts.ctypes.data, ends.ctypes.data, int(edges[-1]), place.ctypes.data
+        into = self._entries.ctypes.data, len(self._entries), NO_LIMIT
+        split = record_functions().split(data.ctypes.data, len(data), *fields, *into)
+        done = int(np.searchsorted(edges, place[0], side="right")) - 1
+        entries = self._entries[: np.searchsorted(self._entries["field"][:split], edges[done])]
+        self._filled[:] = 0
+        opened = self._opened.open(data, entries)
+        read = self._fill(self._opened.data, entries, 0, opened, self._bounds.frame_records)
+        some = entries[:read]
+        is_good = within_budgets(some, frames[some["field"]], self._bounds)
+        is_good &= (some["error"] == BatchError.NONE) | (some["kind"] != _BATCH)
+        good = read if is_good.all() else int(np.argmin(is_good))
+        if good < len(entries):
+            done = int(np.searchsorted(edges, entries[good]["field"], side="right")) - 1
+            kept = int(np.searchsorted(entries["field"], edges[done]))
+            if kept < read:
+                self._filled[:] = entries[kept]["first_record"], entries[kept]["first_header"]
+            entries = entries[:kept]
+        return done, self._columns(self._opened.data, entries)
 
     def _within_budgets(self, data: UInt8, steps: Iterator[Entries], frames: Int64) -> Iterator[RecordColumns]:
         """Read fields batch by batch, as the budget of each depends on those before it. Sections are copied into one

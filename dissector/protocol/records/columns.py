@@ -150,6 +150,7 @@ class RecordFunctions(NamedTuple):
     """Functions of `kernel.h`."""
 
     split: Callable[..., int]
+    open: Callable[..., int]
     check: Callable[..., int]
     read: Callable[..., int]
     gather: Callable[..., int]
@@ -161,6 +162,7 @@ def record_functions() -> RecordFunctions:
     fields, place, table = (c_void_p, c_void_p, c_int64), c_void_p, (c_void_p, c_int64)
     return RecordFunctions(
         function("split_records", *where, *fields, place, entries, c_int64, c_int64),
+        function("open_sections", *where, entries, c_int64, c_int64, *where, c_void_p),
         function("check_batches", *where, entries, c_int64, c_void_p),
         function("read_records", *where, entries, c_int64, c_int64, c_int64, *table, *table, c_void_p),
         function("gather", *where, *fields, c_void_p, c_void_p, c_int64),
