@@ -5,8 +5,8 @@ rows as columns, `ConnectionIndex` its connections, `ExchangeCache` decodes rows
 `IncrementalReading` makes checkpoints. `RowSpace` numbers rows and connections for all of them.
 """
 
-from dissector.capture_session.exchange_index import FrameSpan
+from dissector.capture_session.exchange_index import FrameSpan, WholeRows
 from dissector.capture_session.facade import Capture
 from dissector.capture_session.stage_pipeline import Progress
 
-__all__ = ["Capture", "FrameSpan", "Progress"]
+__all__ = ["Capture", "FrameSpan", "Progress", "WholeRows"]

@@ -16,7 +16,9 @@ from dissector.exchange.json_lines import JsonLines, JsonText
 from dissector.exchange.listing import Listing
 from dissector.exchange.message_answers import MessageAnswers
 from dissector.exchange.message_shapes import MessageShapes, Shape
+from dissector.exchange.record_columns import CarriedColumns
 from dissector.exchange.row_fields import ROW_FIELDS, Value
+from dissector.exchange.whole_exchanges import Texts, WholeExchanges
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames
@@ -42,6 +44,14 @@ class FrameSpan(NamedTuple):
     of_client: bool
 
 
+class WholeRows(NamedTuple):
+    """Rows that need no `Exchange`, with their requests and responses as JSON."""
+
+    rows: Int64
+    requests: Texts
+    responses: Texts
+
+
 class ExchangeIndex:
     """Columns of rows. Rows are numbered as `RowSpace` says; those given in arrays are ascending."""
 
@@ -54,6 +64,7 @@ class ExchangeIndex:
         self._listing = Listing(pipeline.indexer, decoder)
         connections = pipeline.transport.connections
         self._json = JsonLines(pipeline.indexer, pipeline.store, decoder)
+        self._whole = WholeExchanges(pipeline.indexer, pipeline.store, decoder)
         self._info = InfoTexts(pipeline.indexer, pipeline.store, decoder, lambda each: any(connections.ended(each)))
         self._bodies = BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
         self._answers = MessageAnswers(self._bodies, decoder, pipeline.indexer.conversation_state.topic_names)
@@ -104,6 +115,19 @@ class ExchangeIndex:
             sizes = np.zeros(len(some), np.int64)
             sizes[marked == 0] = np.diff(found.ends, prepend=0)
             yield found._replace(ends=np.cumsum(sizes))
+
+    def whole_exchanges(self, rows: range | Int64, findings: "Summaries") -> Iterator[WholeRows]:
+        """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
+        _, indexed = self._rows.split(rows)
+        for some in self._whole.steps(np.asarray(indexed, np.int64)):
+            marked, _ = findings.cross_message_summaries(some)
+            some = some[marked == 0]
+            at, requests, responses = self._whole.bodies(some)
+            yield WholeRows(some[at] + self._rows.entries, requests, responses)
+
+    def records(self, rows: Int64) -> Iterator[CarriedColumns]:
+        """The records of rows that are exchanges: valid until the next. A row may be refused."""
+        return self._whole.records(self._rows.index_rows(rows))
 
     def field_keys(
         self, keys: Choose, values: Choose, nonzero: Choose = no_column, *, is_request: bool

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 from dissector.capture_session.checkpoint import load
 from dissector.capture_session.connection_index import ConnectionIndex
 from dissector.capture_session.exchange_cache import ExchangeCache
-from dissector.capture_session.exchange_index import ExchangeIndex
+from dissector.capture_session.exchange_index import ExchangeIndex, WholeRows
 from dissector.capture_session.findings_pass import FindingsPass
 from dissector.capture_session.incremental import IncrementalReading
 from dissector.capture_session.row_space import RowSpace
@@ -193,6 +193,10 @@ class Capture:
     def json_lines(self, rows: range | Int64) -> Iterator[JsonText]:
         """The JSON lines of rows, some at a time; a line is empty where the row has to be decoded for it."""
         return self.index.json_lines(rows, self.findings)
+
+    def whole_exchanges(self, rows: range | Int64) -> Iterator[WholeRows]:
+        """Rows for tables, without an `Exchange` for each: those that need none, some at a time."""
+        return self.index.whole_exchanges(rows, self.findings)
 
     def index_columns(self, rows: Int64) -> IndexColumns:
         """What the index has of rows, as numbers."""

@@ -6,10 +6,15 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from dissector.core.arrays import Int64
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.splits import InputSplit
 from dissector.tables.rows import Cells
 
+KEY_TYPES: Final = pa.schema([("day", pa.date32()), ("capture", pa.string()), ("epoch", pa.int64())])
 SHORT: Final = 16
 """Digits of a digest that name a capture."""
 
@@ -54,6 +59,14 @@ class Origins:
         """Return where a packet of the capture of all files comes from, and its number there, from 1."""
         origin = self._origins[max(0, bisect_right(self._firsts, packet) - 1)]
         return origin, packet - origin.first + 1
+
+    def keys(self, packets: Int64) -> dict[str, pa.Array]:
+        """Return the columns that name the rows of these packets: `Origin.keys`, and the number of the packet there."""
+        firsts = np.array(self._firsts, np.int64)
+        which = np.maximum(np.searchsorted(firsts, packets, side="right") - 1, 0)
+        keys = pa.Table.from_pylist([origin.keys for origin in self._origins], KEY_TYPES).take(which)
+        columns = {name: keys[name].combine_chunks() for name in keys.column_names}
+        return columns | {"packet": pa.array(packets - firsts[which] + 1)}
 
 
 def origins(scans: Sequence[FileScan], found: Sequence[InputSplit], epoch: int) -> list[Origin]:

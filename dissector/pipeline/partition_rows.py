@@ -1,6 +1,7 @@
 """One partition of the packets, dissected like a complete capture: first its shared state, then its rows.
 
-Rows are dicts by column, with the names of `tables.schemas`; records come as row groups.
+Rows have the names of `tables.schemas`. Those of exchanges that need no careful look come as tables of many rows;
+others are dicts by column, and their records row groups.
 """
 
 import pickle
@@ -9,12 +10,12 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dissector.analysis.records import CarriedRecords, has_records_field, records_of_entry
 from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.message_subjects import ERROR
@@ -22,8 +23,10 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import exchange_object, messages_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import cell_json, record_rows
+from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.observations import finding_cells, row_of
 from dissector.pipeline.origins import Origin, Origins
+from dissector.pipeline.whole_rows import WholeRowBuilder
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.data_files import TALLIES
 from dissector.tables.rows import Cells, TableRow
@@ -60,34 +63,35 @@ class RowBuilder:
 
     def __init__(self, capture: Capture, origins: list[Origin], options: WriteOptions) -> None:
         self._capture = capture
-        self._origin = Origins(origins).of
+        self._origins = Origins(origins)
+        self._origin = self._origins.of
         self._options = options
-        self._names: dict[int, str] = {}
-        """Names of the connections that have a row of `connections`."""
+        self._names = ConnectionNames(capture, self._origins)
         self._software = lru_cache(maxsize=1 << 12)(capture.connections.software)
         """Safe to cache: the partition is read completely before the first row is built."""
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the table and the row of everything."""
-        for number, begin, exchange in self._at(range(len(self._capture))):
+        is_left = np.ones(len(self._capture), np.bool_)
+        if self._options.records and not self._options.frames:
+            for made in WholeRowBuilder(self._capture, self._origins, self._names).rows():
+                is_left[made.rows] = False
+                yield from self._connections()
+                yield from made.tables
+        for number, begin, exchange in self._at(np.flatnonzero(is_left)):
             yield from self._rows_of(number, begin, exchange)
 
-    def _at(self, rows: range | NDArray[np.int64]) -> Iterator[tuple[int, RowStart, Exchange]]:
-        return zip(np.asarray(rows).tolist(), self._capture.index.positions(rows), self._capture.at(rows), strict=True)
+    def _at(self, rows: Int64) -> Iterator[tuple[int, RowStart, Exchange]]:
+        return zip(rows.tolist(), self._capture.index.positions(rows), self._capture.at(rows), strict=True)
 
     def _rows_of(self, number: int, begin: RowStart, exchange: Exchange) -> Iterator[TableRow]:
         capture, row = self._capture, exchange.row
         origin, packet = self._origin(begin[0])
-        is_new = row.connection not in self._names
         key = origin.keys | {"packet": packet, "start": begin[1]}
-        where = key | {
-            "time_ns": row.time_ns, "connection": self._connection(row.connection), "client": row.client,
-            "server": row.server,
-        }  # fmt: skip
-        if exchange.is_stored:
-            where |= {"connection": None, "client": None, "server": None}
-        elif is_new:
-            yield "connections", self._connection_row(row.connection)
+        where = key | {"time_ns": row.time_ns, "connection": None, "client": None, "server": None}
+        if not exchange.is_stored:
+            where |= {"connection": self._names.of(row.connection), "client": row.client, "server": row.server}
+            yield from self._connections()
         batches: list[CarriedRecords] = []
         to_object = messages_object if row.kind == "exchange" else exchange_object
         content = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
@@ -145,6 +149,11 @@ class RowBuilder:
             if message is not None:
                 yield side, cell_json.message_cell(content[side], message.layout.body, records=records)
 
+    def _connections(self) -> Iterator[TableRow]:
+        """Yield the rows of the connections that are new."""
+        for connection in self._names.take_new():
+            yield "connections", self._connection_row(connection)
+
     def _connection_row(self, connection: int) -> Cells:
         capture = self._capture
         origin, packet = self._origin(capture.connections.first_packet(connection))
@@ -152,20 +161,13 @@ class RowBuilder:
         software, closed = capture.connections.software(connection), capture.connections.closed(connection)
         offered = capture.connections.advertised_versions(connection)
         return {
-            **origin.keys, "connection": self._connection(connection), "packet": packet, "client": client,
+            **origin.keys, "connection": self._names.of(connection), "packet": packet, "client": client,
             "server": server, "begin_ns": capture.connections.first_time_ns(connection),
             "closed_ns": closed[0] if closed else None,
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,
             "offered": [(key, {"low": low, "high": high}) for key, (low, high) in offered.items()],
         }  # fmt: skip
-
-    def _connection(self, connection: int) -> str:
-        name = self._names.get(connection)
-        if name is None:
-            origin, packet = self._origin(self._capture.connections.first_packet(connection))
-            name = self._names[connection] = f"{origin.capture}:{packet}"
-        return name
 
 
 def _read(

@@ -127,6 +127,7 @@ class _DataFileWriter:
         self._statistics = FileStatistics()
         is_kept = table.name != OBSERVATIONS.name
         short = [each for each in self._schema.names if each not in _LONG] if is_kept else False
+        self._tables: list[pa.Table] = []
         self._writer = pq.ParquetWriter(
             file, self._schema, compression="zstd" if is_kept else "lz4", use_dictionary=short
         )
@@ -145,12 +146,16 @@ class _DataFileWriter:
         with self._file:
             if is_complete:
                 self._flush()
+                self._write_tables()
             self._writer.close()
             size = self._file.tell()
         return DataFile(self._table, self._path, self._count, size, self._statistics.json())
 
-    def add(self, row: Cells | RowGroup) -> None:
-        """Add one row or a group."""
+    def add(self, row: Cells | RowGroup | pa.Table) -> None:
+        """Add one row, a group, or a table with all columns."""
+        if isinstance(row, pa.Table):
+            self._add_table(row)
+            return
         if isinstance(row, RowGroup):
             self._groups.append(row)
             self._shared.append(row.shared)
@@ -166,6 +171,25 @@ class _DataFileWriter:
         if self._rows >= MAX_ROWS or self._size >= MAX_BYTES:
             self._flush()
 
+    def _add_table(self, table: pa.Table) -> None:
+        """Add a table. Small ones become one group of rows."""
+        self._tables.append(table.select(self._schema.names).cast(self._schema))
+        rows, size = (
+            sum(each) for each in zip(*((table.num_rows, table.nbytes) for table in self._tables), strict=True)
+        )
+        if rows >= MAX_ROWS or size >= MAX_BYTES:
+            self._write_tables()
+
+    def _write_tables(self) -> None:
+        for batch in pa.concat_tables(self._tables).combine_chunks().to_batches() if self._tables else ():
+            self._write(batch)
+        self._tables = []
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+        self._statistics.add(batch)
+        self._count += batch.num_rows
+
     def _flush(self) -> None:
         if self._rows:
             groups = self._groups
@@ -177,10 +201,7 @@ class _DataFileWriter:
                 else self._repeated(shared[each.name], each)
                 for each in self._schema
             ]
-            batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-            self._writer.write_batch(batch)
-            self._statistics.add(batch)
-            self._count += self._rows
+            self._write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
             self._begin()
 
     def _shared_columns(self, names: list[str]) -> dict[str, Sequence[Any]]:

@@ -1,7 +1,10 @@
 """Rows of tables on their way to files: single rows, or groups of rows that share most cells."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Cells = dict[str, Any]
 """A row by column; missing columns are null."""
@@ -28,5 +31,5 @@ class RowGroup(NamedTuple):
         return [self.shared | dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-TableRow = tuple[str, Cells | RowGroup]
+TableRow = tuple[str, "Cells | RowGroup | pa.Table"]
 """Name of a table, and a row or rows of it."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange import json_lines
+from dissector.exchange import json_bodies
 from dissector.exchange.to_json import json_line
 from dissector.protocol.kernel import json_messages
 from tests.conftest import BUNDLED, PCAPS
@@ -50,8 +50,8 @@ def test_most_rows_of_clients_need_no_careful_look(name: str, least: float) -> N
 def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_messages, "FEW_BYTES", 1 << 8)
     monkeypatch.setattr(json_messages, "MOST_BYTES", 1 << 14)
-    monkeypatch.setattr(json_lines, "MOST_PLAIN", 1 << 10)
-    monkeypatch.setattr(json_lines, "MOST_FRAME_BYTES", 1 << 12)
+    monkeypatch.setattr(json_bodies, "MOST_PLAIN", 1 << 10)
+    monkeypatch.setattr(json_bodies, "MOST_FRAME_BYTES", 1 << 12)
     assert check(opened(PCAPS / "librdkafka-pipelined.pcapng"))
 
 

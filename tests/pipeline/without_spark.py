@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dissector.capture_session import Capture
@@ -77,6 +78,8 @@ def one_by_one(made: Iterable[TableRow]) -> Iterator[tuple[str, Cells]]:
     for table, cells in made:
         if isinstance(cells, RowGroup):
             yield from ((table, with_headers(row)) for row in cells.rows)
+        elif isinstance(cells, pa.Table):
+            yield from ((table, row) for row in cells.to_pylist())
         else:
             yield table, cells
 

@@ -6,9 +6,10 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
+import pyarrow as pa
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
@@ -24,7 +25,7 @@ from dissector.export.formats import ExportFormat
 from dissector.export.transcript import transcript
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
-from dissector.tables.rows import RowGroup
+from dissector.tables.rows import Cells, RowGroup
 from tui.app import KDissectApp
 from tui.screens.main_screen import MainScreen
 
@@ -67,11 +68,11 @@ def rare_faces(capture: Capture) -> Iterator[Face]:
     names = [name for name, field in ROW_FIELDS.items() if field.from_index]
     rows = range(len(capture))
     yield "columns", _encoded(repr(list(zip(names, capture.columns(names, rows), strict=True))))
-    options = WriteOptions(frames=True)
-    for table, content in RowBuilder(capture, [Origin(0, "0" * 64, 0, 1)], options).rows():
-        for cells in content.rows if isinstance(content, RowGroup) else (content,):
-            for name, value in cells.items():
-                yield f"table {table}.{name}", value if isinstance(value, bytes) else _encoded(repr(value))
+    for options in (WriteOptions(), WriteOptions(frames=True)):
+        for table, content in RowBuilder(capture, [Origin(0, "0" * 64, 0, 1)], options).rows():
+            for cells in _rows(content):
+                for name, value in cells.items():
+                    yield f"table {table}.{name}", value if isinstance(value, bytes) else _encoded(repr(value))
     requests = [ExportRequest(each) for each in EXPORTS] + [ExportRequest(each, redact=True) for each in REDACTED]
     for request in requests:
         with suppress(CaptureError):  # no packet of it is left, or it can't be redacted
@@ -79,6 +80,13 @@ def rare_faces(capture: Capture) -> Iterator[Face]:
             name = f"export {request.format.value}{' --redact' if request.redact else ''}"
             yield name, content
             yield name, _without_breaks(content)
+
+
+def _rows(content: Cells | RowGroup | pa.Table) -> Sequence[Cells]:
+    """The rows of a table, one by one."""
+    if isinstance(content, pa.Table):
+        return cast(Sequence[Cells], content.to_pylist())
+    return content.rows if isinstance(content, RowGroup) else (content,)
 
 
 def screen_faces(capture: Capture) -> Iterator[Face]:

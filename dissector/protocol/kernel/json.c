@@ -196,7 +196,8 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
           } else {
             REFUSE_UNLESS(!is_internal || !size);
             if (size) report->may_be_masked = 1;
-            WRITE(write_records(out, data + at, size, &records));
+            WRITE(call->packs_records ? write_packed_records(out, data + at, size)
+                                      : write_records(out, data + at, size, &records));
           }
           at += size;
         }

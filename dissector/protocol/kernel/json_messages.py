@@ -105,22 +105,26 @@ class _JsonCall(ctypes.Structure):
         (
             name,
             ctypes.c_int64
-            if name in ("rows", "begin", "topics", "capacity") or name.startswith(("most_", "scratch_"))
+            if name in ("rows", "begin", "topics", "capacity", "packs_records")
+            or name.startswith(("most_", "scratch_"))
             else ctypes.c_void_p,
         )
         for name in (
             "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
             "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_plain", "most_packed", "most_records", "out", "capacity", "ends", "codes", "reports",
+            "most_plain", "most_packed", "most_records", "packs_records", "out", "capacity", "ends", "codes",
+            "reports",
         )
     ]  # fmt: skip
 
 
 class JsonMessages:
-    """The text of some messages, and the memory for it."""
+    """The text of some messages, and the memory for it. `packs_records` leaves bytes in place of records, as
+    `tables.packing` does."""
 
-    def __init__(self, bounds: limits.Limits = limits.DEFAULT) -> None:
+    def __init__(self, bounds: limits.Limits = limits.DEFAULT, *, packs_records: bool = False) -> None:
         self._bounds = bounds
+        self._packs_records = packs_records
         self.text: UInt8 = np.empty(FEW_BYTES, np.uint8)
         self._filled = 0
         self._scratch: UInt8 = np.empty(SCRATCH, np.uint8)
@@ -188,7 +192,8 @@ class JsonMessages:
             topics.is_internal.ctypes.data, len(topics.is_internal), found.first.ctypes.data,
             found.addresses.ctypes.data if sections is not None else None, found.sizes.ctypes.data,
             self._scratch.ctypes.data, len(self._scratch), self._bounds.packed_size, self._bounds.packed_records,
-            self._bounds.frame_records, self.text.ctypes.data + self._filled, len(self.text) - self._filled,
+            self._bounds.frame_records, self._packs_records, self.text.ctypes.data + self._filled,
+            len(self.text) - self._filled,
             written.ends.ctypes.data, written.outcomes.ctypes.data, written.reports.ctypes.data,
         )  # fmt: skip
         return _json()(ctypes.byref(call))

@@ -126,8 +126,9 @@ static int write_record(JsonOut *out, const uint8_t *batch, Reader *section, int
   return TEXT("}");
 }
 
+static const char *const codecs[KNOWN_CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
+
 static int write_head(JsonOut *out, const uint8_t *batch, int64_t size) {
-  static const char *const codecs[KNOWN_CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
   int64_t attributes = be_int16(batch + CRC_FROM);
   const char *codec = codecs[attributes & CODEC];
   int is_valid = kernel_crc32c(batch + CRC_FROM, size - CRC_FROM) == be_uint32(batch + CRC_AT);
@@ -225,6 +226,41 @@ int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *
     TRY(write_batch(out, data + at, next - at, budget));
   }
   return TEXT("]}");
+}
+
+/* What `tables/packing.py` leaves of a batch. Whether its records can be read is not looked at. */
+static int write_sizes(JsonOut *out, const uint8_t *batch, int64_t size) {
+  int64_t attributes = be_int16(batch + CRC_FROM);
+  int codec = attributes & CODEC;
+  if (attributes & CONTROL || codec >= KNOWN_CODECS || is_masked(batch + BATCH_HEADER, size - BATCH_HEADER)) return CAREFUL;
+  TRY(TEXT("{"));
+  NUMBER("base_offset", be_int64(batch));
+  NUMBER("batch_length", be_int32(batch + 8));
+  TRY(TEXT("\"compression\":\""));
+  TRY(write_text(out, codecs[codec], (int64_t)strlen(codecs[codec])));
+  TRY(TEXT("\",\"records_count\":"));
+  TRY(write_int(out, be_int32(batch + 57)));
+  return TEXT("}");
+}
+
+int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size) {
+  int64_t next = size;
+  TRY(TEXT("{\"size\":"));
+  TRY(write_int(out, size));
+  TRY(TEXT(",\"batches\":["));
+  for (int64_t at = 0; at < size; at = next) {
+    int kind = entry_at(data, at, size, &next);
+    if (kind == ENTRY_MESSAGE) return CAREFUL;
+    if (kind != ENTRY_BATCH) break; /* the last one, which is in the bytes */
+    if (at) TRY(TEXT(","));
+    TRY(write_sizes(out, data + at, next - at));
+  }
+  TRY(TEXT("]"));
+  if (size) {
+    TRY(TEXT(",\"bytes\":"));
+    TRY(write_hex(out, data, size));
+  }
+  return TEXT("}");
 }
 
 /* Lists the compressed batches of the fields at `fields`, in their order: the field, the codec, the address and the size

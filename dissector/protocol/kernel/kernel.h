@@ -39,6 +39,7 @@ typedef struct {
   int64_t most_plain; /* limits of one message, as `Limits` has them: bytes that are decompressed in any case, */
   int64_t most_packed; /* records and headers beyond one for each byte, all of them */
   int64_t most_records;
+  int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
   uint8_t *out;
   int64_t capacity;
   int64_t *ends; /* by row, as are the next two */

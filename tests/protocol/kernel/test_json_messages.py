@@ -9,7 +9,7 @@ import pytest
 
 from dissector import encode_request
 from dissector.core.json_text import dumps
-from dissector.exchange.json_lines import marks
+from dissector.exchange.json_bodies import marks
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import message_object
 from dissector.protocol.codec.json_program import JsonProgram, Mark

@@ -1,0 +1,299 @@
+"""The JSON of many messages at once, which the kernel writes from their bytes.
+
+Invariant: a message is that of `to_json` (a property test), or none where it needs a careful look: what the kernel
+leaves to Python, and messages that rules of findings look into.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.core.json_text import dumps
+from dissector.core.store import Store
+from dissector.exchange.body_columns import BodyColumns, Messages
+from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
+from dissector.exchange.message_rules import MESSAGE_RULES
+from dissector.index.exchange_table import NO_FRAME
+from dissector.index.indexer import Indexer
+from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.program import ColumnPlan
+from dissector.protocol.embedded.formats import FORMATS
+from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
+from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID
+from dissector.protocol.kernel.json_messages import (
+    JsonMessages,
+    NamedTopics,
+    Outcome,
+    Sections,
+    Written,
+    compressed_sections,
+)
+from dissector.protocol.kernel.shredding import Arena, FrameMemory
+from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.records.compression import DecompressionError
+from dissector.protocol.records.to_json import frame_budget
+
+MOST_PLAIN: Final = 16 << 20
+"""Decompressed bytes that are held for the kernel: messages come in parts where they have more."""
+MOST_FRAME_BYTES: Final = 4 << 20
+"""Bytes of the frames of rows that are written together, unless one row has more."""
+ROWS_PER_STEP: Final = 1 << 10
+_TOPIC_FIELDS: Final = ("topic", "name")
+_RECORDS: Final = "records"
+
+
+class JsonBodies:
+    """Messages of one capture. `packs_records` leaves bytes in place of their records, as `tables.packing` does."""
+
+    def __init__(
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, *, packs_records: bool = False
+    ) -> None:
+        self._indexer = indexer
+        self._decoder = decoder
+        self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
+        self._messages = JsonMessages(packs_records=packs_records)
+        self._arena = Arena()
+        self._names: dict[str, str] = {}
+        self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
+
+    def steps(self, rows: Int64) -> Iterator[Int64]:
+        """Rows of the index in parts of which the lines are in memory at once."""
+        table, size = self._indexer.table, self._indexer.frames.size
+        both = np.zeros(len(rows), np.int64)
+        for column in (table.request, table.response):
+            frames = column.values[rows]
+            there = frames != NO_FRAME
+            both[there] += size.values[frames[there]]
+        cost = np.cumsum(both + MOST_FRAME_BYTES // ROWS_PER_STEP)
+        edges = np.flatnonzero(np.diff(cost // MOST_FRAME_BYTES)) + 1
+        return iter(np.split(rows, edges))
+
+    def written(self, rows: Int64) -> "tuple[Side, Side]":
+        """Write the requests and the responses of rows of the index, ascending, of one step, in place of those
+        that were written before. `are_whole` says which rows have both."""
+        self._decoder.update_conversation_state()
+        names = dict(self._indexer.conversation_state.topic_names)
+        if names != self._names:
+            self._names, self._topics = names, NamedTopics.of(names, _is_internal, TOPIC_ID + SUFFIX)
+        self._messages.clear()
+        return self._written(rows)
+
+    def requests(self, rows: Int64, requests: "Side", at: Int64) -> "list[Part]":
+        """The parts that make the requests of some of the rows that were written, by their places, but for the last
+        brace: an incremental Fetch has the partitions of its session besides."""
+        sessions = [
+            self._session(row) if epoch > 0 else b""
+            for row, epoch in zip(rows[at].tolist(), requests.epochs[at].tolist(), strict=True)
+        ]
+        return [requests.part(self._messages.text, at, cut=1), Part.of(sessions)]
+
+    def responses(self, responses: "Side", at: Int64) -> "Part":
+        """The responses of some of the rows that were written, by their places."""
+        return responses.part(self._messages.text, at)
+
+    def joined(self, parts: "list[Part]") -> tuple[bytes, Int64]:
+        """The parts of each row, one behind the other; and how many bytes each row has."""
+        addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64)
+        sizes = np.stack([part.sizes for part in parts], axis=1)
+        return self._messages.joined(addresses.ravel(), sizes.ravel()), sizes.sum(axis=1)
+
+    def _written(self, rows: Int64) -> "tuple[Side, Side]":
+        """The JSON of requests and of responses."""
+        table, time_ns = self._indexer.table, self._indexer.frames.time_ns
+        groups: list[tuple[Messages, Int64, JsonProgram]] = []
+        for is_request, column in ((True, table.request), (False, table.response)):
+            for messages in self.columns.messages(rows, is_request=is_request, with_log=True):
+                program = _program(messages.api_key, messages.layout, is_request=is_request)
+                if program is not None:
+                    times = time_ns.values[column.values[rows[messages.at]]]
+                    place = messages.at if is_request else messages.at + len(rows)
+                    groups.append((messages._replace(at=place), times, program))
+        both = Side(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((2, 2 * len(rows)), np.bool_))
+        if groups:
+            self._write(groups, both)
+        return both.at(slice(len(rows))), both.at(slice(len(rows), None))
+
+    def _write(self, groups: "list[tuple[Messages, Int64, JsonProgram]]", both: "Side") -> None:
+        """Write messages, some by layout."""
+        frames = FrameMemory(
+            np.concatenate([messages.frames.addresses for messages, _, _ in groups]),
+            np.concatenate([messages.frames.sizes for messages, _, _ in groups]),
+            [messages.frames for messages, _, _ in groups],
+        )
+        counts = [len(messages.at) for messages, _, _ in groups]
+        programs = np.repeat(np.array([program.addresses for _, _, program in groups], np.uint64), counts, axis=0)
+        times = np.concatenate([each for _, each, _ in groups])
+        written = self._messages.write(frames, times, programs, self._topics, PREFIX)
+        at = np.concatenate([messages.at for messages, _, _ in groups])
+        both.take(at, written)
+        both.names_log[at] |= np.concatenate([messages.names_log for messages, _, _ in groups])
+        compressed = np.flatnonzero(written.outcomes == Outcome.COMPRESSED)
+        ends = np.cumsum(counts)
+        for number in np.unique(np.searchsorted(ends, compressed, side="right")).tolist():
+            messages, times, _ = groups[number]
+            first = int(ends[number]) - counts[number]
+            of_group = compressed[(compressed >= first) & (compressed < ends[number])]
+            for some, sections in self._decompressed(messages, of_group - first):
+                again = self._messages.write(
+                    messages.frames.at(some), times[some], programs[first + some], self._topics, PREFIX, sections
+                )
+                both.take(messages.at[some], again)
+
+    def _session(self, row: int) -> bytes:
+        """The member of a request that has the partitions of its session, of an incremental Fetch."""
+        fetched = self._decoder.fetch_session(row)
+        if fetched is None:
+            return b""
+        return b',"fetch_session":' + dumps([{"topic": topic, "partitions": each} for topic, each in fetched.items()])
+
+    def _decompressed(self, messages: Messages, rows: Int64) -> Iterator[tuple[Int64, Sections]]:
+        """Messages with compressed records, by their numbers, with the decompressed sections. Those whose sections
+        can't be decompressed are left out."""
+        some: list[int] = []
+        plain: list[bytes] = []
+        first, size = [0], 0
+        for row, sections in self._sections(messages, rows):
+            budget = frame_budget()
+            try:
+                opened = [budget.decompressed(codec, section) for codec, section in sections]
+            except DecompressionError:
+                continue
+            some.append(row)
+            plain += opened
+            first.append(len(plain))
+            size += sum(map(len, opened))
+            if size > MOST_PLAIN:
+                yield np.array(some, np.int64), _sections(plain, first)
+                some, plain, first, size = [], [], [0], 0
+        if some:
+            yield np.array(some, np.int64), _sections(plain, first)
+
+    def _sections(self, messages: Messages, rows: Int64) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
+        """The codecs and the bytes of the compressed sections of each message."""
+        if not len(rows):
+            return
+        program, frames = messages.program, messages.frames.at(rows)
+        columns = [number for number, column in program.values if column.type == _RECORDS]
+        for part in self._arena.shred(frames, program, program.wanted(values=columns), PREFIX):
+            for column in columns:
+                sizes, positions, in_row = part.column(column)
+                some = sizes > 0
+                of = part.first + in_row[some].astype(np.int64)
+                found = compressed_sections(frames.addresses[of] + positions[some].astype(np.uint64), sizes[some])
+                listed = zip(
+                    of[found.field].tolist(), found.codec.tolist(), found.address.tolist(), found.size.tolist(),
+                    strict=True,
+                )  # fmt: skip
+                for row, each in groupby(listed, key=lambda section: section[0]):
+                    yield int(rows[row]), [(codec, ctypes.string_at(at, size)) for _, codec, at, size in each]
+
+
+class Side(NamedTuple):
+    """Where the requests of rows are in the text, or their responses, `(n,)`."""
+
+    starts: Int64
+    sizes: Int64
+    """0 where one needs a careful look."""
+    epochs: Int64
+    """Of fetch sessions."""
+    errors: Int64
+    """The error code of a response and how many fields have it, as one number; 0 for none."""
+    names_log: Bool
+    """Whether it may name the metadata log."""
+    may_be_masked: Bool
+    """Whether anything would be masked in a response that has records of the metadata log."""
+
+    def at(self, rows: slice) -> "Side":
+        """Return those of some rows."""
+        return Side(
+            self.starts[rows], self.sizes[rows], self.epochs[rows], self.errors[rows], self.names_log[rows],
+            self.may_be_masked[rows],
+        )  # fmt: skip
+
+    def take(self, at: Int64, written: Written) -> None:
+        """Add what was written for some rows."""
+        is_there = written.outcomes == Outcome.WRITTEN
+        some = at[is_there]
+        self.starts[some] = written.starts[is_there]
+        self.sizes[some] = (written.ends - written.starts)[is_there]
+        reports = written.reports[is_there]
+        self.epochs[some] = reports["reported"]
+        self.errors[some] = reports["error"] << 32 | reports["errors"]
+        self.names_log[some] |= reports["is_like_log"] != 0
+        self.may_be_masked[some] = reports["may_be_masked"] != 0
+
+    def part(self, text: UInt8, at: Int64, cut: int = 0) -> "Part":
+        """Return the messages of some rows, without so many bytes at their end."""
+        return Part(text.ctypes.data + self.starts[at], self.sizes[at] - cut, text)
+
+
+def are_whole(requests: Side, responses: Side) -> Bool:
+    """Return which rows have both messages, and nothing in one that the other would have masked."""
+    is_there = (requests.sizes > 0) & (responses.sizes > 0)
+    is_there &= ~((requests.names_log | responses.names_log) & responses.may_be_masked)
+    return is_there
+
+
+class Part(NamedTuple):
+    """A part of each of some lines, `(n,)`."""
+
+    addresses: Int64
+    sizes: Int64
+    owner: object
+    """What keeps the bytes there."""
+
+    @classmethod
+    def of(cls, texts: list[bytes]) -> "Part":
+        """Return a text for each line."""
+        sizes = np.array([len(text) for text in texts], np.int64)
+        memory = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
+        return cls(memory.ctypes.data + np.cumsum(sizes) - sizes, sizes, memory)
+
+    @classmethod
+    def constant(cls, text: UInt8, count: int) -> "Part":
+        """Return the same text for all lines."""
+        return cls(np.full(count, text.ctypes.data), np.full(count, len(text)), text)
+
+
+def _sections(plain: list[bytes], first: list[int]) -> Sections:
+    """Sections as the kernel reads them."""
+    part = Part.of(plain)
+    return Sections(np.array(first, np.int64), part.addresses.astype(np.uint64), part.sizes, part.owner)
+
+
+def _is_internal(name: str) -> bool:
+    return name in INTERNAL_TOPICS
+
+
+@lru_cache(maxsize=1024)
+def _program(api_key: int, layout: MessageLayout, *, is_request: bool) -> JsonProgram | None:
+    """The program that writes messages of a layout; None where they need a careful look."""
+    header, body = layout.header, layout.body
+    is_ruled = any(rule.code != ERROR_RESPONSE for rule in MESSAGE_RULES.of_api(api_key))
+    if header is None or body is None or body in FORMATS or is_ruled:
+        return None
+    layouts = (("header", plan(header, layout.header_version)), ("body", plan(body, layout.body_version)))
+    return JsonProgram(layouts, partial(marks, body, is_request=is_request))
+
+
+def marks(body: str, column: ColumnPlan, *, is_request: bool) -> Mark:
+    """What the kernel does with a field besides writing it."""
+    topics, *_ = RECORDS_FIELDS.get(body, "").split(".")
+    if is_value(column, "uuid") and column.name == TOPIC_ID:
+        return Mark.TOPIC_ID
+    if is_value(column, "string") and column.path[1:-1] == (topics,) and column.name in _TOPIC_FIELDS:
+        return Mark.TOPIC_NAME
+    if body == "FetchResponse" and is_value(column, "int64"):
+        return Mark.TIME
+    if body == "FetchRequest" and column.path == ("body", "session_epoch"):
+        return Mark.REPORTED
+    if not is_request and is_value(column, "int16", "int32") and column.name in ERROR_CODES:
+        return Mark.ERROR_CODE
+    return Mark.NONE

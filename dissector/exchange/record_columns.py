@@ -1,0 +1,157 @@
+"""The records that many rows carry, as columns, without an `Exchange` for each row.
+
+Invariant: the records of a row are those of its bodies in the careful way (a property test), or the row is refused: a
+batch that can't be read or is read batch by batch in any other way needs a careful look.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int32, Int64, UInt64
+from dissector.exchange.body_columns import BodyColumns, Messages
+from dissector.protocol.codec.program import Part, Program
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
+from dissector.protocol.embedded.values import TOPIC_ID
+from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.shredding import Arena, Shredded, numbered
+from dissector.protocol.message import PREFIX, MessageLayout
+from dissector.protocol.records.column_reader import RecordReader
+from dissector.protocol.records.columns import KINDS, BatchError, RecordColumns
+from dissector.protocol.records.entries import RecordsEntryKind
+from dissector.protocol.wire import uuid_text
+
+ID_SIZE: Final = 16
+_PARTITION_FIELDS: Final = ("partition_index", "index")
+_TOPIC_FIELDS: Final = ("topic", "name")
+_BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
+
+
+class CarriedColumns(NamedTuple):
+    """Records of some rows, and what is known of each of their batches, `(entries,)`."""
+
+    records: RecordColumns
+    row: Int64
+    """The place of the batch's row among those that were asked for."""
+    topic: list[str]
+    """The name of its topic, or the id where no name is known."""
+    partition: Int64
+
+    @property
+    def refused(self) -> Int64:
+        """The places of rows that need a careful look."""
+        entries = self.records.entries
+        is_refused: Bool = (entries["error"] != BatchError.NONE) & (entries["kind"] == _BATCH)
+        return self.row[is_refused]
+
+
+class RecordsOfRows:
+    """Reads the records of rows of one capture."""
+
+    def __init__(self, bodies: BodyColumns) -> None:
+        self._bodies = bodies
+        self._arena = Arena()
+        self._reader = RecordReader()
+
+    def of(self, rows: Int64, names: Mapping[str, str]) -> Iterator[CarriedColumns]:
+        """Yield the records of rows of the index, ascending; `names` are those of topics by id. What is yielded is
+        valid until the next."""
+        for is_request in (True, False):
+            for messages in self._bodies.messages(rows, is_request=is_request):
+                columns = _columns(messages.layout, messages.program)
+                if columns is not None:
+                    yield from self._of_messages(messages, columns, names)
+
+    def _of_messages(
+        self, messages: Messages, columns: "_Columns", names: Mapping[str, str]
+    ) -> Iterator[CarriedColumns]:
+        wanted = messages.program.wanted(values=columns.values)
+        for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
+            fields = _Fields.of(part, columns, messages.frames.addresses, names)
+            data = join(fields.addresses, fields.sizes)
+            ends = np.cumsum(fields.sizes)
+            for found in self._reader.read(data, ends - fields.sizes, ends, fields.rows):
+                field = found.entries["field"]
+                topic = fields.topic[field]
+                yield CarriedColumns(
+                    found, messages.at[fields.rows[field]], [fields.names[each] for each in topic.tolist()],
+                    fields.partition[field],
+                )  # fmt: skip
+
+
+class _Columns(NamedTuple):
+    """The numbers of columns in a program."""
+
+    records: int
+    topic: int
+    topic_is_id: bool
+    partitions: int
+    """How many a topic has."""
+    partition: int
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """Those whose values are needed."""
+        return self.records, self.topic, self.partitions, self.partition
+
+
+@lru_cache(maxsize=256)
+def _columns(layout: MessageLayout, program: Program) -> _Columns | None:
+    """The columns around the records of a message; None for one that has none."""
+    if layout.body not in RECORDS_FIELDS:
+        return None
+    topics, partitions, records = RECORDS_FIELDS[layout.body].split(".")
+    of_topic, of_partition = ("body", topics), ("body", topics, partitions)
+
+    def number(of: tuple[str, ...], names: tuple[str, ...], part: Part = Part.VALUE) -> int:
+        paths = [(*of, name) for name in names]
+        return next(n for n, each in enumerate(program.columns) if each.part is part and each.path in paths)
+
+    topic = number(of_topic, (*_TOPIC_FIELDS, TOPIC_ID))
+    return _Columns(
+        number(of_partition, (records,)),
+        topic,
+        program.columns[topic].name == TOPIC_ID,
+        number(of_topic, (partitions,), Part.COUNT),
+        number(of_partition, _PARTITION_FIELDS),
+    )
+
+
+class _Fields(NamedTuple):
+    """`records` fields that are not empty, `(n,)`."""
+
+    addresses: UInt64
+    sizes: Int64
+    rows: Int64
+    """The messages that they are in."""
+    topic: Int32
+    """The numbers of their topics in `names`."""
+    partition: Int64
+    names: list[str]
+
+    @classmethod
+    def of(cls, part: Shredded, columns: _Columns, frames: UInt64, names: Mapping[str, str]) -> "_Fields":
+        """The fields of frames at these addresses."""
+        sizes, positions, in_row = part.column(columns.records)
+        rows = part.first + in_row.astype(np.int64)
+        topic, texts = _topics(part, columns, frames, names)
+        of_topic = np.repeat(topic, np.maximum(part.column(columns.partitions).values, 0))
+        some = sizes > 0
+        addresses = frames[rows[some]] + positions[some].astype(np.uint64)
+        return cls(
+            addresses, sizes[some], rows[some], of_topic[some], part.column(columns.partition).values[some], texts
+        )
+
+
+def _topics(part: Shredded, columns: _Columns, frames: UInt64, names: Mapping[str, str]) -> tuple[Int32, list[str]]:
+    """The topics of a part as numbers, and their names."""
+    sizes, positions, in_row = part.column(columns.topic)
+    sizes = np.full(len(sizes), ID_SIZE) if columns.topic_is_id else np.maximum(sizes, 0)
+    data = join(frames[part.first + in_row.astype(np.int64)] + positions.astype(np.uint64), sizes)
+    ends = np.cumsum(sizes)
+    numbers, firsts = numbered(data, ends, np.zeros(len(ends), np.uint8))
+    found = [data[ends[n] - sizes[n] : ends[n]].tobytes() for n in firsts.tolist()]
+    texts = [uuid_text(each) for each in found] if columns.topic_is_id else [each.decode() for each in found]
+    return numbers, [names.get(text, text) for text in texts] if columns.topic_is_id else texts

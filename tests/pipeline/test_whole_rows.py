@@ -1,0 +1,55 @@
+"""Rows by columns are those that are made one by one, of every capture and of damaged ones."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from dissector.pipeline.whole_rows import Made, WholeRowBuilder
+from dissector.tables.arrow_types import arrow_schema
+from dissector.tables.schemas import BY_NAME, FACT_TABLES
+from tests.conftest import PCAPS
+from tests.pipeline.without_spark import tables
+
+
+def none_of(*_: object) -> Iterator[Made]:
+    return iter(())
+
+
+def as_written(table: str, rows: list[dict[str, object]]) -> Counter[str]:
+    """Rows as they are in a file."""
+    written = pa.Table.from_pylist(rows, arrow_schema(BY_NAME[table]))
+    return Counter(map(repr, written.to_pylist()))
+
+
+def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Compare both ways; return how many rows came by columns."""
+    by_columns = 0
+    make = WholeRowBuilder.rows
+
+    def counted(builder: WholeRowBuilder) -> Iterator[Made]:
+        nonlocal by_columns
+        for made in make(builder):
+            by_columns += len(made.rows)
+            yield made
+
+    monkeypatch.setattr(WholeRowBuilder, "rows", counted)
+    found = tables(files, parts=parts)
+    monkeypatch.setattr(WholeRowBuilder, "rows", none_of)
+    expected = tables(files, parts=parts)
+    for table in FACT_TABLES:
+        assert as_written(table, found[table]) == as_written(table, expected[table]), table
+    return by_columns
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_rows_of_a_capture(bundled: Path, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same([bundled], parts, monkeypatch)
+
+
+def test_most_rows_come_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = PCAPS / "librdkafka-pipelined.pcapng"
+    by_columns = assert_same([path], 1, monkeypatch)
+    assert by_columns > 0.8 * len(tables([path])["exchanges"])
