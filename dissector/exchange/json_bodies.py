@@ -44,7 +44,7 @@ MOST_PLAIN: Final = 16 << 20
 """Decompressed bytes that are held for the kernel: messages come in parts where they have more."""
 MOST_FRAME_BYTES: Final = 4 << 20
 """Bytes of the frames of rows that are written together, unless one row has more."""
-ROWS_PER_STEP: Final = 1 << 10
+ROWS_PER_STEP: Final = 1 << 12
 _TOPIC_FIELDS: Final = ("topic", "name")
 _RECORDS: Final = "records"
 

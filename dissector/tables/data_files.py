@@ -128,6 +128,7 @@ class _DataFileWriter:
         is_kept = table.name != OBSERVATIONS.name
         short = [each for each in self._schema.names if each not in _LONG] if is_kept else False
         self._tables: list[pa.Table] = []
+        self._table_rows = self._table_size = 0
         self._writer = pq.ParquetWriter(
             file, self._schema, compression="zstd" if is_kept else "lz4", use_dictionary=short
         )
@@ -174,16 +175,15 @@ class _DataFileWriter:
     def _add_table(self, table: pa.Table) -> None:
         """Add a table. Small ones become one group of rows."""
         self._tables.append(table.select(self._schema.names).cast(self._schema))
-        rows, size = (
-            sum(each) for each in zip(*((table.num_rows, table.nbytes) for table in self._tables), strict=True)
-        )
-        if rows >= MAX_ROWS or size >= MAX_BYTES:
+        self._table_rows += table.num_rows
+        self._table_size += table.nbytes
+        if self._table_rows >= MAX_ROWS or self._table_size >= MAX_BYTES:
             self._write_tables()
 
     def _write_tables(self) -> None:
         for batch in pa.concat_tables(self._tables).combine_chunks().to_batches() if self._tables else ():
             self._write(batch)
-        self._tables = []
+        self._tables, self._table_rows, self._table_size = [], 0, 0
 
     def _write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)

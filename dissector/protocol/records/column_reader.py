@@ -44,8 +44,8 @@ BYTES: Final = 1 << 20
 BYTES_BEHIND_DOUBT: Final = 1 << 14
 """The bytes of fields that are read together behind a frame that needed a closer look: the next one may as well."""
 NO_LIMIT: Final = 1 << 62
-RECORDS: Final = 1 << 14
-HEADERS: Final = 1 << 12
+RECORDS: Final = 1 << 16
+HEADERS: Final = 1 << 16
 _LEAST_PART: Final = 2
 """Bytes of the smallest header of a record: no frame has more records and headers than half its bytes."""
 _PLAIN: Final = 1
