@@ -127,7 +127,7 @@ class RowBuilder:
         found: Cells = {**key, **_OPTIONAL_CELLS}
         lost: list[Finding] = []
         for name, cell in self._json(exchange, content):
-            found[name] = cell.json
+            found[name] = cell.json.decode()
             if cell.lost:
                 words = f"JSON too large for a cell of a table: {cell.lost}"
                 lost.append(Finding("cell-too-large", Severity.NOTE, words, "" if name == "rest" else name))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from dissector.capture_session import Capture, WholeRows
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.record_columns import CarriedColumns
-from dissector.pipeline.cell_json import MAX_BYTES
+from dissector.pipeline import cell_json
 from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.origins import Origins
 from dissector.protocol.records.columns import gathered
@@ -48,7 +48,7 @@ class WholeRowBuilder:
                 continue
             info = self._capture.info(whole.rows)
             is_known = np.array([text is not None for text in info], np.bool_)
-            is_known &= (whole.requests.sizes <= MAX_BYTES) & (whole.responses.sizes <= MAX_BYTES)
+            is_known &= (whole.requests.sizes <= cell_json.MAX_BYTES) & (whole.responses.sizes <= cell_json.MAX_BYTES)
             where = self._where(whole.rows)
             records, refused = self._records(whole.rows, where)
             is_known[refused] = False

@@ -1,4 +1,4 @@
-"""By how many tasks, so in how many files, the rows of a capture are written."""
+"""In how many files an ingest writes: as many as it has tasks, however many captures there are."""
 
 from pathlib import Path
 
@@ -8,7 +8,6 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline import ingest_run
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from tests.traffic import Packet, conversation, ethernet, exchanges, pcap
@@ -28,33 +27,10 @@ def capture(path: Path, count: int) -> str:
     return str(path)
 
 
-def files_of_exchanges(spark: SparkSession, counts: list[int], folder: Path) -> dict[int, int]:
-    """Of captures with so many exchanges: files by packets of the capture, at most."""
-    where = folder / "captures"
+def test_many_captures_have_few_files(spark: SparkSession, tmp_path: Path) -> None:
+    where = tmp_path / "captures"
     where.mkdir()
-    paths = [capture(where / f"{number}.pcap", count) for number, count in enumerate(counts)]
-    done = ingest_on_spark(spark, paths, str(folder / "tables"), WriteOptions(), parts=5)
-    assert done.counts["exchanges"] == sum(counts)
-    captures = spark.read.parquet(str(folder / "tables" / "captures")).collect()
-    packets = {row.digest[:16]: row.packets for row in captures}
-    found: dict[int, int] = {}
-    for each in (folder / "tables" / "exchanges").glob("day=*/capture=*"):
-        of = packets[each.name.removeprefix("capture=")]
-        found[of] = max(found.get(of, 0), len(list(each.glob("*.parquet"))))
-    return found
-
-
-def test_captures_with_few_rows_have_a_file_each(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ingest_run, "ROWS_PER_TASK", 20)
-    [files] = files_of_exchanges(spark, [12] * 6, tmp_path).values()
-    assert files == 1
-
-
-def test_a_capture_with_far_more_rows_is_written_by_more_than_one_task(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ingest_run, "ROWS_PER_TASK", 100)
-    files = files_of_exchanges(spark, [300, *[12] * 5], tmp_path)
-    assert files[max(files)] == 2
+    paths = [capture(where / f"{number}.pcap", 12) for number in range(12)]
+    done = ingest_on_spark(spark, paths, str(tmp_path / "tables"), WriteOptions(), parts=2)
+    assert done.counts["exchanges"] == 12 * 12
+    assert 0 < len(list((tmp_path / "tables" / "exchanges").glob("*.parquet"))) <= 2

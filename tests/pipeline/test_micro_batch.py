@@ -101,7 +101,8 @@ def described(made: Made) -> Rows:
     """All rows; but for what the client says it is in a request that may come later."""
     later = {"exchanges": ("software_name", "software_version"), "findings": ("nth", "replaces")}
     rows_of = [
-        (table, {name: cell for name, cell in row.items() if name not in later.get(table, ())}) for table, row in made
+        (table, {name: cell for name, cell in row.items() if cell is not None and name not in later.get(table, ())})
+        for table, row in made
     ]
     places = [place_of(row) for table, row in made if table == "exchanges"]
     assert len(places) == len(set(places)), "a row that is there twice"

@@ -32,17 +32,18 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
                 pass
         origin = Origin(0, "0" * 64, capture.start_ns, 1)
         findings: defaultdict[object, list[dict[str, Any]]] = defaultdict(list)
-        rows = []
+        rows: defaultdict[object, dict[str, Any]] = defaultdict(dict)
         for table, row in one_by_one(
             RowBuilder(capture, [origin], WriteOptions(frames=frames, records=records)).rows()
         ):
             if table == "findings":
                 findings[row["packet"], row["start"]].append(row)
-            elif table == "exchanges":
-                rows.append(row)
-            elif table == "bodies":
-                rows[-1] = row | rows[-1]
-        for number, (row, original) in enumerate(zip(rows, capture.exchanges(), strict=True)):
+            elif table in ("exchanges", "bodies"):
+                rows[row["packet"], row["start"]] |= row
+        places = [(packet + 1, start) for packet, start in capture.index.positions(range(len(capture)))]
+        assert sorted(places) == sorted(rows)
+        for number, (place, original) in enumerate(zip(places, capture.exchanges(), strict=True)):
+            row = rows[place]
             beside = {"number": number + 1, "conn": original.fields.connection, "path": str(path)}
             yield original, exchange_of_row(row | beside | {"findings": findings[row["packet"], row["start"]]})
 
