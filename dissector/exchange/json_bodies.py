@@ -75,7 +75,7 @@ class JsonBodies:
         edges = np.flatnonzero(np.diff(cost // MOST_FRAME_BYTES)) + 1
         return iter(np.split(rows, edges))
 
-    def written(self, rows: Int64) -> "tuple[Side, Side]":
+    def written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """Write the requests and the responses of rows of the index, ascending, of one step, in place of those
         that were written before. `are_whole` says which rows have both."""
         self._decoder.update_conversation_state()
@@ -85,26 +85,26 @@ class JsonBodies:
         self._messages.clear()
         return self._written(rows)
 
-    def requests(self, rows: Int64, requests: "Side", at: Int64) -> "list[Part]":
+    def requests(self, rows: Int64, requests: "WrittenSide", at: Int64) -> "list[TextPart]":
         """The parts that make the requests of some of the rows that were written, by their places, but for the last
         brace: an incremental Fetch has the partitions of its session besides."""
         sessions = [
             self._session(row) if epoch > 0 else b""
             for row, epoch in zip(rows[at].tolist(), requests.epochs[at].tolist(), strict=True)
         ]
-        return [requests.part(self._messages.text, at, cut=1), Part.of(sessions)]
+        return [requests.part(self._messages.text, at, cut=1), TextPart.of(sessions)]
 
-    def responses(self, responses: "Side", at: Int64) -> "Part":
+    def responses(self, responses: "WrittenSide", at: Int64) -> "TextPart":
         """The responses of some of the rows that were written, by their places."""
         return responses.part(self._messages.text, at)
 
-    def joined(self, parts: "list[Part]") -> tuple[bytes, Int64]:
+    def joined(self, parts: "list[TextPart]") -> tuple[bytes, Int64]:
         """The parts of each row, one behind the other; and how many bytes each row has."""
         addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64)
         sizes = np.stack([part.sizes for part in parts], axis=1)
         return self._messages.joined(addresses.ravel(), sizes.ravel()), sizes.sum(axis=1)
 
-    def _written(self, rows: Int64) -> "tuple[Side, Side]":
+    def _written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """The JSON of requests and of responses."""
         table, time_ns = self._indexer.table, self._indexer.frames.time_ns
         groups: list[tuple[Messages, Int64, JsonProgram]] = []
@@ -115,12 +115,12 @@ class JsonBodies:
                     times = time_ns.values[column.values[rows[messages.at]]]
                     place = messages.at if is_request else messages.at + len(rows)
                     groups.append((messages._replace(at=place), times, program))
-        both = Side(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((2, 2 * len(rows)), np.bool_))
+        both = WrittenSide(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((2, 2 * len(rows)), np.bool_))
         if groups:
             self._write(groups, both)
         return both.at(slice(len(rows))), both.at(slice(len(rows), None))
 
-    def _write(self, groups: "list[tuple[Messages, Int64, JsonProgram]]", both: "Side") -> None:
+    def _write(self, groups: "list[tuple[Messages, Int64, JsonProgram]]", both: "WrittenSide") -> None:
         """Write messages, some by layout."""
         frames = FrameMemory(
             np.concatenate([messages.frames.addresses for messages, _, _ in groups]),
@@ -195,7 +195,7 @@ class JsonBodies:
                     yield int(rows[row]), [(codec, ctypes.string_at(at, size)) for _, codec, at, size in each]
 
 
-class Side(NamedTuple):
+class WrittenSide(NamedTuple):
     """Where the requests of rows are in the text, or their responses, `(n,)`."""
 
     starts: Int64
@@ -210,9 +210,9 @@ class Side(NamedTuple):
     may_be_masked: Bool
     """Whether anything would be masked in a response that has records of the metadata log."""
 
-    def at(self, rows: slice) -> "Side":
+    def at(self, rows: slice) -> "WrittenSide":
         """Return those of some rows."""
-        return Side(
+        return WrittenSide(
             self.starts[rows], self.sizes[rows], self.epochs[rows], self.errors[rows], self.names_log[rows],
             self.may_be_masked[rows],
         )  # fmt: skip
@@ -229,19 +229,19 @@ class Side(NamedTuple):
         self.names_log[some] |= reports["is_like_log"] != 0
         self.may_be_masked[some] = reports["may_be_masked"] != 0
 
-    def part(self, text: UInt8, at: Int64, cut: int = 0) -> "Part":
+    def part(self, text: UInt8, at: Int64, cut: int = 0) -> "TextPart":
         """Return the messages of some rows, without so many bytes at their end."""
-        return Part(text.ctypes.data + self.starts[at], self.sizes[at] - cut, text)
+        return TextPart(text.ctypes.data + self.starts[at], self.sizes[at] - cut, text)
 
 
-def are_whole(requests: Side, responses: Side) -> Bool:
+def are_whole(requests: WrittenSide, responses: WrittenSide) -> Bool:
     """Return which rows have both messages, and nothing in one that the other would have masked."""
     is_there = (requests.sizes > 0) & (responses.sizes > 0)
     is_there &= ~((requests.names_log | responses.names_log) & responses.may_be_masked)
     return is_there
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """A part of each of some lines, `(n,)`."""
 
     addresses: Int64
@@ -250,21 +250,21 @@ class Part(NamedTuple):
     """What keeps the bytes there."""
 
     @classmethod
-    def of(cls, texts: list[bytes]) -> "Part":
+    def of(cls, texts: list[bytes]) -> "TextPart":
         """Return a text for each line."""
         sizes = np.array([len(text) for text in texts], np.int64)
         memory = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
         return cls(memory.ctypes.data + np.cumsum(sizes) - sizes, sizes, memory)
 
     @classmethod
-    def constant(cls, text: UInt8, count: int) -> "Part":
+    def constant(cls, text: UInt8, count: int) -> "TextPart":
         """Return the same text for all lines."""
         return cls(np.full(count, text.ctypes.data), np.full(count, len(text)), text)
 
 
 def _sections(plain: list[bytes], first: list[int]) -> Sections:
     """Sections as the kernel reads them."""
-    part = Part.of(plain)
+    part = TextPart.of(plain)
     return Sections(np.array(first, np.int64), part.addresses.astype(np.uint64), part.sizes, part.owner)
 
 

@@ -17,7 +17,7 @@ from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.info_column import ERROR_RESPONSE
-from dissector.exchange.json_bodies import JsonBodies, Part, are_whole
+from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
 from dissector.exchange.listing import Listing
 from dissector.exchange.row_fields import Value, row_fields
 from dissector.exchange.to_json import findings_object, tls_object
@@ -60,9 +60,9 @@ class JsonLines:
         findings = self._findings(rows, np.where(is_there, responses.errors, 0))
         at = np.flatnonzero(is_there & np.array([each is not None for each in findings], np.bool_))
         text, sizes = self._bodies.joined([
-            Part.of(self._heads(rows[at], first_number, first_connection)),
-            *self._bodies.requests(rows, requests, at), Part.constant(_BETWEEN, len(at)),
-            self._bodies.responses(responses, at), Part.of([findings[each] or b"" for each in at.tolist()]),
+            TextPart.of(self._heads(rows[at], first_number, first_connection)),
+            *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
+            self._bodies.responses(responses, at), TextPart.of([findings[each] or b"" for each in at.tolist()]),
         ])  # fmt: skip
         ends = np.zeros(len(rows), np.int64)
         ends[at] = sizes

@@ -69,7 +69,7 @@ class RecordsOfRows:
     ) -> Iterator[CarriedColumns]:
         wanted = messages.program.wanted(values=columns.values)
         for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
-            fields = _Fields.of(part, columns, messages.frames.addresses, names)
+            fields = _RecordsFields.of(part, columns, messages.frames.addresses, names)
             data = join(fields.addresses, fields.sizes)
             ends = np.cumsum(fields.sizes)
             for found in self._reader.read(data, ends - fields.sizes, ends, fields.rows):
@@ -119,7 +119,7 @@ def _columns(layout: MessageLayout, program: Program) -> _Columns | None:
     )
 
 
-class _Fields(NamedTuple):
+class _RecordsFields(NamedTuple):
     """`records` fields that are not empty, `(n,)`."""
 
     addresses: UInt64
@@ -132,7 +132,7 @@ class _Fields(NamedTuple):
     names: list[str]
 
     @classmethod
-    def of(cls, part: Shredded, columns: _Columns, frames: UInt64, names: Mapping[str, str]) -> "_Fields":
+    def of(cls, part: Shredded, columns: _Columns, frames: UInt64, names: Mapping[str, str]) -> "_RecordsFields":
         """The fields of frames at these addresses."""
         sizes, positions, in_row = part.column(columns.records)
         rows = part.first + in_row.astype(np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.json_bodies import JsonBodies, Part, are_whole
+from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
 from dissector.exchange.record_columns import CarriedColumns, RecordsOfRows
 from dissector.index.indexer import Indexer
 
@@ -43,7 +43,7 @@ class WholeExchanges:
         and responses."""
         requests, responses = self._bodies.written(rows)
         at = np.flatnonzero(are_whole(requests, responses) & (responses.errors == 0))
-        end = Part.constant(_END, len(at))
+        end = TextPart.constant(_END, len(at))
         request = self._bodies.joined([*self._bodies.requests(rows, requests, at), end])
         return at, Texts(*request), Texts(*self._bodies.joined([self._bodies.responses(responses, at)]))
 

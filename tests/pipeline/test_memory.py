@@ -22,7 +22,7 @@ from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, r
 from dissector.pipeline.origins import origins
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.splits import route, splits
-from dissector.tables.data_files import write_rows
+from dissector.tables.data_files import Output, write_rows
 from dissector.index.shared_state import SharedState
 from dissector.transport.partitions import Partition
 scans = [scan_file(sys.argv[1])]
@@ -30,8 +30,9 @@ found = splits(scans)
 def blocks():
     return (each.block for split in found for each in route(split, 1))
 shared_state = SharedState.merged([read_shared_state(blocks(), Partition(0, 1))])
-made = write_rows(rows(blocks(), Partition(0, 1), shared_state, origins(scans, found), WriteOptions()), sys.argv[2])
-assert {each.table: each.rows for each in made}["exchanges"] >= int(sys.argv[3])
+made = rows(blocks(), Partition(0, 1), shared_state, origins(scans, found, 1), WriteOptions())
+written = write_rows(made, Output(sys.argv[2], "_runs/1", 1))
+assert {each.table: each.rows for each in written}["exchanges"] >= int(sys.argv[3])
 """
 """A part, as a task reads it."""
 

@@ -61,7 +61,7 @@ def _once(command: list[str]) -> Figure:
     watch = _Watch(process.pid)
     _, complaint = process.communicate()
     seconds = time.perf_counter() - start
-    if process.returncode not in (0, 1):
+    if process.returncode not in (0, 1) or b"Traceback" in complaint:  # which Python ends with 1, too
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}: {complaint.decode()[-500:]}")
     watch.join()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
