@@ -18,7 +18,7 @@ from dissector.exchange.message_answers import MessageAnswers
 from dissector.exchange.message_shapes import MessageShapes, Shape
 from dissector.exchange.record_columns import CarriedColumns
 from dissector.exchange.row_fields import ROW_FIELDS, Value
-from dissector.exchange.whole_exchanges import Texts, WholeExchanges
+from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames
@@ -45,11 +45,10 @@ class FrameSpan(NamedTuple):
 
 
 class WholeRows(NamedTuple):
-    """Rows that need no `Exchange`, with their requests and responses as JSON."""
+    """Rows that need no `Exchange`, and what they have."""
 
     rows: Int64
-    requests: Texts
-    responses: Texts
+    bodies: WholeBodies
 
 
 class ExchangeIndex:
@@ -122,8 +121,8 @@ class ExchangeIndex:
         for some in self._whole.steps(np.asarray(indexed, np.int64)):
             marked, _ = findings.cross_message_summaries(some)
             some = some[marked == 0]
-            at, requests, responses = self._whole.bodies(some)
-            yield WholeRows(some[at] + self._rows.entries, requests, responses)
+            found = self._whole.bodies(some)
+            yield WholeRows(some[found.at] + self._rows.entries, found)
 
     def records(self, rows: Int64) -> Iterator[CarriedColumns]:
         """The records of rows that are exchanges: valid until the next. A row may be refused."""

@@ -45,6 +45,7 @@ MOST_PLAIN: Final = 16 << 20
 MOST_FRAME_BYTES: Final = 4 << 20
 """Bytes of the frames of rows that are written together, unless one row has more."""
 ROWS_PER_STEP: Final = 1 << 12
+CODE_SHIFT: Final = 32
 _TOPIC_FIELDS: Final = ("topic", "name")
 _RECORDS: Final = "records"
 
@@ -210,6 +211,11 @@ class WrittenSide(NamedTuple):
     may_be_masked: Bool
     """Whether anything would be masked in a response that has records of the metadata log."""
 
+    @property
+    def codes(self) -> Int64:
+        """The error codes alone."""
+        return self.errors >> CODE_SHIFT
+
     def at(self, rows: slice) -> "WrittenSide":
         """Return those of some rows."""
         return WrittenSide(
@@ -225,7 +231,7 @@ class WrittenSide(NamedTuple):
         self.sizes[some] = (written.ends - written.starts)[is_there]
         reports = written.reports[is_there]
         self.epochs[some] = reports["reported"]
-        self.errors[some] = reports["error"] << 32 | reports["errors"]
+        self.errors[some] = reports["error"] << CODE_SHIFT | reports["errors"]
         self.names_log[some] |= reports["is_like_log"] != 0
         self.may_be_masked[some] = reports["may_be_masked"] != 0
 

@@ -13,20 +13,20 @@ from typing import Final, NamedTuple, cast
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.info_column import ERROR_RESPONSE
+from dissector.exchange.error_findings import ErrorFindings
 from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
 from dissector.exchange.listing import Listing
 from dissector.exchange.row_fields import Value, row_fields
-from dissector.exchange.to_json import findings_object, tls_object
+from dissector.exchange.to_json import finding_object, tls_object
 from dissector.index.indexer import Indexer
 
 _BETWEEN: Final = np.frombuffer(b'},"response":', np.uint8)
 """Behind a request without its last brace, in front of a response."""
 _NO_FINDINGS: Final = b',"findings":[]}\n'
-MOST_FINDINGS: Final = 1 << 12
 
 
 class JsonText(NamedTuple):
@@ -45,8 +45,7 @@ class JsonLines:
         self._decoder = decoder
         self._bodies = JsonBodies(indexer, store, decoder)
         self._listing = Listing(indexer, decoder)
-        self._of_errors: dict[tuple[int, int, int], bytes | None] = {}
-        """By API key, version, and the error codes of a response."""
+        self._error_findings = ErrorFindings(indexer, decoder)
 
     def steps(self, rows: Int64) -> Iterator[Int64]:
         """Rows of the index in parts of which the lines are in memory at once."""
@@ -88,19 +87,15 @@ class JsonLines:
         """What of lines is behind their messages: the findings that the error codes of a response make. None where
         there are others."""
         found: list[bytes | None] = [_NO_FINDINGS] * len(rows)
-        table = self._indexer.table
         for at in np.flatnonzero(errors).tolist():
-            row = int(rows[at])
-            key = int(table.api_key.values[row]), int(table.version.values[row]), int(errors[at])
-            if key not in self._of_errors:
-                if len(self._of_errors) >= MOST_FINDINGS:
-                    self._of_errors.clear()
-                exchange = self._decoder.exchange(row)
-                is_plain = [each.code for each in exchange.findings] == [ERROR_RESPONSE]
-                text = dumps(findings_object(exchange)) if is_plain else None
-                self._of_errors[key] = None if text is None else b"".join((b',"findings":', text, b"}\n"))
-            found[at] = self._of_errors[key]
+            finding = self._error_findings.of(int(rows[at]), int(errors[at]))
+            found[at] = None if finding is None else _findings_text(finding)
         return found
+
+
+@lru_cache(maxsize=4096)
+def _findings_text(finding: Finding) -> bytes:
+    return b"".join((b',"findings":', dumps([finding_object(finding)]), b"}\n"))
 
 
 def _cells(column: list[Value], added: int) -> list[object]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from dissector.core.finding import Finding
 from dissector.core.json_text import dumps, finite
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_fields import json_fields
@@ -51,9 +52,14 @@ def messages_object(exchange: Exchange, body: Body = whole_body) -> dict[str, An
 
 def findings_object(exchange: Exchange) -> list[dict[str, str]]:
     """Return the findings of an exchange."""
-    return [
-        {"code": f.code, "severity": f.severity.value, "path": f.path, "message": f.message} for f in exchange.findings
-    ]
+    return [finding_object(each) for each in exchange.findings]
+
+
+def finding_object(finding: Finding) -> dict[str, str]:
+    """Return a finding."""
+    return {
+        "code": finding.code, "severity": finding.severity.value, "path": finding.path, "message": finding.message,
+    }  # fmt: skip
 
 
 def tls_object(session: TlsSession | None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Exchanges for tables, many at once: both messages as JSON, with bytes in place of records, and the records.
 
 Invariant: what is given of a row is what its `Exchange` has (a property test). A row that needs a careful look is left
-out: one without a response, with an error code, or with a message that the kernel leaves to Python.
+out: one without a response, with a finding besides that of its error code, or with a message that the kernel leaves
+to Python.
 """
 
 from collections.abc import Iterator
@@ -10,8 +11,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.error_findings import ErrorFindings
 from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
 from dissector.exchange.record_columns import CarriedColumns, RecordsOfRows
 from dissector.index.indexer import Indexer
@@ -26,26 +29,47 @@ class Texts(NamedTuple):
     sizes: Int64
 
 
+class WholeBodies(NamedTuple):
+    """Rows that need no careful look: their places among those that were asked for, `(n,)`, and what they have."""
+
+    at: Int64
+    requests: Texts
+    responses: Texts
+    errors: list[tuple[int, int, Finding]]
+    """Of each one with an error: its place among the others, the error code, and the finding about that."""
+
+
 class WholeExchanges:
     """The exchanges of one capture."""
 
     def __init__(self, indexer: Indexer, store: Store, decoder: ExchangeDecoder) -> None:
         self._indexer = indexer
         self._bodies = JsonBodies(indexer, store, decoder, packs_records=True)
+        self._error_findings = ErrorFindings(indexer, decoder)
         self._records = RecordsOfRows(self._bodies.columns)
 
     def steps(self, rows: Int64) -> Iterator[Int64]:
         """Rows of the index in parts whose bodies are in memory at once."""
         return self._bodies.steps(rows)
 
-    def bodies(self, rows: Int64) -> tuple[Int64, Texts, Texts]:
-        """The places of those rows of the index, ascending, of one step, that need no careful look; and their requests
-        and responses."""
+    def bodies(self, rows: Int64) -> WholeBodies:
+        """The messages of rows of the index, ascending, of one step."""
         requests, responses = self._bodies.written(rows)
-        at = np.flatnonzero(are_whole(requests, responses) & (responses.errors == 0))
+        is_whole = are_whole(requests, responses)
+        found: dict[int, Finding] = {}
+        for place in np.flatnonzero(is_whole & (responses.errors != 0)).tolist():
+            finding = self._error_findings.of(int(rows[place]), int(responses.errors[place]))
+            if finding is None:
+                is_whole[place] = False
+            else:
+                found[place] = finding
+        at = np.flatnonzero(is_whole)
         end = TextPart.constant(_END, len(at))
         request = self._bodies.joined([*self._bodies.requests(rows, requests, at), end])
-        return at, Texts(*request), Texts(*self._bodies.joined([self._bodies.responses(responses, at)]))
+        response = self._bodies.joined([self._bodies.responses(responses, at)])
+        codes = responses.codes
+        errors = [(int(np.searchsorted(at, place)), int(codes[place]), each) for place, each in found.items()]
+        return WholeBodies(at, Texts(*request), Texts(*response), errors)
 
     def records(self, rows: Int64) -> Iterator[CarriedColumns]:
         """The records of rows of the index, ascending: valid until the next."""

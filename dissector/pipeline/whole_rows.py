@@ -12,11 +12,14 @@ import pyarrow as pa
 from dissector.capture_session import Capture, WholeRows
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.record_columns import CarriedColumns
+from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cell_json
 from dissector.pipeline.connection_names import ConnectionNames
+from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import Origins
 from dissector.protocol.records.columns import gathered
 from dissector.protocol.records.compression import CODECS
+from dissector.protocol.schema.errors import error_name
 from dissector.tables.rows import TableRow
 
 Columns = dict[str, pa.Array]
@@ -24,6 +27,7 @@ CODEC: Final = 7
 SEQUENCES: Final = 1 << 31
 """Sequence numbers wrap around to 0 at this one."""
 NO_SEQUENCE: Final = -1
+_KEY: Final = ("day", "capture", "epoch", "packet", "start")
 
 
 class Made(NamedTuple):
@@ -48,7 +52,8 @@ class WholeRowBuilder:
                 continue
             info = self._capture.info(whole.rows)
             is_known = np.array([text is not None for text in info], np.bool_)
-            is_known &= (whole.requests.sizes <= cell_json.MAX_BYTES) & (whole.responses.sizes <= cell_json.MAX_BYTES)
+            is_known &= whole.bodies.requests.sizes <= cell_json.MAX_BYTES
+            is_known &= whole.bodies.responses.sizes <= cell_json.MAX_BYTES
             where = self._where(whole.rows)
             records, refused = self._records(whole.rows, where)
             is_known[refused] = False
@@ -64,6 +69,10 @@ class WholeRowBuilder:
             ("bodies", self._bodies(whole, where)),
         ]
         found: list[TableRow] = [(name, pa.table(_kept(columns, is_known))) for name, columns in tables]
+        for at, _, finding in whole.bodies.errors:
+            if is_known[at]:
+                key = {name: where[name][at].as_py() for name in _KEY}
+                found.append(("findings", key | finding_cells(finding) | {"nth": 0, "replaces": None}))
         for row, columns in records:
             found.append(("records", pa.table(_kept(columns, is_known[row]))))
         return Made(found, whole.rows[is_known])
@@ -86,7 +95,6 @@ class WholeRowBuilder:
         connections, which = np.unique(columns.connection, return_inverse=True)
         software = [self._capture.connections.software(each) for each in connections.tolist()]
         api, correlation_id = self._capture.columns(("api", "correlation_id"), whole.rows)
-        no_errors = pa.ListArray.from_arrays(np.zeros(count + 1, np.int32), pa.array([], pa.string()))
         return {
             **where,
             "kind": pa.array(["exchange"]).take(np.zeros(count, np.int64)),
@@ -98,7 +106,7 @@ class WholeRowBuilder:
             "software_version": _chosen([version or None for _, version in software], which),
             "latency_ns": pa.array(columns.latency_ns, mask=~columns.has_latency),
             "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
-            "errors": no_errors, "info": pa.array(info, pa.string()),
+            "errors": _errors(whole), "info": pa.array(info, pa.string()),
         }  # fmt: skip
 
     def _client_ids(self, numbers: Int64) -> pa.Array:
@@ -107,11 +115,11 @@ class WholeRowBuilder:
 
     @staticmethod
     def _bodies(whole: WholeRows, where: Columns) -> Columns:
-        key = {name: where[name] for name in ("day", "capture", "epoch", "packet", "start")}
+        key = {name: where[name] for name in _KEY}
         nothing, count = pa.nulls, len(whole.rows)
         return key | {
-            "request": _texts(whole.requests.data, whole.requests.sizes),
-            "response": _texts(whole.responses.data, whole.responses.sizes), "rest": nothing(count, pa.string()),
+            "request": _texts(whole.bodies.requests),
+            "response": _texts(whole.bodies.responses), "rest": nothing(count, pa.string()),
             "request_bytes": nothing(count, pa.binary()), "response_bytes": nothing(count, pa.binary()),
         }  # fmt: skip
 
@@ -135,6 +143,14 @@ class WholeRowBuilder:
                 else:
                     found.append((row, {name: each.take(row) for name, each in of_row.items()} | columns_of))
         return found, np.concatenate(refused)
+
+
+def _errors(whole: WholeRows) -> pa.Array:
+    """The names of errors."""
+    counts = np.zeros(len(whole.rows) + 1, np.int32)
+    counts[[at + 1 for at, *_ in whole.bodies.errors]] = 1
+    names = [error_name(code) for _, code, _ in whole.bodies.errors]
+    return pa.ListArray.from_arrays(np.cumsum(counts, dtype=np.int32), pa.array(names, pa.string()))
 
 
 def _record_columns(carried: CarriedColumns) -> Columns:
@@ -189,10 +205,10 @@ def _sizes(sizes: Int64) -> pa.Array:
     return pa.array(sizes.copy(), mask=sizes < 0)
 
 
-def _texts(data: bytes, sizes: Int64) -> pa.Array:
+def _texts(texts: Texts) -> pa.Array:
     """Texts that are known to be ASCII."""
-    ends = np.append(0, np.cumsum(sizes)).astype(np.int32)
-    return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(ends), pa.py_buffer(data))
+    ends = np.append(0, np.cumsum(texts.sizes)).astype(np.int32)
+    return pa.StringArray.from_buffers(len(texts.sizes), pa.py_buffer(ends), pa.py_buffer(texts.data))
 
 
 def _chosen(texts: Sequence[str | None], which: Int64) -> pa.Array:
