@@ -1,7 +1,6 @@
 """Files of every form in one folder of tables: what is printed of them is what `show` prints of them, to the byte."""
 
 import hashlib
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import NamedTuple
 import pytest
 
 from tests.conftest import PCAPS
-from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
@@ -29,7 +27,6 @@ from dissector.filter import parse
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_engine import Spark
-from dissector.pipeline.spark_session import session
 from dissector.tables.reader import Tables
 from tests.pipeline.rolling import packets, pcap
 from tests.pipeline.test_whole_files import LOGS, of, transcript
@@ -50,20 +47,17 @@ class Made(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """All files of Kafka's own; captures with times, without, and of times that are made up; one that is nothing."""
-    needs("java")
     folder = tmp_path_factory.mktemp("logs")
     captures = [PCAPS / f"{name}.pcapng" for name in CAPTURES]
     captures.append(of(folder, pcap([each._replace(time_ns=0) for each in packets(captures[0])]), "timeless.pcap"))
     captures.append(of(folder, transcript().encode(), "transcript.hex"))
     nothing = of(folder, b"nothing that anybody knows", "nothing")
     logs = [*LOGS, *READ_INDEXES]
-    settings = {"spark.sql.shuffle.partitions": "2"}
-    with session("local[2]", None, settings, verbose=False) as spark:
-        files = [nothing, *captures, *logs]
-        ingest_on_spark(spark, [str(file) for file in files], str(folder / "tables"), WriteOptions())
-        yield Made(spark, tables_of(Spark(spark), str(folder / "tables")), in_order(logs), captures)
+    files = [nothing, *captures, *logs]
+    ingest_on_spark(spark, [str(file) for file in files], str(folder / "tables"), WriteOptions())
+    return Made(spark, tables_of(Spark(spark), str(folder / "tables")), in_order(logs), captures)
 
 
 def in_order(logs: list[Path]) -> list[Path]:
