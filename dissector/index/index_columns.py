@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
+from dissector.index.exchange_table import NO_FRAME, ExchangeTable, Flag, RowKind
 from dissector.index.frame_table import FrameTable
 
 ENTRY: Final = -1
@@ -53,6 +53,12 @@ class IndexColumns(NamedTuple):
         """Which rows are exchanges with both sides."""
         paired: Bool = self.is_exchange & (self.request_size >= 0) & (self.response_size >= 0)
         return paired
+
+    @property
+    def expects_response(self) -> Bool:
+        """Which requests a response is to come to."""
+        expects: Bool = (self.api_key >= 0) & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0)
+        return expects
 
     def where(self, chosen: Bool) -> "IndexColumns":
         """Some of the rows."""

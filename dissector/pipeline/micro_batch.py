@@ -94,12 +94,11 @@ class _FinalRows(RowBuilder):
 
     def final_rows(self, connections: set[int]) -> Iterator[TableRow]:
         """Yield the final rows, and update `connections`, which have no row of `connections` yet."""
-        final = self._capture.incremental.take_final_rows()
-        for number, begin, exchange in self._at(final):
-            connections.add(exchange.row.connection)
-            for table, row in self._rows_of(number, begin, exchange):
-                if table != "connections":
-                    yield table, row
+        final = np.sort(self._capture.incremental.take_final_rows())
+        connections.update(self._capture.index_columns(final).connection.tolist())
+        for table, row in self.rows_of(final):
+            if table != "connections":
+                yield table, row
         without_row = np.array(sorted(connections), np.int64)
         for connection in without_row[self._capture.incremental.are_closed(without_row)].tolist():
             connections.discard(connection)

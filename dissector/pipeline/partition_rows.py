@@ -58,6 +58,15 @@ class WriteOptions(NamedTuple):
         return ", ".join(name for name, is_set in named if is_set)
 
 
+class _SingleRow(NamedTuple):
+    """A row of the capture that is decoded."""
+
+    number: int
+    begin: RowStart
+    exchange: Exchange
+    expected_response: bool | None
+
+
 class RowBuilder:
     """Builds the rows of one partition."""
 
@@ -72,19 +81,32 @@ class RowBuilder:
 
     def rows(self) -> Iterator[TableRow]:
         """Yield the table and the row of everything."""
-        is_left = np.ones(len(self._capture), np.bool_)
+        yield from self.rows_of(np.arange(len(self._capture)))
+
+    def rows_of(self, chosen: Int64) -> Iterator[TableRow]:
+        """Yield the table and the row of everything in some rows of the capture, ascending."""
+        is_left = np.ones(len(chosen), np.bool_)
         if self._options.records and not self._options.frames:
-            for made in WholeRowBuilder(self._capture, self._origins, self._names).rows():
-                is_left[made.rows] = False
+            for made in WholeRowBuilder(self._capture, self._origins, self._names).rows(chosen):
+                is_left[np.searchsorted(chosen, made.rows)] = False
                 yield from self._connections()
                 yield from made.tables
-        for number, begin, exchange in self._at(np.flatnonzero(is_left)):
-            yield from self._rows_of(number, begin, exchange)
+        for single in self._at(chosen[is_left]):
+            yield from self._rows_of(single)
 
-    def _at(self, rows: Int64) -> Iterator[tuple[int, RowStart, Exchange]]:
-        return zip(rows.tolist(), self._capture.index.positions(rows), self._capture.at(rows), strict=True)
+    def _at(self, rows: Int64) -> Iterator[_SingleRow]:
+        columns = self._capture.index_columns(rows)
+        expected = [
+            bool(expects) if known else None
+            for expects, known in zip(
+                columns.expects_response, columns.is_exchange & (columns.api_key >= 0), strict=True
+            )
+        ]
+        places, exchanges = self._capture.index.positions(rows), self._capture.at(rows)
+        return map(_SingleRow, rows.tolist(), places, exchanges, expected)
 
-    def _rows_of(self, number: int, begin: RowStart, exchange: Exchange) -> Iterator[TableRow]:
+    def _rows_of(self, single: _SingleRow) -> Iterator[TableRow]:
+        number, begin, exchange, expected_response = single
         capture, row = self._capture, exchange.row
         origin, packet = self._origin(begin[0])
         key = origin.keys | {"packet": packet, "start": begin[1]}
@@ -95,7 +117,7 @@ class RowBuilder:
         batches: list[CarriedRecords] = []
         to_object = messages_object if row.kind == "exchange" else exchange_object
         content = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
-        yield "exchanges", self._exchange(where, exchange)
+        yield "exchanges", self._exchange(where, exchange) | {"expected_response": expected_response}
         cells, lost = self._body(key, exchange, content)
         yield "bodies", cells
         for nth, finding in enumerate((*(exchange.findings if row.severity else ()), *lost)):

@@ -45,9 +45,9 @@ class WholeRowBuilder:
         self._origins = origins
         self._names = names
 
-    def rows(self) -> Iterator[Made]:
-        """Yield the rows of all exchanges that need no careful look, some at a time."""
-        for whole in self._capture.whole_exchanges(range(len(self._capture))):
+    def rows(self, chosen: Int64) -> Iterator[Made]:
+        """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
+        for whole in self._capture.whole_exchanges(chosen):
             if not len(whole.rows):
                 continue
             info = self._capture.info(whole.rows)
@@ -106,6 +106,7 @@ class WholeRowBuilder:
             "software_version": _chosen([version or None for _, version in software], which),
             "latency_ns": pa.array(columns.latency_ns, mask=~columns.has_latency),
             "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
+            "expected_response": pa.array(columns.expects_response),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
         }  # fmt: skip
 

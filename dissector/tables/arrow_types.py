@@ -1,23 +1,50 @@
 """Arrow schemas of the tables, and Arrow columns of values."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dissector.core.json_text import encodable
 from dissector.tables.schemas import KEYS, TableSchema
 
 _SCALARS: Final = {
     "STRING": pa.string(), "BIGINT": pa.int64(), "INT": pa.int32(), "DATE": pa.date32(), "BINARY": pa.binary(),
-    "BOOLEAN": pa.bool_(),
+    "BOOLEAN": pa.bool_(), "TIMESTAMP": pa.timestamp("us", tz="UTC"),
 }  # fmt: skip
+_NS, _MS = 1, 1_000_000
+"""Nanoseconds of a unit."""
+TIMES: Final = {
+    "time": ("time_ns", _NS), "first_time": ("first_ns", _NS), "begin_time": ("begin_ns", _NS),
+    "end_time": ("end_ns", _NS), "closed_time": ("closed_ns", _NS), "timestamp": ("timestamp_ms", _MS),
+    "first_timestamp": ("first_timestamp_ms", _MS), "max_timestamp": ("max_timestamp_ms", _MS),
+}  # fmt: skip
+"""Columns with the same times as others, which are numbers, and the unit of those."""
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""Of the years 1 and 9999. No reader knows others."""
 
 
 def arrow_schema(table: TableSchema) -> pa.Schema:
     """Return the schema of a table."""
     return arrow_columns(", ".join(f"{each.name} {each.type}" for each in (*KEYS, *table.columns)))
+
+
+def all_columns(schema: pa.Schema, of: Callable[[pa.Field], pa.Array]) -> list[pa.Array]:
+    """Return the columns of a schema: those that `of` gives, and times made of the numbers in others."""
+    given = {field.name: of(field) for field in schema if field.name not in TIMES}
+    return [given[field.name] if field.name in given else _times(given, field) for field in schema]
+
+
+def _times(given: Mapping[str, pa.Array], field: pa.Field) -> pa.Array:
+    """Return times with microseconds; null where no calendar has them."""
+    source, unit = TIMES[field.name]
+    numbers = given[source]
+    if unit == _NS:
+        return pc.cast(numbers.cast(pa.timestamp("ns", tz="UTC")), field.type, safe=False)
+    is_known = pc.and_(pc.greater_equal(numbers, _FIRST_MS), pc.less_equal(numbers, _LAST_MS))
+    return pc.if_else(is_known, numbers, None).cast(pa.timestamp("ms", tz="UTC")).cast(field.type)
 
 
 def arrow_columns(words: str) -> pa.Schema:

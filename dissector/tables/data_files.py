@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dissector.core.garbage_collection import infrequent_collection
-from dissector.tables.arrow_types import arrow_schema, column
+from dissector.tables.arrow_types import TIMES, all_columns, arrow_schema, column
 from dissector.tables.file_statistics import FileStatistics
 from dissector.tables.rows import Cells, RowGroup, TableRow
 from dissector.tables.schemas import BY_NAME, OBSERVATIONS, TableSchema
@@ -174,7 +174,8 @@ class _DataFileWriter:
 
     def _add_table(self, table: pa.Table) -> None:
         """Add a table. Small ones become one group of rows."""
-        self._tables.append(table.select(self._schema.names).cast(self._schema))
+        columns = all_columns(self._schema, lambda field: table.column(field.name))
+        self._tables.append(pa.table(columns, schema=self._schema))
         self._table_rows += table.num_rows
         self._table_size += table.nbytes
         if self._table_rows >= MAX_ROWS or self._table_size >= MAX_BYTES:
@@ -194,13 +195,17 @@ class _DataFileWriter:
         if self._rows:
             groups = self._groups
             grouped = groups[0].columns([each.source for each in groups]) if groups else {}
-            shared = self._shared_columns([each.name for each in self._schema if each.name not in grouped])
-            columns = [
-                column(grouped[each.name], each.type)
-                if each.name in grouped
-                else self._repeated(shared[each.name], each)
-                for each in self._schema
-            ]
+            shared = self._shared_columns(
+                [name for name in self._schema.names if name not in grouped and name not in TIMES]
+            )
+            columns = all_columns(
+                self._schema,
+                lambda field: (
+                    column(grouped[field.name], field.type)
+                    if field.name in grouped
+                    else self._repeated(shared[field.name], field)
+                ),
+            )
             self._write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
             self._begin()
 

@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 from deltalake.writer import write_deltalake
 
-from dissector.tables.arrow_types import arrow_schema, column
+from dissector.tables.arrow_types import all_columns, arrow_schema, column
 from dissector.tables.data_files import DataFile
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from dissector.tables.storage import StorageError, delta_uri, opened
@@ -120,7 +120,7 @@ def remove_facts(uri: str, captures: Iterable[Row]) -> None:
 def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], *, replaces: bool) -> bool:
     """Write rows of `captures`, in place of others of the same captures; return whether nobody else wrote meanwhile."""
     schema = arrow_schema(BY_NAME[CAPTURES])
-    columns = [column([row.get(field.name) for row in rows], field.type) for field in schema]
+    columns = all_columns(schema, lambda field: column([row.get(field.name) for row in rows], field.type))
     data = pa.Table.from_arrays(columns, schema=schema)
     with _plain_errors(uri):
         try:

@@ -8,7 +8,7 @@ Invariants:
 """
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ MAX_TEXT: Final = 32
 """Characters of a text that are kept."""
 _GREATEST: Final = "\U0010ffff"
 """Behind the beginning of a text: greater than whatever follows there."""
+_LATEST: Final = datetime.max.replace(microsecond=999_000, tzinfo=UTC)
 Bounds = dict[str, Any]
 
 
@@ -73,8 +74,18 @@ def _written(bounds: Bounds, *, is_least: bool) -> Bounds:
         elif isinstance(value, bytes):
             found[name] = _text(value, is_least=is_least)
         else:
-            found[name] = value.isoformat() if isinstance(value, date) else value
+            found[name] = _plain_json(value, is_least=is_least)
     return found
+
+
+def _plain_json(value: Any, *, is_least: bool) -> Any:
+    """Return a value as JSON has it: times with milliseconds."""
+    if isinstance(value, datetime):
+        whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
+        if not is_least and whole < value < _LATEST:
+            whole += timedelta(milliseconds=1)
+        return whole.strftime(f"{whole.year:04}-%m-%dT%H:%M:%S.{whole.microsecond // 1000:03}Z")
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def _text(value: bytes, *, is_least: bool) -> str:

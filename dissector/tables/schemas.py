@@ -41,7 +41,8 @@ _WHERE: Final = (
 )  # fmt: skip
 _FROM: Final = (
     *_WHERE,
-    _C("time_ns", "BIGINT", "time of that packet, nanoseconds since 1970 UTC"),
+    _C("time", "TIMESTAMP", "time of that packet, microseconds"),
+    _C("time_ns", "BIGINT", "the same, nanoseconds since 1970 UTC"),
     _C("connection", "STRING", "the connection: the capture and packet with which it begins; null in a log"),
     _C("client", "STRING", "the client's address, host:port; null in a log"),
     _C("server", "STRING", "the server's address, host:port; null in a log"),
@@ -54,6 +55,9 @@ TABLES: Final = (
         _C("bytes", "BIGINT", "size of the file, bytes"),
         _C("packets", "BIGINT", "number of packets; of entries in one of Kafka's own files"),
         _C("form", "STRING", "capture, hex (its times are made up), log (one of Kafka's own files), unread"),
+        _C("first_time", "TIMESTAMP", "time of the first packet or entry, microseconds"),
+        _C("begin_time", "TIMESTAMP", "earliest time of a packet, microseconds"),
+        _C("end_time", "TIMESTAMP", "latest time of a packet, microseconds"),
         _C("first_ns", "BIGINT", "time of the first packet or entry, nanoseconds since 1970 UTC; 0 if there is none"),
         _C("begin_ns", "BIGINT", "earliest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
         _C("end_ns", "BIGINT", "latest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
@@ -65,6 +69,8 @@ TABLES: Final = (
     TableSchema("connections", "One row per TCP connection of Kafka", (
         _C("connection", "STRING", "as in the other tables"),
         _C("packet", "BIGINT", "number of its first packet, from 1"),
+        _C("begin_time", "TIMESTAMP", "time of its first packet, microseconds"),
+        _C("closed_time", "TIMESTAMP", "time of its first FIN or RST, microseconds; null if there was none"),
         _C("begin_ns", "BIGINT", "time of its first packet, nanoseconds since 1970 UTC"),
         _C("closed_ns", "BIGINT", "time of its first FIN or RST, nanoseconds since 1970 UTC; null if there was none"),
         _C("closed_by", "STRING", "client or server; null if it was not closed"),
@@ -87,6 +93,8 @@ TABLES: Final = (
         _C("latency_ns", "BIGINT", "time from request to response, nanoseconds"),
         _C("request_size", "BIGINT", "bytes of the request on the wire, size prefix included"),
         _C("response_size", "BIGINT", "bytes of the response on the wire, size prefix included"),
+        _C("expected_response", "BOOLEAN", "whether a response was to come: not to a Produce with acks=0; null if the"
+           " request is missing"),
         _C("errors", "ARRAY<STRING>", "names of the errors in the response, each once"),
         _C("info", "STRING", "the info column of the list; what findings say is in `findings`"),
     )),
@@ -107,6 +115,7 @@ TABLES: Final = (
         _C("topic", "STRING", "name of the topic, or its id if no name was seen; of a log, from its folder"),
         _C("partition", "INT", "number of the partition"),
         _C("offset", "BIGINT", "offset; counted from 0 in a produced batch"),
+        _C("timestamp", "TIMESTAMP", "timestamp; null in magic 0, and in years that have not four digits"),
         _C("timestamp_ms", "BIGINT", "timestamp, milliseconds since 1970 UTC; null in magic 0"),
         _C("key", "BINARY", "key; null if there is none, or if it is not kept"),
         _C("value", "BINARY", "value; null if there is none, or if it is not kept"),

@@ -15,7 +15,7 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.micro_batch_run import FOLLOWER
+from dissector.pipeline.micro_batch_run import FOLLOWER, WORK
 from tests.pipeline.clusters import PATIENCE, kdissect
 from tests.pipeline.contents import contents, lines, rows_that_count
 from tests.pipeline.live_ring import ring
@@ -51,7 +51,7 @@ def follow(folder: Path, seconds: float) -> Followed:
         first = kdissect(*command)
         try:
             until(lambda: contents(out).get("captures", (0,))[0] > 0, "nothing was committed", first)
-            until(lambda: any((out / "_runs").glob("*/*/*")), "no micro-batch began after that", first)
+            until(lambda: any((out / WORK).glob("*/*")), "no micro-batch began after that", first)
         finally:
             os.kill(first.pid, signal.SIGKILL)
         first.communicate()  # until its JVM has gone, too

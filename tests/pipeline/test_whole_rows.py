@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from dissector.core.arrays import Int64
 from dissector.pipeline.whole_rows import Made, WholeRowBuilder
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
@@ -29,9 +30,9 @@ def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch) 
     by_columns = 0
     make = WholeRowBuilder.rows
 
-    def counted(builder: WholeRowBuilder) -> Iterator[Made]:
+    def counted(builder: WholeRowBuilder, chosen: Int64) -> Iterator[Made]:
         nonlocal by_columns
-        for made in make(builder):
+        for made in make(builder, chosen):
             by_columns += len(made.rows)
             yield made
 
