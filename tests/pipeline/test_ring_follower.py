@@ -142,7 +142,7 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
 
         broken.setattr(DeltaTable, "create_write_transaction", counted)
 
-    for most in (0, 2, 1):  # commits of the first micro-batch: three tables of rows, then the captures
+    for most in (0, 1, 1):  # commits of the first micro-batch: at least two tables of rows, then the captures
         with monkeypatch.context() as broken:
             killed_after(most)
             with pytest.raises(Exception, match="killed"):
