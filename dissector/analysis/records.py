@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.records.batch import Batch, Record, RecordHeader
+from dissector.protocol.records.entries import LOG_OVERHEAD
 from dissector.storage.segment import partition_of
 
 NO_SEQUENCE: Final = -1
@@ -23,6 +24,20 @@ Body = Mapping[str, Any]
 
 RecordFields = tuple[int, int | None, bytes | None, bytes | None, Sequence[RecordHeader]]
 """The fields of `batch.Record`; the timestamp may be missing."""
+
+
+class BatchHead(NamedTuple):
+    """What else the header of a batch of magic 2 says, and of its bytes."""
+
+    last_offset: int
+    size: int
+    """Bytes, header included."""
+    timestamp_type: str
+    first_timestamp: int
+    """The header's base timestamp, milliseconds since 1970 as those of records."""
+    max_timestamp: int
+    transactional: bool
+    crc_valid: bool
 
 
 class CarriedRecords(NamedTuple):
@@ -40,6 +55,8 @@ class CarriedRecords(NamedTuple):
     codec: str = "none"
     """Of the batch or of the wrapper message."""
     control: bool = False
+    head: BatchHead | None = None
+    """None for a message."""
 
     @property
     def sequences(self) -> list[int]:
@@ -72,7 +89,7 @@ def records_of_batch(batch: Batch, records: list[Record], log: LogPartition) -> 
     if records:
         yield CarriedRecords(
             *log, records, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
-            batch.compression, batch.is_control,
+            batch.compression, batch.is_control, _head(batch),
         )  # fmt: skip
 
 
@@ -84,7 +101,23 @@ def records_of_object(batch: Body, log: LogPartition) -> Iterator[CarriedRecords
         yield CarriedRecords(
             *log, [_record_fields(record) for record in batch["records"]], batch["base_offset"], batch["producer_id"],
             batch["producer_epoch"], batch["base_sequence"], batch["compression"], batch["control"],
+            _head_of_object(batch),
         )  # fmt: skip
+
+
+def _head(batch: Batch) -> BatchHead:
+    return BatchHead(
+        batch.base_offset + batch.last_offset_delta, len(batch.data), batch.timestamp_type, batch.base_timestamp,
+        batch.max_timestamp, batch.is_transactional, batch.crc_valid,
+    )  # fmt: skip
+
+
+def _head_of_object(batch: Body) -> BatchHead:
+    return BatchHead(
+        batch["base_offset"] + batch["last_offset_delta"], LOG_OVERHEAD + batch["batch_length"],
+        batch["timestamp_type"], batch["base_timestamp"], batch["max_timestamp"], batch["transactional"],
+        batch["crc_valid"],
+    )  # fmt: skip
 
 
 def _of_messages(message: Body, log: LogPartition, codec: str) -> Iterator[CarriedRecords]:

@@ -19,7 +19,7 @@ from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, Shredded, numbered
 from dissector.protocol.message import PREFIX, MessageLayout
 from dissector.protocol.records.column_reader import RecordReader
-from dissector.protocol.records.columns import KINDS, BatchError, RecordColumns
+from dissector.protocol.records.columns import KINDS, BatchError, RecordColumns, valid_checksums
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.wire import uuid_text
 
@@ -38,6 +38,8 @@ class CarriedColumns(NamedTuple):
     topic: list[str]
     """The name of its topic, or the id where no name is known."""
     partition: Int64
+    crc_valid: Bool
+    """Of an entry that is no batch it means nothing."""
 
     @property
     def refused(self) -> Int64:
@@ -77,7 +79,7 @@ class RecordsOfRows:
                 topic = fields.topic[field]
                 yield CarriedColumns(
                     found, messages.at[fields.rows[field]], [fields.names[each] for each in topic.tolist()],
-                    fields.partition[field],
+                    fields.partition[field], valid_checksums(data, found.entries),
                 )  # fmt: skip
 
 

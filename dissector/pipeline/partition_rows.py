@@ -130,6 +130,8 @@ class RowBuilder:
             batches.extend(records_of_entry(row.server, content))
         shared = where | {"api": row.api, "client_id": row.client_id}
         for batch in batches:
+            if batch.head is not None:
+                yield "batches", record_rows.batch_row(batch, batch.head, shared)
             yield "records", record_rows.record_rows(batch, shared, kept=self._options.records)
 
     def _exchange(self, where: Cells, exchange: Exchange) -> Cells:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final
 
-from dissector.analysis.records import CarriedRecords, has_records_field
+from dissector.analysis.records import BatchHead, CarriedRecords, has_records_field
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import Body
 from dissector.protocol.message import Values
@@ -41,6 +41,19 @@ def record_rows(batch: CarriedRecords, common: Cells, *, kept: bool) -> RowGroup
     }  # fmt: skip
     size = sum(len(record[2] or b"") + len(record[3] or b"") for record in batch.records) if kept else 0
     return RowGroup(shared, len(batch.records), size, batch, _contents if kept else _digests)
+
+
+def batch_row(batch: CarriedRecords, head: BatchHead, common: Cells) -> Cells:
+    """Return the row of a batch, with the cells in `common`."""
+    [last_offset] = _bigints([head.last_offset])
+    return common | {
+        "topic": batch.topic or None, "partition": batch.partition, "base_offset": batch.base_offset,
+        "last_offset": last_offset, "record_count": len(batch.records), "size": head.size, "codec": batch.codec,
+        "timestamp_type": head.timestamp_type, "first_timestamp_ms": head.first_timestamp,
+        "max_timestamp_ms": head.max_timestamp, "producer_id": batch.producer_id,
+        "producer_epoch": batch.producer_epoch, "base_sequence": batch.base_sequence,
+        "transactional": head.transactional, "control": batch.control, "crc_valid": head.crc_valid,
+    }  # fmt: skip
 
 
 def _contents(batches: Sequence[CarriedRecords]) -> RecordColumns:

@@ -4,30 +4,28 @@ Invariant: the rows are those that `partition_rows` makes one by one (a test ove
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from dissector.capture_session import Capture, WholeRows
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.record_columns import CarriedColumns
 from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cell_json
+from dissector.pipeline.carried_columns import Columns, batch_columns, record_columns
 from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import Origins
-from dissector.protocol.records.columns import gathered
-from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.rows import TableRow
 
-Columns = dict[str, pa.Array]
-CODEC: Final = 7
-SEQUENCES: Final = 1 << 31
-"""Sequence numbers wrap around to 0 at this one."""
-NO_SEQUENCE: Final = -1
 _KEY: Final = ("day", "capture", "epoch", "packet", "start")
+
+
+CarriedRows = tuple[str, Int64, Columns]
+"""Rows of a table, each with the place of the exchange that carried it."""
 
 
 class Made(NamedTuple):
@@ -55,13 +53,12 @@ class WholeRowBuilder:
             is_known &= whole.bodies.requests.sizes <= cell_json.MAX_BYTES
             is_known &= whole.bodies.responses.sizes <= cell_json.MAX_BYTES
             where = self._where(whole.rows)
-            records, refused = self._records(whole.rows, where)
+            carried, refused = self._carried(whole.rows, where)
             is_known[refused] = False
-            yield self._made(whole, where, info, records, is_known)
+            yield self._made(whole, where, info, carried, is_known)
 
     def _made(
-        self, whole: WholeRows, where: Columns, info: Sequence[str | None], records: list[tuple[Int64, Columns]],
-        is_known: Bool,
+        self, whole: WholeRows, where: Columns, info: Sequence[str | None], carried: list[CarriedRows], is_known: Bool,
     ) -> Made:  # fmt: skip
         """Return the rows of the exchanges that are known."""
         tables: list[tuple[str, Columns]] = [
@@ -73,8 +70,8 @@ class WholeRowBuilder:
             if is_known[at]:
                 key = {name: where[name][at].as_py() for name in _KEY}
                 found.append(("findings", key | finding_cells(finding) | {"nth": 0, "replaces": None}))
-        for row, columns in records:
-            found.append(("records", pa.table(_kept(columns, is_known[row]))))
+        for table, row, columns in carried:
+            found.append((table, pa.table(_kept(columns, is_known[row]))))
         return Made(found, whole.rows[is_known])
 
     def _where(self, rows: Int64) -> Columns:
@@ -124,25 +121,28 @@ class WholeRowBuilder:
             "request_bytes": nothing(count, pa.binary()), "response_bytes": nothing(count, pa.binary()),
         }  # fmt: skip
 
-    def _records(self, rows: Int64, where: Columns) -> tuple[list[tuple[Int64, Columns]], Int64]:
-        """The records of rows, each with the place of its row; and the places of rows that need a careful look."""
-        found: list[tuple[Int64, Columns]] = []
+    def _carried(self, rows: Int64, where: Columns) -> tuple[list[CarriedRows], Int64]:
+        """The batches and records of rows; and the places of rows that need a careful look."""
+        found: list[CarriedRows] = []
         refused = [np.zeros(0, np.int64)]
         of_row: Columns | None = None
         for carried in self._capture.index.records(rows):
             refused.append(carried.refused)
-            if len(carried.records.offset):
-                if of_row is None:
-                    columns = self._capture.index_columns(rows)
-                    api = pa.array(self._capture.columns(("api",), rows)[0], pa.string())
-                    of_row = where | {"api": api, "client_id": self._client_ids(columns.client_id)}
-                row = carried.row[carried.records.entry]
+            if not len(carried.records.offset):
+                continue
+            if of_row is None:
+                columns = self._capture.index_columns(rows)
+                api = pa.array(self._capture.columns(("api",), rows)[0], pa.string())
+                of_row = where | {"api": api, "client_id": self._client_ids(columns.client_id)}
+            is_batch = carried.records.entries["records"] > 0
+            for table, row, make in (
+                ("batches", carried.row[is_batch], partial(batch_columns, carried, is_batch)),
+                ("records", carried.row[carried.records.entry], partial(record_columns, carried)),
+            ):
                 try:
-                    columns_of = _record_columns(carried)
+                    found.append((table, row, {name: each.take(row) for name, each in of_row.items()} | make()))
                 except pa.ArrowInvalid:  # the name of a header is no UTF-8
                     refused.append(carried.row)
-                else:
-                    found.append((row, {name: each.take(row) for name, each in of_row.items()} | columns_of))
         return found, np.concatenate(refused)
 
 
@@ -152,58 +152,6 @@ def _errors(whole: WholeRows) -> pa.Array:
     counts[[at + 1 for at, *_ in whole.bodies.errors]] = 1
     names = [error_name(code) for _, code, _ in whole.bodies.errors]
     return pa.ListArray.from_arrays(np.cumsum(counts, dtype=np.int32), pa.array(names, pa.string()))
-
-
-def _record_columns(carried: CarriedColumns) -> Columns:
-    """The columns of records and of their batches. Raises `ArrowInvalid` if a header's name is not UTF-8."""
-    records, entries = carried.records, carried.records.entries
-    batch = records.entry
-
-    def of_batch(name: str, kind: pa.DataType) -> pa.Array:
-        return pa.array(entries[name][batch], kind)
-
-    first = entries["base_sequence"][batch]
-    sequence = (first + records.offset - entries["base_offset"][batch]) % SEQUENCES
-    codecs = [CODECS[each].name for each in range(len(CODECS))]
-    count = len(records.offset)
-    return {
-        "topic": pa.array([topic or None for topic in carried.topic], pa.string()).take(batch),
-        "partition": pa.array(carried.partition[batch], pa.int32()), "offset": _numbers(records.offset),
-        "timestamp_ms": _numbers(records.timestamp), "key": _contents(records.data, records.key, records.key_size),
-        "value": _contents(records.data, records.value, records.value_size), "key_size": _sizes(records.key_size),
-        "value_size": _sizes(records.value_size), "key_sha256": pa.nulls(count, pa.binary()),
-        "value_sha256": pa.nulls(count, pa.binary()), "headers": _headers(carried),
-        "producer_id": of_batch("producer_id", pa.int64()), "producer_epoch": of_batch("producer_epoch", pa.int32()),
-        "sequence": pa.array(np.where(first < 0, NO_SEQUENCE, sequence), pa.int32()),
-        "codec": pa.array(codecs).take(entries["attributes"][batch] & CODEC),
-        "control": pa.array(np.zeros(count, np.bool_)),
-    }  # fmt: skip
-
-
-def _headers(carried: CarriedColumns) -> pa.Array:
-    records = carried.records
-    ends = np.append(0, np.cumsum(records.headers)).astype(np.int32)
-    names = _contents(records.data, records.header_key, records.header_key_size).cast(pa.string())
-    values = _contents(records.data, records.header_value, records.header_value_size)
-    return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays([names, values], ["key", "value"]))
-
-
-def _contents(data: Any, starts: Int64, sizes: Int64) -> pa.Array:
-    """Contents in a buffer; null where a size is negative."""
-    found = gathered(data, starts, sizes)
-    there = np.packbits(sizes >= 0, bitorder="little")
-    return pa.BinaryArray.from_buffers(
-        pa.binary(), len(sizes), [pa.py_buffer(there), pa.py_buffer(found.offsets), pa.py_buffer(found.data)]
-    )
-
-
-def _numbers(values: Int64) -> pa.Array:
-    """A copy: what the reader gave is valid until it reads on."""
-    return pa.array(values.copy())
-
-
-def _sizes(sizes: Int64) -> pa.Array:
-    return pa.array(sizes.copy(), mask=sizes < 0)
 
 
 def _texts(texts: Texts) -> pa.Array:

@@ -131,6 +131,29 @@ TABLES: Final = (
         _C("codec", "STRING", "compression of the batch: none, gzip, snappy, lz4, zstd"),
         _C("control", "BOOLEAN", "whether it is a control record, such as the end of a transaction"),
     )),
+    TableSchema("batches", "One row per record batch (magic 2) whose records could be read", (
+        *_FROM,
+        _C("api", "STRING", "the API that carried it; batch in a log"),
+        _C("client_id", "STRING", "client id"),
+        _C("topic", "STRING", "name of the topic, or its id if no name was seen; of a log, from its folder"),
+        _C("partition", "INT", "number of the partition"),
+        _C("base_offset", "BIGINT", "offset of its first record; counted from 0 when it is produced"),
+        _C("last_offset", "BIGINT", "offset of its last record; null if that has more than 64 bits"),
+        _C("record_count", "BIGINT", "number of its records"),
+        _C("size", "BIGINT", "bytes on the wire, header included"),
+        _C("codec", "STRING", "compression: none, gzip, snappy, lz4, zstd"),
+        _C("timestamp_type", "STRING", "CreateTime or LogAppendTime"),
+        _C("first_timestamp", "TIMESTAMP", "its base timestamp; null in years that have not four digits"),
+        _C("first_timestamp_ms", "BIGINT", "the same, milliseconds since 1970 UTC"),
+        _C("max_timestamp", "TIMESTAMP", "its greatest timestamp; null in years that have not four digits"),
+        _C("max_timestamp_ms", "BIGINT", "the same, milliseconds since 1970 UTC"),
+        _C("producer_id", "BIGINT", "producer id; -1 if it is not idempotent"),
+        _C("producer_epoch", "INT", "producer epoch; -1 if it is not idempotent"),
+        _C("base_sequence", "INT", "sequence number of its first record; -1 if it is not idempotent"),
+        _C("transactional", "BOOLEAN", "whether it is part of a transaction"),
+        _C("control", "BOOLEAN", "whether it has control records, such as the end of a transaction"),
+        _C("crc_valid", "BOOLEAN", "whether its CRC-32C fits its bytes"),
+    )),
     TableSchema("findings", "One row per finding about a row of `exchanges`", (
         *_WHERE,
         _C("nth", "INT", "its place among the findings of the row, from 0; null if later messages were needed to see"
@@ -168,7 +191,9 @@ OBSERVATIONS: Final = TableSchema(
     _C("pickled", "BINARY", "scope and value of the observation, pickled"),
 ))  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
-FACT_TABLES: Final = ("connections", "exchanges", "bodies", "records", "findings", "gaps", "quarantine")
+FACT_TABLES: Final = (
+    "connections", "exchanges", "bodies", "batches", "records", "findings", "gaps", "quarantine",
+)  # fmt: skip
 """Tables whose rows come from packets and entries: all but `captures`."""
 ROW_KEY: Final = ("capture", "packet", "start")
 """Columns that identify a row."""

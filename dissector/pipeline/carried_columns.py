@@ -1,0 +1,100 @@
+"""The columns of the tables `batches` and `records`, without those of the exchange that carried them."""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from dissector.core.arrays import Bool, Int64
+from dissector.exchange.record_columns import CarriedColumns
+from dissector.protocol.records.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
+from dissector.protocol.records.columns import gathered
+from dissector.protocol.records.compression import CODECS
+
+Columns = dict[str, pa.Array]
+CODEC: Final = 7
+SEQUENCES: Final = 1 << 31
+"""Sequence numbers wrap around to 0 at this one."""
+NO_SEQUENCE: Final = -1
+_CODECS: Final = pa.array([CODECS[each].name for each in range(len(CODECS))])
+_TIMESTAMP_TYPES: Final = pa.array(["CreateTime", "LogAppendTime"])
+
+
+def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
+    """The columns of those entries that are batches."""
+    entries = carried.records.entries[is_batch]
+    attributes, base, delta = entries["attributes"], entries["base_offset"], entries["last_offset_delta"]
+    with np.errstate(over="ignore"):
+        last = base + delta
+    is_wide = (last < base) != (delta < 0)
+
+    def of(name: str, kind: pa.DataType) -> pa.Array:
+        return pa.array(entries[name].copy(), kind)
+
+    return {
+        "topic": _topics(carried).filter(is_batch), "partition": pa.array(carried.partition[is_batch], pa.int32()),
+        "base_offset": of("base_offset", pa.int64()), "last_offset": pa.array(last, mask=is_wide),
+        "record_count": of("records", pa.int64()), "size": pa.array(entries["end"] - entries["start"]),
+        "codec": _CODECS.take(attributes & CODEC),
+        "timestamp_type": _TIMESTAMP_TYPES.take((attributes & LOG_APPEND_TIME != 0).astype(np.int64)),
+        "first_timestamp_ms": of("base_timestamp", pa.int64()), "max_timestamp_ms": of("max_timestamp", pa.int64()),
+        "producer_id": of("producer_id", pa.int64()), "producer_epoch": of("producer_epoch", pa.int32()),
+        "base_sequence": of("base_sequence", pa.int32()), "transactional": pa.array(attributes & TRANSACTIONAL != 0),
+        "control": pa.array(attributes & CONTROL != 0), "crc_valid": pa.array(carried.crc_valid[is_batch]),
+    }  # fmt: skip
+
+
+def _topics(carried: CarriedColumns) -> pa.Array:
+    """The topic of each entry."""
+    return pa.array([topic or None for topic in carried.topic], pa.string())
+
+
+def record_columns(carried: CarriedColumns) -> Columns:
+    """The columns of records and of their batches. Raises `ArrowInvalid` if a header's name is not UTF-8."""
+    records, entries = carried.records, carried.records.entries
+    batch = records.entry
+
+    def of_batch(name: str, kind: pa.DataType) -> pa.Array:
+        return pa.array(entries[name][batch], kind)
+
+    first = entries["base_sequence"][batch]
+    sequence = (first + records.offset - entries["base_offset"][batch]) % SEQUENCES
+    count = len(records.offset)
+    return {
+        "topic": _topics(carried).take(batch),
+        "partition": pa.array(carried.partition[batch], pa.int32()), "offset": _numbers(records.offset),
+        "timestamp_ms": _numbers(records.timestamp), "key": _contents(records.data, records.key, records.key_size),
+        "value": _contents(records.data, records.value, records.value_size), "key_size": _sizes(records.key_size),
+        "value_size": _sizes(records.value_size), "key_sha256": pa.nulls(count, pa.binary()),
+        "value_sha256": pa.nulls(count, pa.binary()), "headers": _headers(carried),
+        "producer_id": of_batch("producer_id", pa.int64()), "producer_epoch": of_batch("producer_epoch", pa.int32()),
+        "sequence": pa.array(np.where(first < 0, NO_SEQUENCE, sequence), pa.int32()),
+        "codec": _CODECS.take(entries["attributes"][batch] & CODEC),
+        "control": pa.array(np.zeros(count, np.bool_)),
+    }  # fmt: skip
+
+
+def _headers(carried: CarriedColumns) -> pa.Array:
+    records = carried.records
+    ends = np.append(0, np.cumsum(records.headers)).astype(np.int32)
+    names = _contents(records.data, records.header_key, records.header_key_size).cast(pa.string())
+    values = _contents(records.data, records.header_value, records.header_value_size)
+    return pa.ListArray.from_arrays(ends, pa.StructArray.from_arrays([names, values], ["key", "value"]))
+
+
+def _contents(data: Any, starts: Int64, sizes: Int64) -> pa.Array:
+    """Contents in a buffer; null where a size is negative."""
+    found = gathered(data, starts, sizes)
+    there = np.packbits(sizes >= 0, bitorder="little")
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(sizes), [pa.py_buffer(there), pa.py_buffer(found.offsets), pa.py_buffer(found.data)]
+    )
+
+
+def _numbers(values: Int64) -> pa.Array:
+    """A copy: what the reader gave is valid until it reads on."""
+    return pa.array(values.copy())
+
+
+def _sizes(sizes: Int64) -> pa.Array:
+    return pa.array(sizes.copy(), mask=sizes < 0)
