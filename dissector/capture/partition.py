@@ -8,7 +8,7 @@ Invariants:
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -47,6 +47,8 @@ class CapturePartition:
     number: int = 0
     of: int = 1
     """Number of partitions."""
+    secrets: bytes = field(default=b"", repr=False)
+    """A key log with secrets of its TLS connections."""
 
 
 def block_of_rows(batch: PacketBatch, rows: Int64) -> Block:

@@ -17,7 +17,7 @@ from dissector.capture.partition import CapturePartition
 from dissector.capture.sources import TRUNCATED
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
-from dissector.capture_session.tls_problems import problems_of_key_logs, problems_of_sessions
+from dissector.capture_session.tls_problems import TlsTally, problems_of_key_logs
 from dissector.capture_session.unreachable import Unreachable
 from dissector.core.arrays import Int64
 from dissector.core.batches import FrameBatch, PacketBatch
@@ -81,6 +81,9 @@ class StagePipeline:
             # A stage between them is one more argument: a checkpoint keeps whichever stages there are.
             self.streams = StageChain(self.transport, self.tls, self.framer)
         self._key_logs = _open_key_logs(key_logs, self.tls.keys, limits)
+        for each in sources:
+            if isinstance(each, CapturePartition):
+                self.tls.keys.add(each.secrets)
         self.tls.most_waiting = self._most_waiting
         self.tls.expects_keys = self.grows and bool(self._key_logs)
         self.comments: dict[int, str] = {}
@@ -133,11 +136,11 @@ class StagePipeline:
         """Count what could not be read, after `finish`."""
         of_files = [*self.files.problems, *(problem for reader in self._readers for problem in reader.problems)]
         self.tally = CaptureTally(
-            of_files + self._merged.problems + problems_of_key_logs(self.tls, self._key_logs)
-            + problems_of_sessions(self.tls, self.transport.connections, self.start_ns),
+            of_files + self._merged.problems + problems_of_key_logs(self._key_logs),
             Counter(self.transport.ignored),
             self.transport.connections.resumed, self.indexer.without_row, self._unreachable(),
             self.transport.retransmissions.left_out, self.indexer.early_responses,
+            tls=TlsTally.of(self.tls, self.transport.connections, self.start_ns, self._key_logs),
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from dissector.capture_session.tls_problems import TlsTally
 from dissector.capture_session.unreachable import Unreachable
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
@@ -24,7 +25,7 @@ class CaptureTally:
     """Counts. All partitions see all fragments of IP datagrams: what `ignored` says of these is the same in each."""
 
     file_problems: list[Finding] = field(default_factory=list)
-    """What is wrong with the files, and with merging them."""
+    """What is wrong with the files, with merging them, and with key logs."""
     ignored: Counter[str] = field(default_factory=Counter)
     """Packets by reason."""
     resumed_connections: int = 0
@@ -39,6 +40,7 @@ class CaptureTally:
     """Responses that the capture has before their requests."""
     omitted_findings: Counter[str] = field(default_factory=Counter)
     """Other findings that are not kept, by code."""
+    tls: TlsTally = field(default_factory=TlsTally)
 
     @classmethod
     def merged(cls, shuffled: Iterable["CaptureTally"], partitions: Iterable["CaptureTally"]) -> "CaptureTally":
@@ -49,6 +51,7 @@ class CaptureTally:
             whole.ignored += each.ignored
         for each in partitions:
             whole.file_problems += each.file_problems
+            whole.tls += each.tls
             fragments |= each.ignored
             whole.ignored[OUT_OF_WINDOW] += each.ignored[OUT_OF_WINDOW]
             whole.resumed_connections += each.resumed_connections
@@ -66,7 +69,8 @@ class CaptureTally:
         """A finding for each."""
         near_losses = Counter({"near-loss": self.omitted_near_losses})
         return [
-            *self.file_problems, *_ignored_packets(self.ignored), *_resumed_connections(self.resumed_connections),
+            *self.file_problems, *self.tls.findings, *_ignored_packets(self.ignored),
+            *_resumed_connections(self.resumed_connections),
             *_other_connections(self.other_connections), *self.unreachable.findings,
             *_early_responses(self.early_responses),
             *omitted_findings(near_losses), *omitted_findings(self.omitted_findings),

@@ -120,6 +120,11 @@ class KeyLog:
         """Return a key log with the secrets of some connections alone, by all that they are found by."""
         return b"".join(line.encode() + b"\n" for line in self._lines(client_randoms, session_ids, encrypted))
 
+    @property
+    def text(self) -> bytes:
+        """A key log with all secrets."""
+        return self.selected(self._secrets, self._sessions, self._premasters)
+
     def _lines(
         self, client_randoms: Iterable[bytes], session_ids: Iterable[bytes], encrypted: Iterable[bytes]
     ) -> Iterator[str]:
