@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.tls.session import TlsSession
 
 
 class ConnectionIndex:
@@ -61,6 +62,11 @@ class ConnectionIndex:
         """The versions of the server's ApiVersions response on it, by API key; empty where there is none."""
         self._decoder.update_conversation_state()
         return self._indexer.conversation_state.advertised_versions(self._rows.index_connection(connection))
+
+    def tls(self, connection: int) -> TlsSession | None:
+        """What is known of its TLS; None if it is not encrypted, and for a file."""
+        at = self._rows.index_connection(connection)
+        return self._decoder.tls_session(at) if at >= 0 else None
 
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""

@@ -34,7 +34,7 @@ UNREAD: Final = ("not-a-capture", "file-changed")
 
 def ingest(
     captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
-    follow: bool, idle: float | None, again: bool = False,
+    follow: bool, idle: float | None, key_logs: Sequence[str] = (), again: bool = False,
 ) -> int:  # fmt: skip
     """Convert captures, and folders of them, to tables in the folder `out`; return the exit code. Those that
     are in the tables are left as they are, unless they are to be ingested `again`."""
@@ -47,29 +47,29 @@ def ingest(
     from dissector.pipeline.partition_rows import WriteOptions
     from dissector.tables.storage import Storage, StorageError
 
-    options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets)
+    options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets, key_logs=bool(key_logs))
     try:
         Storage(out)  # raises before Spark is started
         with remove_runs_afterwards(out):
             if follow:
                 with spark_session(cluster) as (spark, bar):
                     bar.stop()
-                    return _follow(spark, captures[0], out, options, idle)
-            result = _ingest(_files(captures), out, options, cluster, again=again)
+                    return _follow(spark, captures[0], out, options, idle, key_logs)
+            result = _ingest(_files(captures), out, options, cluster, key_logs, again=again)
     except StorageError as error:
         return print_error(str(error))
     return _print_result(result, out)
 
 
 def _ingest(
-    files: list[str], out: str, options: "WriteOptions", cluster: Cluster, *, again: bool
-) -> "IngestResult":  # fmt: skip
+    files: list[str], out: str, options: "WriteOptions", cluster: Cluster, key_logs: Sequence[str], *, again: bool
+) -> "IngestResult":
     """Ingest files in this process if they are small, or else by Spark."""
     if not cluster.is_set and _size(files) <= SMALL:
         from dissector.pipeline.ingest_here import ingest_here
 
         with progress_bar(cluster, "reading") as bar:
-            return ingest_here(files, out, options, bar, again=again)
+            return ingest_here(files, out, options, bar, key_logs=key_logs, again=again)
     require_spark()
     from dissector.pipeline.ingest_on_spark import ingest_on_spark
     from dissector.pipeline.scan import BackgroundScan
@@ -77,7 +77,7 @@ def _ingest(
 
     scan = BackgroundScan(files) if is_local(cluster.remote or cluster.master) else nullcontext()
     with scan as ahead, spark_session(cluster) as (spark, bar):
-        return ingest_on_spark(spark, files, out, options, report=bar, ahead=ahead, again=again)
+        return ingest_on_spark(spark, files, out, options, report=bar, ahead=ahead, key_logs=key_logs, again=again)
 
 
 def _size(files: Sequence[str]) -> int:
@@ -124,7 +124,9 @@ def _print_result(result: "IngestResult", out: str) -> int:
     return 0 if result.read or result.already_ingested else NEGATIVE
 
 
-def _follow(spark: "SparkSession", folder: str, out: str, options: "WriteOptions", idle: float | None) -> int:
+def _follow(
+    spark: "SparkSession", folder: str, out: str, options: "WriteOptions", idle: float | None, key_logs: Sequence[str]
+) -> int:
     """Convert the files of a folder as they are closed, until interrupted; return the exit code.
 
     After `idle` seconds without a file, whatever is pending is written and the command ends.
@@ -141,7 +143,7 @@ def _follow(spark: "SparkSession", folder: str, out: str, options: "WriteOptions
         files += batch.files
         _print_report(batch)
 
-    follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, report)
+    follower = Follower(spark, out, options, 2 * spark.sparkContext.defaultParallelism, report, key_logs)
     print(f"following {clean(folder)} -> {clean(out)}, Ctrl+C stops", file=sys.stderr)
     try:
         follower.run(folder, idle, QUIET_SECONDS if idle is None else min(QUIET_SECONDS, idle / 2))

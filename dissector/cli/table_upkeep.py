@@ -57,6 +57,8 @@ def replace(folder: str, names: Sequence[str]) -> int:
     if len(options) > 1:
         raise UsageError(f"{folder}: these captures were ingested with different options: replace them one by one")
     [words] = options
+    if "keylog" in words:
+        raise UsageError(f"{folder}: a key log is not kept: to replace these captures, ingest them again with --keylog")
     return ingest(
         [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words,
         hashed="hash-records" in words, show_secrets="show-secrets" in words, follow=False, idle=None, again=True,

@@ -291,18 +291,22 @@ _FIELDS: Final = (
     RowField(
         "tls.version", "the version of TLS of the connection, such as TLS 1.3", FieldType.TEXT, "TLS",
         _of_tls(lambda session: session.version), (IndexRows.tls_version,),
+        table_columns=("tls_version",),
     ),
     RowField(
         "tls.cipher", "the cipher suite, such as TLS_AES_128_GCM_SHA256", FieldType.TEXT, "Cipher",
         _of_tls(lambda session: session.cipher), (IndexRows.tls_cipher,),
+        table_columns=("tls_cipher",),
     ),
     RowField(
         "tls.sni", "the host name that the client asked for", FieldType.TEXT, "SNI",
         _of_tls(lambda session: session.server_name), (IndexRows.tls_sni,),
+        table_columns=("tls_sni",),
     ),
     RowField(
         "tls.principal", "the subject of the client's certificate, such as CN=alice", FieldType.TEXT, "Principal",
         _of_tls(lambda session: session.principal), (IndexRows.tls_principal,),
+        table_columns=("tls_principal",),
     ),
     RowField(
         "tls.resumed", "whether the connection goes on with an earlier session: true, false", FieldType.TEXT,
@@ -311,6 +315,7 @@ _FIELDS: Final = (
     RowField(
         "tls.state", "decrypted; no-keys; failed: the keys open no record", FieldType.TEXT, "TLS state",
         _of_tls(lambda session: session.state.value), (IndexRows.tls_state,),
+        table_columns=("tls_state",),
     ),
     RowField(
         "finding", "the code of a finding, such as unanswered", FieldType.FINDING, "Findings",

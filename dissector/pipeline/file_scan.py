@@ -69,6 +69,8 @@ class FileScan:
     """The part of a compressed file, by its compressed bytes, that could not be decompressed."""
     unread_reason: str = ""
     """Why the file could not be read; empty if it could."""
+    secrets: bytes = field(default=b"", repr=False)
+    """Key logs that it has, one behind the other."""
 
     @property
     def form(self) -> str:
@@ -134,8 +136,10 @@ def _scan_packets(
     scan.has_times = reader.has_times
     links: set[int] = set()
     begun, first, mark = 0, 0, reader.mark() if reader.can_be_resumed else b""
+    secrets: list[bytes] = []
     for batch in reader.batches(most):
         on_progress()
+        secrets += reader.notes.take_secrets() if reader.notes else ()
         if not len(batch):
             continue
         if not scan.packets:
@@ -150,6 +154,8 @@ def _scan_packets(
             begun, first, mark = reader.done, scan.packets, reader.mark()
     if scan.packets > first:
         scan.ranges.append(PacketRange(first, scan.packets - first, mark))
+    secrets += reader.notes.take_secrets() if reader.notes else ()
+    scan.secrets = b"\n".join(secrets)
     scan.link_types = sorted(links)
     scan.problems += reader.problems
     scan.damage, scan.undecoded = reader.damaged, reader.undecoded

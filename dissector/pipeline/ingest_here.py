@@ -18,6 +18,7 @@ from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.partition_rows import WriteOptions, rows
 from dissector.pipeline.splits import InputSplit, check_unchanged, route, splits
 from dissector.pipeline.tallies import total_tally
+from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.whole_files import rows_of_file
 from dissector.tables.data_files import Output, write_rows
 from dissector.tables.rows import Cells, TableRow
@@ -33,17 +34,20 @@ ROWS_PER_REPORT: Final = 4_096
 
 def ingest_here(
     paths: Sequence[str], out: str, options: WriteOptions, report: Report = lambda stage, done, total: None,
-    *, again: bool = False,
+    *, key_logs: Sequence[str] = (), again: bool = False,
 ) -> IngestResult:  # fmt: skip
-    """Ingest captures into the tables of a storage: `ingest`. Raises `StorageError` if it can't be written to."""
+    """Ingest captures into the tables of a storage: `ingest`. Raises `StorageError` if it can't be written to, and
+    `CaptureError` if a key log can't be opened."""
+    secrets = TlsSecrets(key_logs)
 
     def scan() -> list[FileScan]:
         report(f"scanning {counted(len(paths), 'file')}", 0, 0)
         return [scan_file(path) for path in paths]
 
     return ingest(
-        out, options, scan, lambda storage, run, scans: _Job(storage, run.epoch, run.folder, scans, options, report),
-        again=again,
+        out, options, scan, lambda storage, run, scans: _Job(
+            storage, run.epoch, run.folder, scans, options, report, secrets
+        ), again=again,
     )  # fmt: skip
 
 
@@ -51,7 +55,8 @@ class _Job:
     """Ingests scanned files. `problems` are those of all files together."""
 
     def __init__(
-        self, storage: Storage, epoch: int, folder: str, scans: list[FileScan], options: WriteOptions, report: Report
+        self, storage: Storage, epoch: int, folder: str, scans: list[FileScan], options: WriteOptions, report: Report,
+        secrets: TlsSecrets,
     ) -> None:  # fmt: skip
         self._storage = storage
         self._epoch = epoch
@@ -59,12 +64,13 @@ class _Job:
         self._scans = scans
         self._options = options
         self._report = report
+        self._secrets = secrets
         self.problems: list[Finding] = []
 
     def execute(self) -> dict[str, int]:
         """Ingest everything. Return the number of rows by table."""
         files = list(write_rows(self._reported(self._rows()), Output(self._storage.uri, self._folder, self._epoch)))
-        self.problems = total_tally(files).problems
+        self.problems = self._secrets.problems(total_tally(files), self._scans)
         check_unchanged(self.problems)
         commit(self._storage.uri, files, self._scans, self._epoch, self._options, self.problems)
         counts = Counter({file.table: file.rows for file in files})
@@ -79,6 +85,7 @@ class _Job:
             yield row
 
     def _rows(self) -> Iterator[TableRow]:
+        self._secrets.add_scans(self._scans)
         found = splits(self._scans)
         sources = origins(self._scans, found, self._epoch)
         for scan in self._scans:
@@ -89,7 +96,7 @@ class _Job:
 
     def _rows_of_packets(self, found: list[InputSplit], sources: list[Origin]) -> Iterator[TableRow]:
         blocks = (block for split in found for _, block in route(split, ALL_PACKETS.parts))
-        return rows(blocks, ALL_PACKETS, SharedState.merged([]), sources, self._options)
+        return rows(blocks, ALL_PACKETS, SharedState.merged([]), sources, self._options, self._secrets.text)
 
 
 def _with_findings(made: Iterable[TableRow], sources: list[Origin]) -> Iterator[TableRow]:

@@ -12,15 +12,17 @@ from dissector.pipeline.ingest_run import IngestRun
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.scan import BackgroundScan, scan_files
 from dissector.pipeline.stage_progress import Report, stage
+from dissector.pipeline.tls_secrets import TlsSecrets
 
 
 def ingest_on_spark(
     spark: SparkSession, paths: Sequence[str], out: str, options: WriteOptions, *, parts: int | None = None,
     report: Report = lambda stage, done, total: None, ahead: BackgroundScan | None = None,
-    again: bool = False,
+    key_logs: Sequence[str] = (), again: bool = False,
 ) -> IngestResult:  # fmt: skip
     """Ingest captures into the tables of a storage, in `parts` partitions or as many as are useful; `ahead` has scanned
-    some of them. Raises `StorageError` if it can't be written to."""
+    some of them. Raises `StorageError` if it can't be written to, and `CaptureError` if a key log can't be opened."""
+    secrets = TlsSecrets(key_logs)
     spark.dataSource.register(source.PacketSource)
 
     def scan() -> list[FileScan]:
@@ -29,6 +31,6 @@ def ingest_on_spark(
 
     return ingest(
         out, options, scan, lambda storage, run, scans: IngestRun(
-            spark, storage, run.epoch, run.folder, scans, options, report, parts
+            spark, storage, run.epoch, run.folder, scans, options, report, parts, secrets
         ), again=again,
     )  # fmt: skip

@@ -26,10 +26,12 @@ from dissector.pipeline.observations import BY, ORDER, findings_of
 from dissector.pipeline.origins import origins
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.scan import cores
+from dissector.pipeline.sent_secrets import SentSecrets
 from dissector.pipeline.shuffled import by_partition
 from dissector.pipeline.splits import check_unchanged, splits
 from dissector.pipeline.stage_progress import Report, stage
 from dissector.pipeline.tallies import total_tally
+from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.whole_files import rows_of_file
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, Output, write_rows
 from dissector.tables.schemas import FACT_TABLES, OBSERVATIONS, ddl
@@ -57,7 +59,7 @@ class IngestRun:
 
     def __init__(
         self, spark: SparkSession, storage: Storage, epoch: int, folder: str, scans: list[FileScan],
-        options: WriteOptions, report: Report, parts: int | None = None,
+        options: WriteOptions, report: Report, parts: int | None = None, secrets: TlsSecrets | None = None,
     ) -> None:  # fmt: skip
         self._spark = spark
         self._storage = storage
@@ -67,6 +69,9 @@ class IngestRun:
         self._options = options
         self._report = report
         self._parts = parts
+        self._secrets = secrets or TlsSecrets()
+        self._secrets.add_scans(scans)
+        self._sent = SentSecrets(spark, self._secrets.text)
         self._splits = splits(scans)
         self._origins = origins(scans, self._splits, epoch)
         self.problems: list[Finding] = []
@@ -84,7 +89,7 @@ class IngestRun:
         """Ingest everything. Return the number of rows by table. Raises `FilesChangedError`."""
         parts = self._parts or self._default_parts()
         files = self._dissect(parts)
-        self.problems = total_tally(files).problems
+        self.problems = self._secrets.problems(total_tally(files), self._scans) + self._sent.problems
         check_unchanged(self.problems)
         with stage(self._spark, "aggregating findings", self._report):
             files += self._write_findings(files)
@@ -122,6 +127,7 @@ class IngestRun:
                 return _data_files(self._dissect_files(read_alone).union(written) if read_alone else written)
         finally:
             shuffled.unpersist()
+            self._sent.forget()
             with suppress(StorageError):  # the rest is removed with the run
                 self._storage.remove(self._packets)
 
@@ -142,11 +148,11 @@ class IngestRun:
         return reader.option("folder", self._storage.at(self._packets)).load()
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
-        packets_at = self._storage.at(self._packets)
+        packets_at, secrets = self._storage.at(self._packets), self._sent.value
 
         def read_states(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_partition(locations, packets_at):
-                state = pickle.dumps(read_shared_state(blocks, Partition(number, parts)))
+                state = pickle.dumps(read_shared_state(blocks, Partition(number, parts), secrets()))
                 yield pa.RecordBatch.from_pydict({"state": pa.array([state], pa.binary())})
 
         states = shuffled.mapInArrow(read_states, "state BINARY").collect()
@@ -154,11 +160,13 @@ class IngestRun:
 
     def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
         arguments = pickle.dumps((shared_state, self._origins, self._options))
-        packets_at, output = self._storage.at(self._packets), self._output
+        packets_at, output, secrets = self._storage.at(self._packets), self._output, self._sent.value
 
         def dissect(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_partition(locations, packets_at):
-                for file in write_rows(rows(blocks, Partition(number, parts), *pickle.loads(arguments)), output):
+                shared_state, origins, options = pickle.loads(arguments)
+                of_part = rows(blocks, Partition(number, parts), shared_state, origins, options, secrets())
+                for file in write_rows(of_part, output):
                     yield file.batch
 
         return shuffled.mapInArrow(dissect, DATA_FILE_TYPES)

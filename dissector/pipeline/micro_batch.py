@@ -43,21 +43,22 @@ def _open(
     partition: Partition,
     carry_over: CarryOver,
     routing_tallies: list[CaptureTally],
+    secrets: bytes,
     *,
-    secrets: bool,
+    show_secrets: bool,
 ) -> Capture:
     part = CapturePartition(
-        "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts
+        "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
     )
-    return Capture([part], checkpoint=carry_over.capture, show_secrets=secrets)
+    return Capture([part], checkpoint=carry_over.capture, show_secrets=show_secrets)
 
 
 def read_shared_state(
-    blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, *, is_last: bool
+    blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, secrets: bytes = b"", *, is_last: bool
 ) -> SharedState:
     """Return what the other partitions need from this one: of all that it has read so far and, after the last packets,
     also of what was pending."""
-    with _open(blocks, partition, carry_over, [], secrets=False) as capture:
+    with _open(blocks, partition, carry_over, [], secrets, show_secrets=False) as capture:
         for _ in capture.read(sort=False) if is_last else capture.read_available():
             pass
         return capture.index.shared_state()
@@ -66,6 +67,7 @@ def read_shared_state(
 def rows(
     blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, shared_state: SharedState,
     origins: list[Origin], options: WriteOptions, save: Callable[[CarryOver], None] | None, now_ns: int,
+    secrets: bytes = b"",
 ) -> Iterator[TableRow]:  # fmt: skip
     """Yield the table and the row of everything that is final, then pass the carry-over to `save`. Without `save` these
     are the last packets, and all rows are yielded. `now_ns` is the time that the complete capture has reached.
@@ -74,7 +76,7 @@ def rows(
     The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the
     partition."""
     routing_tallies: list[CaptureTally] = []
-    with _open(blocks, partition, carry_over, routing_tallies, secrets=options.secrets) as capture:
+    with _open(blocks, partition, carry_over, routing_tallies, secrets, show_secrets=options.secrets) as capture:
         for _ in capture.read_available() if save is not None else capture.read(sort=False):
             pass
         capture.index.merge_shared_state(shared_state)

@@ -33,6 +33,7 @@ from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
 from dissector.pipeline.tallies import partition_tallies
+from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
 from dissector.tables.rows import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
@@ -71,9 +72,9 @@ class MicroBatchRun(IngestRun):
 
     def __init__(
         self, spark: SparkSession, storage: Storage, folder: Path, batch: int, scans: list[FileScan],
-        options: WriteOptions, state: FollowState, *, is_last: bool = False,
+        options: WriteOptions, state: FollowState, secrets: TlsSecrets, *, is_last: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(spark, storage, state.epoch, WORK, scans, options, _silent, state.parts)
+        super().__init__(spark, storage, state.epoch, WORK, scans, options, _silent, state.parts, secrets)
         self._state_folder = folder
         self._before = folder / f"{CARRY_OVER}{state.batch}"
         self._after = folder / f"{CARRY_OVER}{batch}"
@@ -102,11 +103,14 @@ class MicroBatchRun(IngestRun):
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
         packets_at, before, is_last = self._storage.at(self._packets), str(self._before), self._is_last
+        secrets = self._sent.value
 
         def read_states(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_partition(locations, packets_at):
                 carry_over = _read_carry_over(before, part)
-                state = pickle.dumps(read_shared_state(blocks, Partition(part, parts), carry_over, is_last=is_last))
+                state = pickle.dumps(
+                    read_shared_state(blocks, Partition(part, parts), carry_over, secrets(), is_last=is_last)
+                )
                 yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "state": pa.array([state])})
 
         for row in shuffled.mapInArrow(read_states, "part INT, state BINARY").collect():
@@ -115,7 +119,7 @@ class MicroBatchRun(IngestRun):
 
     def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
         arguments, now_ns = pickle.dumps((shared_state, self._origins, self._options)), self.state.latest_ns
-        packets_at, output = self._storage.at(self._packets), self._output
+        packets_at, output, secrets = self._storage.at(self._packets), self._output, self._sent.value
         before, after = str(self._before), None if self._is_last else str(self._after)
 
         def dissect(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -123,7 +127,9 @@ class MicroBatchRun(IngestRun):
                 save = None if after is None else _CarryOverFile(after, part)
                 partition, carry_over = Partition(part, parts), _read_carry_over(before, part)
                 shared_state, origins, options = pickle.loads(arguments)
-                final_rows = rows(blocks, partition, carry_over, shared_state, origins, options, save, now_ns)
+                final_rows = rows(
+                    blocks, partition, carry_over, shared_state, origins, options, save, now_ns, secrets()
+                )
                 for file in write_rows(final_rows, output):
                     yield file.batch
 

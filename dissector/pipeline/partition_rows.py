@@ -30,6 +30,7 @@ from dissector.pipeline.whole_rows import WholeRowBuilder
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.data_files import TALLIES
 from dissector.tables.rows import Cells, TableRow
+from dissector.tls.session import TlsSession
 from dissector.transport.partitions import Partition
 
 _OPTIONAL_CELLS: Final[Cells] = dict.fromkeys(("request", "response", "rest", "request_bytes", "response_bytes"))
@@ -50,11 +51,18 @@ class WriteOptions(NamedTuple):
     """Keys and values of records; otherwise their sizes and hashes."""
     secrets: bool = False
     """Secrets, unmasked."""
+    key_logs: bool = False
+    """What key logs decrypt."""
 
     @property
     def words(self) -> str:
         """The options in which it differs from the default, as the command names them."""
-        named = (("frames", self.frames), ("hash-records", not self.records), ("show-secrets", self.secrets))
+        named = (
+            ("frames", self.frames),
+            ("hash-records", not self.records),
+            ("show-secrets", self.secrets),
+            ("keylog", self.key_logs),
+        )
         return ", ".join(name for name, is_set in named if is_set)
 
 
@@ -190,16 +198,21 @@ class RowBuilder:
             "closed_ns": closed[0] if closed else None,
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,
+            **_tls_cells(capture.connections.tls(connection)),
             "offered": [(key, {"low": low, "high": high}) for key, (low, high) in offered.items()],
         }  # fmt: skip
 
 
 def _read(
-    blocks: Iterable[Block], partition: Partition, options: WriteOptions, routing_tallies: list[CaptureTally]
+    blocks: Iterable[Block],
+    partition: Partition,
+    options: WriteOptions,
+    routing_tallies: list[CaptureTally],
+    secrets: bytes,
 ) -> Capture:
     """Read a partition. Add the tallies of what routing ignored to `routing_tallies`."""
     part = CapturePartition(
-        "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts
+        "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
     )
     capture = Capture([part], show_secrets=options.secrets)
     for _ in capture.read():
@@ -216,9 +229,9 @@ def packet_blocks(blocks: Iterable[Block], routing_tallies: list[CaptureTally]) 
             routing_tallies.append(pickle.loads(block.data))
 
 
-def read_shared_state(blocks: Iterable[Block], partition: Partition) -> SharedState:
-    """Return what the other partitions need from this one."""
-    with _read(blocks, partition, WriteOptions(), []) as capture:
+def read_shared_state(blocks: Iterable[Block], partition: Partition, secrets: bytes = b"") -> SharedState:
+    """Return what the other partitions need from this one, decrypted with the `secrets` of a key log."""
+    with _read(blocks, partition, WriteOptions(), [], secrets) as capture:
         return capture.index.shared_state()
 
 
@@ -228,11 +241,12 @@ def rows(
     shared_state: SharedState,
     origins: list[Origin],
     options: WriteOptions,
+    secrets: bytes = b"",
 ) -> Iterator[TableRow]:
-    """Yield the table and the row of everything in a partition. Rows of `OBSERVATIONS` come first, for cross-connection
-    findings; the last row, of `TALLIES`, counts what was ignored."""
+    """Yield the table and the row of everything in a partition, decrypted with the `secrets` of a key log. Rows of
+    `OBSERVATIONS` come first, for cross-connection findings; the last row, of `TALLIES`, counts what was ignored."""
     routing_tallies: list[CaptureTally] = []
-    with _read(blocks, partition, options, routing_tallies) as capture:
+    with _read(blocks, partition, options, routing_tallies, secrets) as capture:
         capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine(part=True):
             yield from map(row_of, capture.findings.take_observations())
@@ -247,6 +261,17 @@ def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iter
         for _ in capture.read():
             pass
         yield from RowBuilder(capture, [origin], options).rows()
+
+
+def _tls_cells(session: TlsSession | None) -> Cells:
+    """Return the cells about the TLS of a connection."""
+    if session is None:
+        return {}
+    return {
+        "tls_version": session.version, "tls_cipher": session.cipher, "tls_sni": session.server_name,
+        "tls_alpn": session.application_protocol, "tls_principal": session.principal,
+        "tls_resumed": session.is_resumed, "tls_state": session.state.value, "tls_ja4": session.ja4,
+    }  # fmt: skip
 
 
 def _errors(exchange: Exchange) -> list[str]:

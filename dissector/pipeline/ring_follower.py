@@ -28,7 +28,7 @@ Invariants:
 import contextlib
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -46,6 +46,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import QUIET_SECONDS, RingFile, ring_file
 from dissector.pipeline.runs import Run
 from dissector.pipeline.scan import scan_files
+from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.delta_log import create_tables
 from dissector.tables.storage import Storage
 
@@ -75,7 +76,7 @@ class Follower:
 
     def __init__(
         self, spark: SparkSession, out: str, options: WriteOptions, parts: int,
-        report: Callable[[MicroBatchReport], None],
+        report: Callable[[MicroBatchReport], None], key_logs: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self._spark = spark
         self._out = out
@@ -83,6 +84,9 @@ class Follower:
         create_tables(self._storage.uri)
         self._folder = Path(out).absolute() / FOLLOWER
         self._options = options
+        self._key_logs = key_logs
+        self._secrets = TlsSecrets(key_logs)
+        """Those of captures are those of this process's micro-batches."""
         self._report = report
         self._spark.dataSource.register(source.PacketSource)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -132,9 +136,11 @@ class Follower:
         if late:  # before the others: after a crash they come again, and are in the tables already
             report.problems += [_late(scan) for scan in late]
             report.problems += ingest_on_spark(
-                self._spark, [scan.path for scan in late], self._out, self._options
+                self._spark, [scan.path for scan in late], self._out, self._options, key_logs=self._key_logs
             ).problems
-        run = MicroBatchRun(self._spark, self._storage, self._folder, batch, new, self._options, self._state)
+        run = MicroBatchRun(
+            self._spark, self._storage, self._folder, batch, new, self._options, self._state, self._secrets
+        )
         counts = run.execute()
         report.problems += run.problems
         self._state = run.state
@@ -170,6 +176,7 @@ class Follower:
             [],
             self._options,
             self._state,
+            self._secrets,
             is_last=True,
         )
         report.rows = last.execute()["exchanges"]

@@ -97,7 +97,7 @@ class _Translator:
         return None
 
     def _row(self, field: RowField, predicate: Predicate | None, shift: int) -> _Sql | None:
-        self.uses_numbers |= field.name in ("number", "connection")
+        self.uses_numbers |= field.name in ("number", "connection") or field.name.startswith("tls.")
         self.uses_findings |= field.name in ("finding", "severity")
         if field.name == "finding":
             return _Sql(self._finding(predicate), is_exact=True)

@@ -20,6 +20,7 @@ from dissector.tables.filter_sql import PushedFilter, push_down
 from dissector.tables.row_to_exchange import exchange_of_row
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
 from dissector.tables.snapshot import Snapshot
+from dissector.tables.tls_session import COLUMNS
 
 MIN_DIGITS: Final = 8
 """Minimum digits of a digest that select a capture."""
@@ -142,7 +143,7 @@ class Tables:
     def _with_numbers(self, sql: str) -> str:
         """Add the numbers of rows and of their connections."""
         return (
-            f"SELECT e.*, n.number, coalesce(l.files + c.conn, l.file) AS conn, l.path FROM ({sql}) e"
+            f"SELECT e.*, n.number, coalesce(l.files + c.conn, l.file) AS conn, l.path, {_TLS} FROM ({sql}) e"
             f" JOIN {self._numbers} n ON {_same('e', 'n')} JOIN live l ON e.capture = l.capture"
             " LEFT JOIN numbered_connections c ON e.connection = c.connection"
         )
@@ -222,6 +223,7 @@ def _parsed(text: str) -> Filter:
     return parse(text)
 
 
+_TLS: Final = ", ".join(f"c.{name}" for name in COLUMNS)
 _BEFORE: Final = pa.schema([("capture", pa.string()), ("before", pa.int64())])
 
 

@@ -39,6 +39,7 @@ from dissector.protocol.schema.loader import api, api_named
 from dissector.protocol.wire.writing import EncodeError
 from dissector.tables.packing import as_sent, unpacked
 from dissector.tables.row_to_entry import entry_of_row
+from dissector.tables.tls_session import TableTlsSession
 
 Cells = Mapping[str, Any]
 """A row of `exchanges` and of `bodies` by column; `number`, `conn`, `findings` and the file's `path` beside them."""
@@ -100,6 +101,12 @@ class RowMessage(ExchangeMessage):
 
 def exchange_of_row(cells: Cells) -> Exchange:
     """Return the exchange of a row; of one without the columns of `bodies`, without messages."""
+    exchange = _exchange_of_row(cells)
+    exchange.tls = TableTlsSession.of(cells)
+    return exchange
+
+
+def _exchange_of_row(cells: Cells) -> Exchange:
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
     marks = sorted((each for each in findings if each.code in CROSS_MESSAGE_CODES), key=lambda each: each.code)

@@ -78,6 +78,15 @@ TABLES: Final = (
         _C("server", "STRING", "the server's address, host:port"),
         _C("software_name", "STRING", "name of the client's software (KIP-511)"),
         _C("software_version", "STRING", "version of the client's software (KIP-511)"),
+        _C("tls_version", "STRING", "version of TLS, such as TLS 1.3; null if it is not encrypted, or not known, as in"
+           " the columns that follow"),
+        _C("tls_cipher", "STRING", "cipher suite"),
+        _C("tls_sni", "STRING", "the host name that the client asked for"),
+        _C("tls_alpn", "STRING", "the protocol that the server chose (ALPN)"),
+        _C("tls_principal", "STRING", "subject of the client's certificate"),
+        _C("tls_resumed", "BOOLEAN", "whether it goes on with an earlier session"),
+        _C("tls_state", "STRING", "decrypted; no-keys; failed: the keys open no record"),
+        _C("tls_ja4", "STRING", "fingerprint of the client (JA4)"),
         _C("offered", "MAP<INT, STRUCT<low: INT, high: INT>>", "versions that the server advertised, by API key"),
     )),
     TableSchema("exchanges", "One row per line of `kdissect show`", (

@@ -20,6 +20,7 @@ from dissector.exchange.to_json import exchange_object, json_line
 from dissector.filter import cell_expression, complete
 from dissector.filter import parse as parse_filter
 from dissector.tables.schemas import BY_NAME
+from dissector.tables.tls_session import COLUMNS
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tls import sessions
@@ -139,7 +140,7 @@ def test_no_two_fields_share_a_name_or_a_heading() -> None:
 
 
 def test_columns_of_tables_are_columns_of_the_exchanges() -> None:
-    columns = {column.name for column in BY_NAME["exchanges"].columns} | {"number", "conn"}
+    columns = {column.name for column in BY_NAME["exchanges"].columns} | {"number", "conn", *COLUMNS}
     assert all(columns.issuperset(field.table_columns) for field in row_fields())
 
 

@@ -5,7 +5,7 @@ import pickle
 import random
 import struct
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,12 @@ from dissector.pipeline.partition_rows import rows as rows_of_whole
 from dissector.pipeline.splits import route, splits
 from dissector.tables.data_files import TALLIES
 from dissector.tables.schemas import OBSERVATIONS
+from dissector.tls.key_log import KeyLog
 from dissector.transport.partitions import Partition
 from tests.capture_session.test_incremental import over_a_bad_network, packets
-from tests.conftest import CAPTURES, costly, some_bundled
+from tests.conftest import CAPTURES, ENCRYPTED, costly, some_bundled
 from tests.pipeline.contents import current_findings
+from tests.pipeline.test_encrypted import parted
 from tests.pipeline.test_findings import busy
 from tests.pipeline.without_spark import one_by_one as separate
 from tests.traffic import block as pcapng_block
@@ -120,17 +122,17 @@ def of(table: str, made: Made) -> list[dict[str, Any]]:
     return [cells for name, cells in made if name == table]
 
 
-def learned(parts: dict[int, list[Block]]) -> SharedState:
+def learned(parts: dict[int, list[Block]], secrets: bytes = b"") -> SharedState:
     return SharedState.merged(
-        read_shared_state_of_whole(blocks, Partition(part, PARTS)) for part, blocks in parts.items()
+        read_shared_state_of_whole(blocks, Partition(part, PARTS), secrets) for part, blocks in parts.items()
     )
 
 
-def at_once(plans: list[FileScan], origins: list[Origin]) -> Rows:
+def at_once(plans: list[FileScan], origins: list[Origin], secrets: bytes = b"") -> Rows:
     parts = dealt(plans, 0)
-    shared_state = learned(parts)
+    shared_state = learned(parts, secrets)
     made = (
-        rows_of_whole(blocks, Partition(part, PARTS), shared_state, origins, WriteOptions())
+        rows_of_whole(blocks, Partition(part, PARTS), shared_state, origins, WriteOptions(), secrets)
         for part, blocks in parts.items()
     )
     found = [row for each in made for row in separate(each)]
@@ -138,8 +140,11 @@ def at_once(plans: list[FileScan], origins: list[Origin]) -> Rows:
     return described(tables + found_in(of(OBSERVATIONS.name, found), origins))
 
 
-def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedState | None = None) -> Rows:
-    """As `follow.Portion` does it; or with what is learned later known `beforehand`."""
+def one_by_one(
+    plans: list[FileScan], origins: list[Origin], beforehand: SharedState | None = None, secrets: bytes = b"",
+    looked_at: Callable[[bytes], object] = len,
+) -> Rows:  # fmt: skip
+    """As `MicroBatchRun` does it; or with what is learned later known `beforehand`. Each carry-over is `looked_at`."""
     left = {part: CarryOver().to_bytes() for part in range(PARTS)}
     tables: Made = []
     known: dict[int, SharedState] = {}
@@ -152,17 +157,18 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
         is_last = each is plans[-1]
         for part in range(PARTS):
             before = CarryOver.from_bytes(left[part])
-            known[part] = read_shared_state(parts[part], Partition(part, PARTS), before, is_last=is_last)
+            known[part] = read_shared_state(parts[part], Partition(part, PARTS), before, secrets, is_last=is_last)
         shared_state = beforehand or SharedState.merged(known.values())
         for part in range(PARTS):
 
             def put(what: CarryOver, part: int = part) -> None:
                 left[part] = what.to_bytes()
+                looked_at(left[part])
 
             before = CarryOver.from_bytes(left[part])
             made += separate(rows(
                 parts[part], Partition(part, PARTS), before, shared_state, origins, WriteOptions(),
-                None if is_last else put, now_ns,
+                None if is_last else put, now_ns, secrets,
             ))  # fmt: skip
         making = pickle.loads(pickle.dumps(making))
         upto = min(pickle.loads(tally["tally"]).oldest_pending for tally in of(TALLIES, made))
@@ -182,6 +188,24 @@ def one_by_one(plans: list[FileScan], origins: list[Origin], beforehand: SharedS
 def origins_of(plans: list[FileScan]) -> list[Origin]:
     firsts = [sum(each.packets for each in plans[:number]) for number in range(len(plans))]
     return [Origin(first, each.digest, each.earliest_ns, 1) for first, each in zip(firsts, plans, strict=True)]
+
+
+@pytest.mark.parametrize("name", ["java-1.3", "java-1.2-resumed"])
+def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no_secret(
+    name: str, tmp_path: Path
+) -> None:
+    bare, _, lines = parted(next(path for path in ENCRYPTED if path.stem == name), tmp_path)
+    keys = KeyLog()
+    keys.add_lines(lines)
+    plans = cut(bare, tmp_path, pieces=5)
+    origins = origins_of(plans)
+    secrets = [secret for random in keys.client_randoms for secret in keys.secrets(random).values()]
+    carried: list[bytes] = []
+    found = one_by_one(plans, origins, learned(dealt(plans, 0), keys.text), keys.text, carried.append)
+    assert found == at_once(plans, origins, keys.text)
+    assert sum(table == "exchanges" for table, _ in found) > 20
+    assert len(carried) > len(plans)
+    assert not [secret for secret in secrets if any(secret in each for each in carried)]
 
 
 @some_bundled

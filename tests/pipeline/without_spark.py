@@ -26,6 +26,7 @@ from dissector.pipeline.observations import ORDER, findings_of
 from dissector.pipeline.origins import Origin, origins
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.splits import route, splits
+from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.whole_files import rows_of_file
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
@@ -42,12 +43,14 @@ Row = tuple[Any, ...]
 
 def tables(
     paths: Sequence[str | Path], *, parts: int = 1, size: int = 1 << 30, most: int | None = None,
-    options: WriteOptions = KEPT, seed: int = 0,
+    options: WriteOptions = KEPT, seed: int = 0, key_logs: Sequence[str] = (),
 ) -> Tables:  # fmt: skip
     """Rows by table. Whatever runs beside each other on a cluster comes in any order here."""
     chance = random.Random(seed)
     plans = [scan_file(str(path), size, most) for path in paths]
-    found = splits(plans)
+    found, held = splits(plans), TlsSecrets(key_logs)
+    held.add_scans(plans)
+    secrets = held.text
     dealt = defaultdict(list)
     for split in chance.sample(found, len(found)):
         for part, block in route(split, parts):
@@ -56,16 +59,21 @@ def tables(
         blocks.sort(key=lambda block: block.first)
     numbers = chance.sample(sorted(dealt), len(dealt))
     shared_state = SharedState.merged(
-        _sent(read_shared_state(dealt[number], Partition(number, parts))) for number in numbers
+        _sent(read_shared_state(dealt[number], Partition(number, parts), secrets)) for number in numbers
     )
     made: Tables = defaultdict(list)
     for number in numbers:
         of_part = rows(
-            dealt[number], Partition(number, parts), _sent(shared_state), origins(plans, found, EPOCH), options
+            dealt[number], Partition(number, parts), _sent(shared_state), origins(plans, found, EPOCH), options, secrets
         )
         for table, cells in one_by_one(of_part):
             made[table].append(cells)
     _find(made, origins(plans, found, EPOCH))
+    parts_of = [pickle.loads(each["tally"]) for each in made["tallies"]]
+    whole = CaptureTally.merged(
+        [each for part in parts_of for each in part.shuffled], [part.tally for part in parts_of]
+    )
+    made["problems"] = [{"problem": each} for each in held.problems(whole, plans)]
     for each in plans:
         made["plans"].append({"plan": each})
         for table, cells in one_by_one(rows_of_file(each, options, EPOCH)) if each.is_read_alone else ():
@@ -133,7 +141,10 @@ def shown_by_tables(made: Tables) -> Counter[str]:
     assert findings.keys() <= places.keys()
     bodies = {_where(each): each for each in made["bodies"]}
     assert bodies.keys() == places.keys()
-    whole = (bodies[_where(each)] | each for each in made["exchanges"])
+    connections = {each["connection"]: each for each in made["connections"]}
+    whole = (
+        bodies[_where(each)] | each | {"tls": _tls(connections.get(each["connection"]))} for each in made["exchanges"]
+    )
     return Counter(_line(_object(each, findings[_where(each)])) for each in whole)
 
 
@@ -154,7 +165,15 @@ def _object(cells: dict[str, Any], findings: list[dict[str, Any]]) -> dict[str, 
         name = None if known is None else known.request if side == "request" else known.response
         if value and value["body"] and name in RECORDS_FIELDS:
             made[side] = value | {"body": unpacked(value["body"], name)}
-    return made | {"findings": findings}
+    return made | cells["tls"] | {"findings": findings}
+
+
+def _tls(connection: dict[str, Any] | None) -> dict[str, Any]:
+    """What an exchange says of the TLS of its connection."""
+    if connection is None or connection.get("tls_state") is None:
+        return {}
+    names = ("version", "cipher", "sni", "alpn", "principal", "resumed", "state")
+    return {"tls": {name: connection[f"tls_{name}"] for name in names}}
 
 
 def _line(made: dict[str, Any]) -> str:
@@ -173,7 +192,4 @@ def differences(one: Counter[str], other: Counter[str]) -> Iterator[str]:
 
 def problems(made: Tables) -> list[Finding]:
     """Problems of the packets of all files together."""
-    found = [pickle.loads(each["tally"]) for each in made["tallies"]]
-    return CaptureTally.merged(
-        [each for part in found for each in part.shuffled], [part.tally for part in found]
-    ).problems
+    return [each["problem"] for each in made["problems"]]
