@@ -100,8 +100,9 @@ def remove_runs_afterwards(out: str) -> Iterator[None]:
                     remove_run(storage, run)
 
 
-def ingested_digests(storage: Storage, options: WriteOptions) -> set[str]:
-    """Return the digests of the captures that are in the tables, ingested by this version and with these options."""
+def ingested_digests(storage: Storage, options: WriteOptions, *, but_of: int | None = None) -> set[str]:
+    """Return the digests of the captures that are in the tables, ingested by this version and with these options, but
+    for those of one epoch."""
     captures = delta_table(storage.uri, CAPTURES)
     rows = [] if captures is None else captures_in(storage.uri, captures)
-    return {row["digest"] for row in rows if is_current(row, options)}
+    return {row["digest"] for row in rows if is_current(row, options) and row["epoch"] != but_of}

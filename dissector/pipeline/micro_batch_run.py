@@ -65,6 +65,8 @@ class FollowState:
     """State of the cross-connection findings."""
     begins: dict[str, int] = field(default_factory=dict)
     """Time of the first packet of each file that was read, by path."""
+    digests: frozenset[str] = frozenset()
+    """Of the files that were read."""
 
 
 class MicroBatchRun(IngestRun):
@@ -86,6 +88,7 @@ class MicroBatchRun(IngestRun):
             state.parts, state.epoch, batch, state.packets + sum(scan.packets for scan in scans),
             max([state.latest_ns, *(scan.latest_ns for scan in scans)]), self._origins, dict(state.shared_states),
             pickle.loads(pickle.dumps(state.aggregation)), state.begins | {scan.path: scan.first_ns for scan in scans},
+            state.digests.union(scan.digest for scan in scans),
         )  # fmt: skip
         shutil.rmtree(self._after, ignore_errors=True)
         self._after.mkdir(parents=True)

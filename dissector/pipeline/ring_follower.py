@@ -151,7 +151,8 @@ class Follower:
 
     def _new_captures(self, entries: list[RingFile], report: MicroBatchReport) -> list[FileScan]:
         """Return the captures that are not in the tables yet."""
-        digests = ingested_digests(self._storage, self._options)
+        # What this follower has committed without its state, before a crash, has to be read again for the state.
+        digests = {*self._state.digests} | ingested_digests(self._storage, self._options, but_of=self._state.epoch)
         scans = []
         for entry, scan in zip(entries, scan_files(self._spark, [entry.path for entry in entries]), strict=True):
             if ring_file(Path(entry.path)) != entry:  # it is reported again once it is closed
