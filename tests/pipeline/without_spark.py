@@ -114,15 +114,15 @@ def _sent(value: Any) -> Any:
     return pickle.loads(pickle.dumps(value))
 
 
-def shown(paths: Sequence[str | Path]) -> Counter[str]:
+def shown(paths: Sequence[str | Path], key_logs: Sequence[str] = ()) -> Counter[str]:
     """The objects of `show --format json`, without the numbers that they have in the capture as a whole."""
-    return _shown(tuple((str(path), Path(path).stat().st_mtime_ns) for path in paths))
+    return _shown(*(tuple((str(path), Path(path).stat().st_mtime_ns) for path in of) for of in (paths, key_logs)))
 
 
 @functools.lru_cache(maxsize=2)
-def _shown(files: tuple[tuple[str, int], ...]) -> Counter[str]:
+def _shown(files: tuple[tuple[str, int], ...], key_logs: tuple[tuple[str, int], ...]) -> Counter[str]:
     """Kept, as the same files are often dealt out in several ways."""
-    with Capture([path for path, _ in files]) as capture:
+    with Capture([path for path, _ in files], key_logs=[path for path, _ in key_logs]) as capture:
         for _ in capture.read():
             pass
         for _ in capture.examine():
