@@ -87,8 +87,10 @@ class IngestRun:
 
     def execute(self) -> dict[str, int]:
         """Ingest everything. Return the number of rows by table. Raises `FilesChangedError`."""
-        parts = self._parts or self._default_parts()
-        files = self._dissect(parts)
+        try:
+            files = self._dissect(self._parts or self._default_parts())
+        finally:
+            self._sent.forget()
         self.problems = self._secrets.problems(total_tally(files), self._scans) + self._sent.problems
         check_unchanged(self.problems)
         with stage(self._spark, "aggregating findings", self._report):
@@ -127,7 +129,6 @@ class IngestRun:
                 return _data_files(self._dissect_files(read_alone).union(written) if read_alone else written)
         finally:
             shuffled.unpersist()
-            self._sent.forget()
             with suppress(StorageError):  # the rest is removed with the run
                 self._storage.remove(self._packets)
 

@@ -14,6 +14,7 @@ What may differ, as it depends on what is learned after a row was written:
   * findings about a request whose response comes after the examination has passed it: after too many other requests,
     too long after its connection was closed, or too long after the request itself. Retransmissions are not reported if
     more other rows of the partition lie between than a detector remembers;
+  * what was read before its TLS secrets were in the key log may stay encrypted, and be in no table;
   * problems of all files together (`captures.problems`) are reported at the end, and are not in the table.
 A connection's row is written when it has ended, an exchange when its response is there. Files that overlap in time are
 merged if they come in one micro-batch, and are otherwise read one after the other. A file that begins more than

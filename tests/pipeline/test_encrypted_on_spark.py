@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 from base64 import b64encode
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,6 +18,10 @@ from tests.needs import needs
 from tests.pipeline.contents import rows_that_count
 from tests.pipeline.events import logged
 from tests.pipeline.test_encrypted import parted
+from tests.pipeline.test_micro_batch import cut
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 JAVA = next(path for path in ENCRYPTED if path.stem == "java-1.3")
@@ -28,13 +34,31 @@ def secrets_of(lines: list[bytes]) -> set[bytes]:
     return {secret for random in keys.client_randoms for secret in keys.secrets(random).values()}
 
 
+def forms(secret: bytes) -> Iterator[bytes]:
+    """A secret as bytes, in hex, and both in base64, wherever in a longer text they begin."""
+    for each in (secret, secret.hex().encode(), secret.hex().upper().encode()):
+        yield each
+        for before in range(3):
+            of_more = b64encode(b"x" * before + each)
+            yield of_more[4 if before else 0 : -4]  # without the characters that depend on its neighbours
+
+
+def found(secrets: Iterable[bytes], texts: list[bytes]) -> list[bytes]:
+    """Which secrets are in one of the texts."""
+    return [secret for secret in secrets if any(form in text for form in forms(secret) for text in texts)]
+
+
+def files_of(*folders: Path) -> list[bytes]:
+    return [each.read_bytes() for folder in folders for each in folder.rglob("*") if each.is_file()]
+
+
 def without_epoch(folder: Path) -> dict[str, list[str]]:
-    found = rows_that_count(folder)
+    tables = rows_that_count(folder)
     return {
         name: sorted(
             repr({key: cell for key, cell in row.items() if key not in ("epoch", "path", "options")}) for row in rows
         )
-        for name, rows in found.items()
+        for name, rows in tables.items()
         if name != "captures"
     }
 
@@ -60,11 +84,44 @@ def test_tables_are_those_of_one_process_and_no_secret_is_left_anywhere(tmp_path
     here = tmp_path / "here"
     ingest_here(captures, str(here), WriteOptions(key_logs=True), key_logs=[str(log)])
     assert without_epoch(out) == without_epoch(here)
-    left = [done.stdout, done.stderr]
-    left += [each.read_bytes() for folder in (work, events, out) for each in folder.rglob("*") if each.is_file()]
+    left = [done.stdout, done.stderr, *files_of(work, events, out)]
     assert len(left) > 10
     secrets = secrets_of([*lines, *others])
     assert len(secrets) > 8
-    for secret in secrets:
-        for form in (secret, secret.hex().encode(), secret.hex().upper().encode(), b64encode(secret)):
-            assert not any(form in each for each in left)
+    assert not found(secrets, left)
+
+
+@pytest.mark.parametrize("secret", [bytes(range(32)), b"\xff" * 48])
+def test_a_secret_is_found_in_each_form(secret: bytes) -> None:
+    """Else it would be no proof that none is found."""
+    log = b"CLIENT_RANDOM 00 " + secret.hex().encode()
+    for before in range(4):
+        for text in (secret, log):
+            longer = b"-" * before + text + b"\n"
+            assert found([secret], [longer]) == found([secret], [b64encode(longer)]) == [secret]
+            assert not found([secret], [longer.replace(text[-9:], b"")])
+
+
+def test_a_followed_ring_is_decrypted_and_keeps_no_secret(spark: "SparkSession", tmp_path: Path) -> None:
+    from dissector.pipeline.ring import ring_file
+    from dissector.pipeline.ring_follower import Follower
+
+    bare, log, lines = parted(JAVA, tmp_path)
+    ring, out = tmp_path / "ring", tmp_path / "tables"
+    ring.mkdir()
+    paths = [plan.path for plan in cut(bare, ring, 3)]
+    options = WriteOptions(key_logs=True)
+    follower = Follower(spark, str(out), options, 3, lambda report: None, [str(log)])
+    left: list[bytes] = []
+    for batch, path in enumerate(paths):
+        entry = ring_file(Path(path))
+        assert entry is not None
+        follower._micro_batch([entry], batch)
+        left += files_of(out)  # the carry-over as well, which the next micro-batch removes
+    follower._end()
+    here = tmp_path / "here"
+    ingest_here(paths, str(here), options, key_logs=[str(log)])
+    assert without_epoch(out) == without_epoch(here)
+    assert any("'kind': 'exchange'" in row for row in without_epoch(out)["exchanges"])
+    assert len(left) > 10
+    assert not found(secrets_of(lines), [*left, *files_of(out)])
