@@ -222,6 +222,8 @@ class ExchangeIndex:
     def tls_records(self, row: int, *, of_client: bool) -> list[TlsRecord]:
         """The encrypted records that the request of a row came in, or its response. Their plaintext begins where it is
         in the frame. None where the connection was not decrypted."""
+        if not len(self._pipeline.tls.plaintext.records):
+            return []
         spans = (span for span in self.spans(row) if span.of_client == of_client)
         return [record for span in spans for record in self._pipeline.tls.records_of(*span[:3])]
 
