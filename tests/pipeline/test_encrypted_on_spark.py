@@ -19,6 +19,7 @@ from tests.pipeline.contents import rows_that_count
 from tests.pipeline.events import logged
 from tests.pipeline.test_encrypted import parted
 from tests.pipeline.test_micro_batch import cut
+from tests.pipeline.test_whole_files import LOGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,3 +126,14 @@ def test_a_followed_ring_is_decrypted_and_keeps_no_secret(spark: "SparkSession",
     assert any("'kind': 'exchange'" in row for row in without_epoch(out)["exchanges"])
     assert len(left) > 10
     assert not found(secrets_of(lines), [*left, *files_of(out)])
+
+
+def test_sent_secrets_are_removed_although_there_are_no_packets(spark: "SparkSession", tmp_path: Path) -> None:
+    """They are sent to be used for packets, and a log segment has none."""
+    from dissector.pipeline.ingest_on_spark import ingest_on_spark
+
+    _, log, lines = parted(JAVA, tmp_path)
+    sent = Path(spark.sparkContext._temp_dir)  # where the driver puts a broadcast
+    paths, options = [str(LOGS[0])], WriteOptions(key_logs=True)
+    assert ingest_on_spark(spark, paths, str(tmp_path / "tables"), options, key_logs=[str(log)]).read == 1
+    assert not found(secrets_of(lines), files_of(sent))
