@@ -3,8 +3,9 @@
 This module doesn't import typer: what commands do can be imported without the command line.
 """
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from dissector.cli.errors import UsageError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
 WIDTH: Final = 72
+KEY_LOG_VARIABLE: Final = "KDISSECT_KEYLOG"
 """Characters of a bad filter that are shown around the error."""
 
 
@@ -47,15 +49,16 @@ class CaptureOptions:
     keylog: Annotated[
         list[str] | None,
         Option(
-            "--keylog", metavar="FILE", envvar="KDISSECT_KEYLOG",
+            "--keylog", metavar="FILE", envvar=KEY_LOG_VARIABLE,
             help="Key log (SSLKEYLOGFILE) with the secrets of TLS connections; may be repeated.",
         ),
     ] = None  # fmt: skip
 
     @property
     def is_set(self) -> bool:
-        """Whether any option is given."""
-        return self != CaptureOptions()
+        """Whether any option is given: a key log of the environment is for whatever needs one."""
+        has_key_log = self.keylog is not None and self.keylog != os.environ.get(KEY_LOG_VARIABLE, "").split()
+        return has_key_log or replace(self, keylog=None) != CaptureOptions()
 
     @property
     def key_logs(self) -> tuple[str, ...]:

@@ -56,7 +56,9 @@ def are_tables(files: Sequence[str], cluster: Cluster = THIS_MACHINE, options: C
     if len(files) > 1:
         raise UsageError(f"{folders[0]}: name one folder of tables and nothing else")
     if options.is_set:
-        raise UsageError(f"{folders[0]}: --response, --port and --show-secrets are for captures and ingest only")
+        raise UsageError(
+            f"{folders[0]}: --response, --port, --keylog and --show-secrets are for captures and ingest only"
+        )
     return True
 
 

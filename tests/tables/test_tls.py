@@ -37,6 +37,14 @@ def test_tables_say_of_tls_what_the_captures_do(encrypted: str, words: tuple[str
     assert wanted.stdout
 
 
+def test_a_key_log_of_the_environment_is_not_for_tables(encrypted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KDISSECT_KEYLOG", "/nowhere/keys.log")
+    assert kdissect("show", encrypted, "--limit", "2").returncode == 0
+    done = kdissect("show", encrypted, "--keylog", "/nowhere/other.log")
+    assert done.returncode == 2
+    assert "--keylog" in done.stderr
+
+
 def test_captures_with_a_key_log_are_not_replaced_without_it(tmp_path: Path) -> None:
     log, folder = tmp_path / "keys.log", str(tmp_path / "tables")
     log.write_bytes(b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n")
