@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dissector.pipeline.partition_rows import WriteOptions
     from dissector.pipeline.ring_follower import MicroBatchReport
 
-SMALL: Final = 64 << 20
-"""Bytes of captures that one process ingests about as fast as Spark starts."""
+SMALL: Final = 256 << 20
+"""Bytes of captures that one process ingests in less time than Spark takes to start."""
 UNREAD: Final = ("not-a-capture", "file-changed")
 """Codes of findings about files that are not in the tables."""
 
