@@ -42,6 +42,8 @@ def _times(given: Mapping[str, pa.Array], field: pa.Field) -> pa.Array:
     source, unit = TIMES[field.name]
     numbers = given[source]
     if unit == _NS:
+        if field.name != "time":  # of a file, or of an end of a connection: 0 is none
+            numbers = pc.if_else(pc.not_equal(numbers, 0), numbers, None)
         return pc.cast(numbers.cast(pa.timestamp("ns", tz="UTC")), field.type, safe=False)
     is_known = pc.and_(pc.greater_equal(numbers, _FIRST_MS), pc.less_equal(numbers, _LAST_MS))
     return pc.if_else(is_known, numbers, None).cast(pa.timestamp("ms", tz="UTC")).cast(field.type)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dissector.tables.arrow_types import all_columns
 from dissector.tables.file_statistics import FileStatistics
 
+UNKNOWN = pa.schema([("first_time", pa.timestamp("us", tz="UTC")), ("first_ns", pa.int64())])
 SCHEMA = pa.schema([
     ("time", pa.timestamp("us", tz="UTC")), ("time_ns", pa.int64()),
     ("timestamp", pa.timestamp("us", tz="UTC")), ("timestamp_ms", pa.int64()),
@@ -39,6 +40,11 @@ def test_times_are_those_of_the_numbers_beside_them(numbers: list[int | None]) -
             assert not -62_135_596_800_000 <= number <= 253_402_300_799_999, "a year of four digits"
         else:
             assert (row["timestamp"] - EPOCH) / timedelta(milliseconds=1) == number
+
+
+def test_a_file_without_times_has_none() -> None:
+    times, _ = all_columns(UNKNOWN, lambda field: pa.array([0, 1_000, None], field.type))
+    assert times.to_pylist() == [None, EPOCH + timedelta(microseconds=1), None]
 
 
 @given(st.lists(INT64, min_size=1, max_size=5))
