@@ -28,6 +28,7 @@ import socket
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import dissector
@@ -102,7 +103,7 @@ class Replay:
             threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:
-        with client, client.makefile("rb") as stream:
+        with suppress(ConnectionError), client, client.makefile("rb") as stream:  # clients close without a word
             while len(prefix := stream.read(4)) == 4:
                 request = stream.read(int.from_bytes(prefix, "big"))
                 self.requests.append(prefix + request)
