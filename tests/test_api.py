@@ -42,7 +42,7 @@ def test_lone_frames_are_decoded() -> None:
 
 def test_a_lone_response_without_its_api_is_inferred() -> None:
     with dissector.open(PCAPS / "java.pcapng") as capture:
-        exchange_of = {each.row.api: each for each in capture.exchanges()}
+        exchange_of = {each.api: each for each in capture.exchanges()}
     for name in ("Metadata", "Fetch", "ApiVersions"):
         paired = exchange_of[name].response
         assert paired is not None
@@ -50,7 +50,7 @@ def test_a_lone_response_without_its_api_is_inferred() -> None:
         assert lone.body == paired.body
         [finding] = lone.findings
         assert finding.code == "inferred"
-        assert f"{name} v{exchange_of[name].row.version}" in finding.message or "the same layout" in finding.message
+        assert f"{name} v{exchange_of[name].api_version}" in finding.message or "the same layout" in finding.message
         assert lone.tree.find("body") is not None
 
 
@@ -75,3 +75,13 @@ def test_numbers_that_json_lacks_are_strings(number: float) -> None:
     row = ExchangeRow(1, "exchange", 0, 1, "", "", "", 0, 1, None, None, None, None, "", None)
     [entry] = json.loads(json_line(Exchange(row, 48, None, message)))["response"]["body"]["entries"]
     assert entry["values"][0]["value"] == (number if math.isfinite(number) else str(number))
+
+
+@pytest.mark.parametrize("version", [0, 4])
+def test_a_response_without_its_size_prefix_is_said(version: int) -> None:
+    frame = dissector.encode_response("ApiVersions", version, {"error_code": 0, "api_keys": []}, correlation_id=7)
+    assert dissector.decode_response(frame, api_key=18, api_version=version).header["correlation_id"] == 7
+    with pytest.raises(ValueError, match="no size prefix"):
+        dissector.decode_response(frame[4:], api_key=18, api_version=version)
+    cut = dissector.decode_response(frame[:-1], api_key=18, api_version=version)
+    assert [finding.code for finding in cut.findings], "damage is no error"

@@ -42,8 +42,9 @@ def test_every_path_that_a_document_names_is_there(document: Path) -> None:
 
 
 def test_no_two_classes_have_one_name() -> None:
+    """But for those of the API: each has the name of what it holds."""
     found = defaultdict(list)
-    for path in source():
+    for path in (path for path in source() if path.parent.name != "api"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(str(path.relative_to(ROOT)))

@@ -19,6 +19,21 @@ def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
     assert not modules & {"textual", "tui", "pyspark", "typer"}
 
 
+def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:
+    path = PCAPS / "java.pcapng"
+    code = f"import dissector; c = dissector.open({str(path)!r}); list(c.records('api == Produce')); c[0]['api']"
+    assert not imported(f"{code}; c.stats()") & {
+        "pyarrow",
+        "pandas",
+        "polars",
+        "scapy",
+        "dpkt",
+        "pyspark",
+        "deltalake",
+        "duckdb",
+    }
+
+
 def test_show_imports_nothing_that_few_captures_need() -> None:
     modules = imported("import dissector.cli.show")
     assert not modules & {

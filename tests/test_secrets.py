@@ -90,7 +90,7 @@ def test_credentials_in_the_metadata_log_are_masked_and_the_batch_stays_valid() 
 
 def test_a_single_frame_is_masked() -> None:
     with dissector.open(PCAPS / "java-sasl-plain.pcapng", show_secrets=True) as capture:
-        frame = next(e.request.data for e in capture.exchanges() if e.row.api == "SaslAuthenticate" and e.request)
+        frame = next(e.request.data for e in capture.exchanges() if e.api == "SaslAuthenticate" and e.request)
     assert PASSWORD not in dissector.decode_request(frame).data
     assert PASSWORD in dissector.decode_request(frame, show_secrets=True).data
 

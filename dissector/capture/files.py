@@ -19,6 +19,7 @@ import numpy as np
 from dissector.capture.compression import MAGIC_SIZE, recognize_codec
 from dissector.capture.errors import CaptureError, Damage, DamagedRange, NoRoomError
 from dissector.capture.hex_capture import pcapng_from_hex
+from dissector.capture.packet_objects import PacketObjectReader, PacketObjects
 from dissector.capture.partition import CapturePartition, PartitionReader
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
@@ -89,6 +90,14 @@ class GrowingFile:
 
     path: str
     ended: Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """A file that is open already, such as the copy of one that is far away. Messages have its name."""
+
+    name: str
+    file: IO[bytes]
 
 
 class Reader:
@@ -277,6 +286,9 @@ class Reader:
         self._source.close()
 
 
+AnyReader = Reader | PartitionReader | PacketObjectReader
+
+
 def raise_open_file_limit(files: int) -> None:
     """Raise the limit of open files as far as allowed: shells often set 1,024, and rings have more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -304,13 +316,13 @@ ALL_FILES: Final = ConstantTaker(takes=True)
 
 
 def open_capture(
-    file: str | GrowingFile | CapturePartition,
+    file: str | GrowingFile | OpenFile | CapturePartition | PacketObjects,
     store: Store,
     taker: FileTaker = NO_FILES,
     *,
     unmarked_from_client: bool = True,
     limits: Limits = DEFAULT,
-) -> Reader | PartitionReader:
+) -> AnyReader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
     A pipe, compressed or not, is recognized by its first bytes: that it is no capture is raised when it is read. Hex
@@ -319,6 +331,11 @@ def open_capture(
     """
     if isinstance(file, CapturePartition):
         return PartitionReader(file, store, limits)
+    if isinstance(file, PacketObjects):
+        return PacketObjectReader(file, store)
+    if isinstance(file, OpenFile):
+        again = os.fdopen(os.dup(file.file.fileno()), "rb", buffering=0)  # it may be read more than once
+        return _reader(file.name, again, file, store, limits, taker, unmarked_from_client=unmarked_from_client)
     path = file.path if isinstance(file, GrowingFile) else file
     name = "standard input" if path == STDIN else path
     try:
@@ -327,6 +344,20 @@ def open_capture(
         raise CaptureError(f"{name}: {_reason(error)}") from None
     except ValueError:
         raise CaptureError(f"{path!r}: not a file name") from None
+    return _reader(name, opened, file, store, limits, taker, unmarked_from_client=unmarked_from_client)
+
+
+def _reader(
+    name: str,
+    opened: IO[bytes],
+    file: str | GrowingFile | OpenFile,
+    store: Store,
+    limits: Limits,
+    taker: FileTaker,
+    *,
+    unmarked_from_client: bool,
+) -> Reader:
+    """Return the reader of an open file, which is closed if it can't be read."""
     try:
         source = _source(name, opened, store, limits, file)
         return Reader(name, source, store, limits, taker, unmarked_from_client=unmarked_from_client)
@@ -342,7 +373,7 @@ def open_capture(
 
 
 def _source(
-    name: str, file: IO[bytes], store: Store, limits: Limits, file_or_growing: str | GrowingFile
+    name: str, file: IO[bytes], store: Store, limits: Limits, file_or_growing: str | GrowingFile | OpenFile
 ) -> CaptureSource:
     if isinstance(file_or_growing, GrowingFile):
         return GrowingFileSource(name, file, store, file_or_growing.ended)

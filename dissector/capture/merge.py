@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.files import Reader
-from dissector.capture.partition import PartitionReader
+from dissector.capture.files import AnyReader
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity
@@ -48,7 +47,7 @@ class _PendingPackets:
 class _MergedFile:
     """One of the files that are merged."""
 
-    def __init__(self, which: int, reader: Reader | PartitionReader) -> None:
+    def __init__(self, which: int, reader: AnyReader) -> None:
         self.which = which
         self._batches = reader.batches()
         self._latest = _LEAST
@@ -87,19 +86,23 @@ class _MergedFile:
 class PacketMerger:
     """Merges the packets of readers. `problems` says why merging stopped."""
 
-    def __init__(self, readers: Sequence[Reader | PartitionReader], store: Store, limits: Limits) -> None:
+    def __init__(self, readers: Sequence[AnyReader], store: Store, limits: Limits) -> None:
         self._readers = readers
         self._store = store
         self._limits = limits
         self._spool: Spool | None = None
         self.problems: list[Finding] = []
+        self.readers_of = self.numbers_of = np.zeros(0, np.int64)
+        """Of each packet of the last batch: which of the readers has it, and its number there, from 0."""
 
     def batches(self) -> Iterator[PacketBatch]:
         """Yield all packets, numbered over all files, and an empty batch if a growing file had none for a while.
 
         Raises `CaptureError` if a pipe turns out to be no capture."""
         if len(self._readers) == 1:
-            yield from self._readers[0].batches()
+            for batch in self._readers[0].batches():
+                self._place(np.zeros(len(batch), np.int64), batch.number)
+                yield batch
             return
         first = 0
         for batch in self._in_order():
@@ -112,25 +115,33 @@ class PacketMerger:
         if len(timed) > 1:
             yield from self._of_files(timed)
         for reader in rest if len(timed) > 1 else timed + rest:
-            yield from reader.batches()
+            for batch in reader.batches():
+                self._place(np.full(len(batch), self._readers.index(reader)), batch.number)
+                yield batch
 
-    def _of_files(self, readers: list[Reader | PartitionReader]) -> Iterator[PacketBatch]:
-        starts = [(reader.start_ns(), which) for which, reader in enumerate(readers)]
+    def _place(self, readers: Int64, numbers: Int64) -> None:
+        self.readers_of, self.numbers_of = readers, numbers
+
+    def _of_files(self, readers: list[AnyReader]) -> Iterator[PacketBatch]:
+        order = [self._readers.index(reader) for reader in readers]
+        starts = [(reader.start_ns(), which) for which, reader in zip(order, readers, strict=True)]
         waiting = [_Position(start, which) for start, which in sorted((s, w) for s, w in starts if s is not None)][::-1]
         begun: list[_MergedFile] = []
         while waiting or begun:
             until = min((file.last for file in begun), default=_Position(_LEAST, -1))
             if waiting and (not begun or waiting[-1] < until):
                 following = waiting.pop()
-                begun.append(_MergedFile(following.which, readers[following.which]))
+                begun.append(_MergedFile(following.which, self._readers[following.which]))
             else:
-                taken = [packets for file in sorted(begun, key=lambda f: f.which) if (packets := file.take(until))]
-                yield from self._joined(taken)
+                files = sorted(begun, key=lambda file: file.which)
+                taken = [(file.which, packets) for file in files if (packets := file.take(until))]
+                yield from self._joined([which for which, _ in taken], [packets for _, packets in taken])
             begun = [file for file in begun if file.pending is not None]
 
-    def _joined(self, parts: list[_PendingPackets]) -> Iterator[PacketBatch]:
+    def _joined(self, which: list[int], parts: list[_PendingPackets]) -> Iterator[PacketBatch]:
         """Yield packets of the files in the order of time; those of a single file unchanged."""
         if len(parts) == 1:
+            self._place(np.full(len(parts[0].batch), which[0]), parts[0].batch.number)
             yield parts[0].batch
             return
         order = np.argsort(np.concatenate([each.key for each in parts]), kind="stable")
@@ -149,13 +160,16 @@ class PacketMerger:
         except SpoolFullError as error:
             words = f"files that overlap in time could not be merged: {error}; they are read one after the other"
             self.problems = [Finding("not-merged", Severity.WARNING, words)]
-            yield from batches
+            for reader, batch in zip(which, batches, strict=True):
+                self._place(np.full(len(batch), reader), batch.number)
+                yield batch
             return
 
         def column(name: str) -> Int64:
             return np.concatenate([getattr(batch, name) for batch in batches])[order]
 
         captured = column("captured")
+        self._place(np.repeat(which, [len(batch) for batch in batches])[order], column("number"))
         starts = np.cumsum([0, *(len(batch) for batch in batches)])
         rows = np.argsort(order, kind="stable")
         comments = {

@@ -35,6 +35,8 @@ class Block(NamedTuple):
     """Number, time, bytes captured, length and link type of each, as columns of int64: `(5, n)`."""
     data: bytes
     """The captured bytes of all of them."""
+    sources: bytes = b""
+    """Of packets of files that were merged: number, file, number in that file, as columns of int64: `(3, n)`."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,14 @@ class CapturePartition:
     """A key log with secrets of its TLS connections."""
 
 
-def block_of_rows(batch: PacketBatch, rows: Int64) -> Block:
-    """Return the packets of a batch at these `rows`, at least one, as a block."""
+def block_of_rows(batch: PacketBatch, rows: Int64, sources: Int64 | None = None) -> Block:
+    """Return the packets of a batch at these `rows`, at least one, as a block; `sources` are those of the batch."""
     columns = (batch.number, batch.time_ns, batch.captured, batch.length, batch.link_type)
     heads = np.stack([column[rows].astype("<i8") for column in columns])
     view = memoryview(batch.data.data)
     places = zip(batch.offset[rows].tolist(), batch.captured[rows].tolist(), strict=True)
-    return Block(int(heads[0, 0]), heads.tobytes(), b"".join([view[at : at + size] for at, size in places]))
+    data = b"".join([view[at : at + size] for at, size in places])
+    return Block(int(heads[0, 0]), heads.tobytes(), data, b"" if sources is None else sources[:, rows].tobytes())
 
 
 def join_small_blocks(blocks: Iterable[Block]) -> Iterator[Block]:
@@ -81,7 +84,10 @@ def _joined(blocks: list[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     heads = np.concatenate([np.frombuffer(block.heads, "<i8").reshape(5, -1) for block in blocks], axis=1)
-    return Block(blocks[0].first, heads.tobytes(), b"".join([block.data for block in blocks]))
+    sources = np.concatenate([np.frombuffer(block.sources, "<i8").reshape(3, -1) for block in blocks], axis=1)
+    return Block(
+        blocks[0].first, heads.tobytes(), b"".join([block.data for block in blocks]), sources.tobytes()
+    )  # fmt: skip
 
 
 class PartitionReader:

@@ -55,6 +55,7 @@ class Capture:
         show_secrets: bool = False,
         checkpoint: bytes = b"",
     ) -> None:
+        self.sources = tuple(paths)
         self.names = source_names(paths)
         self.limits = limits
         self.ports = ports

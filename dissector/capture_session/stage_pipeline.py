@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.files import GrowingFile, open_capture, raise_open_file_limit
+from dissector.capture.files import GrowingFile, OpenFile, open_capture, raise_open_file_limit
 from dissector.capture.merge import PacketMerger
+from dissector.capture.packet_objects import PacketObjects
 from dissector.capture.partition import CapturePartition
 from dissector.capture.sources import TRUNCATED
 from dissector.capture_session.checkpoint import Checkpoint
@@ -35,8 +36,8 @@ from dissector.transport.partitions import Partition
 NO_CONNECTIONS: Final[Int64] = np.zeros(0, np.int64)
 NEAR_SECRETS: Final = 1 << 14
 """Runs of a TLS connection that a pcapng file may have before a block with its secrets."""
-Source = str | GrowingFile | CapturePartition
-"""What is opened: a path (``-`` is standard input), a file that grows, a part of a capture."""
+Source = str | GrowingFile | OpenFile | CapturePartition | PacketObjects
+"""What is opened: a path (``-`` is standard input), a file that grows or is open, a part of a capture, packets."""
 
 
 class Progress(NamedTuple):
@@ -251,7 +252,11 @@ def _open_key_logs(paths: Sequence[str], keys: KeyLog, limits: Limits) -> list[K
 def source_names(sources: Sequence[Source]) -> list[str]:
     """What sources are called."""
     return [
-        each.path if isinstance(each, GrowingFile) else each.name if isinstance(each, CapturePartition) else each
+        each.path
+        if isinstance(each, GrowingFile)
+        else each.name
+        if isinstance(each, OpenFile | CapturePartition | PacketObjects)
+        else each
         for each in sources
     ]
 

@@ -2,21 +2,15 @@
 
 A row's number is its place in the index when it is printed: rows are numbered in the order in which they are added.
 
-Invariants:
-  * every row is printed once, pending rows at the end of the capture;
-  * output is flushed at every step, so that the reader of a pipe sees it;
-  * pending rows are bounded by `limits.pending_requests`: past it the oldest are printed, as `Pairing` gives up theirs.
+Invariant: output is flushed at every step, so that the reader of a pipe sees it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
-import numpy as np
-
 from dissector.capture_session import Capture
+from dissector.capture_session.completed_rows import completed_rows
 from dissector.cli.render.printing import RowRenderer
-from dissector.core.arrays import Int64
-from dissector.core.limits import DEFAULT
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
@@ -36,7 +30,7 @@ def follow(
     """
     printed = 0
     examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
-    for complete in completed(capture):
+    for complete in completed_rows(capture):
         if examines:
             for _ in capture.examine():
                 pass
@@ -52,17 +46,3 @@ def follow(
             return printed
         step()
     return printed
-
-
-def completed(capture: Capture) -> Iterator[Int64]:
-    """Yield the rows, counted from 0, that each step of reading has completed: often none."""
-    known = 0
-    pending: Int64 = np.zeros(0, np.int64)
-    for _ in capture.read(sort=False):
-        pending = np.concatenate([pending, np.arange(known, len(capture))])
-        known = len(capture)
-        complete = capture.is_complete(pending)
-        complete[: -DEFAULT.pending_requests] = True
-        yield pending[complete]
-        pending = pending[~complete]
-    yield pending

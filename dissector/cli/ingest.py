@@ -8,7 +8,7 @@ Progress and results go to stderr.
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -82,11 +82,9 @@ def _ingest(
 
 def _size(files: Sequence[str]) -> int:
     """Return the bytes of files; those that can't be read count as empty."""
-    sizes = 0
-    for each in files:
-        with suppress(OSError):
-            sizes += Path(each).stat().st_size
-    return sizes
+    from dissector.pipeline.input_files import size_of
+
+    return sum(max(0, size_of(each)) for each in files)
 
 
 def _check_follow(captures: Sequence[str], out: str, cluster: Cluster) -> None:
@@ -101,13 +99,19 @@ def _check_follow(captures: Sequence[str], out: str, cluster: Cluster) -> None:
 
 def _files(captures: Sequence[str]) -> list[str]:
     """Return the paths of files and of those in folders. Raises `CaptureError` for a folder that can't be read."""
+    from dissector.pipeline.input_files import listed
+    from dissector.tables.file_systems import is_url
+
     found: list[str] = []
     for each in captures:
+        if is_url(each):
+            found += listed(each)
+            continue
         try:
             found += sorted(file.path for file in os.scandir(each) if file.is_file()) if is_directory(each) else [each]
         except OSError as error:
             raise CaptureError(f"{each}: {os_error_message(error)}") from None
-    return [str(Path(each).absolute()) for each in found]
+    return [each if is_url(each) else str(Path(each).absolute()) for each in found]
 
 
 def _print_result(result: "IngestResult", out: str) -> int:

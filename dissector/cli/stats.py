@@ -13,6 +13,7 @@ import numpy as np
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label, api_name
 from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, CountsByKey, ExchangeCounts
 from dissector.analysis.stats.latency_over_time import LatencyOverTime
+from dissector.analysis.stats.objects import PERCENTILES, counts_object, group_object
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.statistics_pass import StatisticsPass
@@ -38,7 +39,6 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
 _NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10
 """Lines of each table when all tables are printed."""
-PERCENTILES: Final = (50, 90, 99)
 _HEAD: Final = ("count", "out", "in", "err", "p50", "p90", "p99", "max")
 _WIDTHS: Final = (8, 6, 6, 5, 8, 8, 8, 8)
 FIELD_BYTES: Final = "field"
@@ -152,7 +152,7 @@ def _write_groups(field: RowField, counts: CountsByKey[str], form: StatsFormat) 
     """Print the groups of one row field."""
     found = groups(field, counts)
     if form is StatsFormat.JSON:
-        return write_out(_json_line(_object(field.name, group)) for group in found)
+        return write_out(_json_line(group_object(field.name, group)) for group in found)
     return print_lines(_table_of(field.heading, found))
 
 
@@ -235,26 +235,12 @@ def _ranked_fields(statistics: Statistics) -> list[tuple[int, str, str]]:
 
 def _json_lines(statistics: Statistics, by: str | None) -> Iterator[bytes]:
     if by is None:
-        yield _json_line({"by": "total", "rows": statistics.kinds} | _counts(statistics.total))
+        yield _json_line({"by": "total", "rows": statistics.kinds} | counts_object(statistics.total))
     for each in _HEADINGS if by is None else (by,):
         if each == FIELD_BYTES:
             yield from map(_json_line, _field_objects(statistics))
         else:
-            yield from (_json_line(_object(each, line)) for line in BREAKDOWNS[each](statistics))
-
-
-def _object(by: str, line: StatsGroup) -> dict[str, Any]:
-    return {"by": by} | line.fields | _counts(line.counts)
-
-
-def _counts(counts: ExchangeCounts) -> dict[str, Any]:
-    latency = counts.usual_latency
-    percentiles = {f"p{percent}": latency.percentile(percent) for percent in PERCENTILES}
-    return {
-        "exchanges": counts.exchanges, "bytes_out": counts.bytes_out, "bytes_in": counts.bytes_in,
-        "errors": counts.errors, "unanswered": counts.unanswered,
-        "latency_ns": {"min": latency.least} | percentiles | {"max": latency.most},
-    }  # fmt: skip
+            yield from (_json_line(group_object(each, line)) for line in BREAKDOWNS[each](statistics))
 
 
 def _field_objects(statistics: Statistics) -> Iterator[dict[str, Any]]:

@@ -38,11 +38,11 @@ def list_captures(folder: str, form: StatsFormat) -> int:
 def forget(folder: str, names: Sequence[str]) -> int:
     """Remove captures; return the exit code."""
     from dissector.tables.delta_log import remove_capture
-    from dissector.tables.storage import spark_uri
+    from dissector.tables.file_systems import normal_uri
 
     found = [_named(_seen(folder), folder, name) for name in names]
     for row in found:
-        remove_capture(spark_uri(folder), row["capture"])
+        remove_capture(normal_uri(folder), row["capture"])
         print(f"{clean(row['path'])}: forgotten", file=sys.stderr)
     return 0
 
@@ -68,10 +68,10 @@ def replace(folder: str, names: Sequence[str]) -> int:
 def compact(folder: str) -> int:
     """Rewrite small files as large ones; return the exit code."""
     from dissector.tables import maintenance
-    from dissector.tables.storage import spark_uri
+    from dissector.tables.file_systems import normal_uri
 
     _seen(folder)
-    counts = maintenance.compact(spark_uri(folder))
+    counts = maintenance.compact(normal_uri(folder))
     before, after = (sum(each[at] for each in counts.values()) for at in (0, 1))
     print(f"{clean(folder)}: {counted(after, 'file')} instead of {before:,}", file=sys.stderr)
     return 0
@@ -102,10 +102,10 @@ def vacuum(folder: str, hours: int) -> int:
 def verify(folder: str) -> int:
     """Check tables; return the exit code, 1 if something is wrong."""
     from dissector.tables import maintenance
-    from dissector.tables.storage import spark_uri
+    from dissector.tables.file_systems import normal_uri
 
     seen = _seen(folder)
-    found = list(maintenance.problems(spark_uri(folder), seen))
+    found = list(maintenance.problems(normal_uri(folder), seen))
     for words in found:
         print_error(f"{folder}: {words}")
     if not found:

@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 
 NO_FRAMES: Final = "frames were not kept (use ingest --frames): these were encoded from their fields"
 MISSING: Final = "tables need more libraries: pip install 'kafka-dissector[tables]'"
-_IS_URL: Final = "://"
 
 
 def is_folder(word: str) -> bool:
     """Return whether a word names a folder of tables: a URL, or a directory with `captures` in it."""
-    return _IS_URL in word or is_directory(f"{word}/captures")
+    return "://" in word or is_directory(f"{word}/captures")
 
 
 def is_directory(word: str) -> bool:
@@ -69,7 +68,7 @@ def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageP
     from dissector.tables.reader import Tables
 
     seen = seen_tables(folder)
-    if not cluster.is_set and _IS_URL not in folder:
+    if not cluster.is_set:
         import duckdb
 
         from dissector.tables.duckdb_engine import DuckDb
@@ -90,13 +89,16 @@ def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageP
 
 def seen_tables(folder: str) -> "Snapshot":
     """Return what is to be seen of the tables of a folder. Raises `CaptureError` if there are none."""
+    from dissector.tables.file_systems import normal_uri
     from dissector.tables.snapshot import OtherVersionError, snapshot
-    from dissector.tables.storage import spark_uri
+    from dissector.tables.storage import StorageError
 
     try:
-        found = snapshot(spark_uri(folder))
+        found = snapshot(normal_uri(folder))
     except OtherVersionError:
         raise CaptureError(f"{folder}: tables of another version: ingest the captures again") from None
+    except StorageError as error:
+        raise CaptureError(str(error)) from None
     if found is None:
         raise CaptureError(f"{folder}: no tables are there")
     return found

@@ -40,12 +40,13 @@ _COMMENT_FIELDS: Final = ("kind", "api", "api_version", "correlation_id", "laten
 
 
 def carrying_packets(
-    capture: Capture, rows: Iterable[int], comments: Mapping[int, str] = NO_COMMENTS
+    capture: Capture, rows: Iterable[int], comments: Mapping[int, str] = NO_COMMENTS, *, with_handshakes: bool = True
 ) -> Iterator[Packet]:
     """Yield the packets of these rows, from 0, in capture order. The capture has been read to its end, and can be read
-    again. `comments` are the user's comments on rows: the first packet of each row has it."""
+    again. `comments` are the user's comments on rows: the first packet of each row has it. Without handshakes, packets
+    that open or close a connection are left out."""
     search = _CarrierSearch(capture, rows, comments)
-    numbers = search.carriers(capture)
+    numbers = search.carriers(capture, with_handshakes=with_handshakes)
     for batch in packet_batches(capture, Store()):
         for at in np.flatnonzero(np.isin(batch.number, numbers)).tolist():
             number = int(batch.number[at])
@@ -62,7 +63,7 @@ def carrying_packets(
 
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """Read all packets of the capture's files again."""
-    readers = [open_capture(name, store, ALL_FILES, limits=capture.limits) for name in capture.names]
+    readers = [open_capture(each, store, ALL_FILES, limits=capture.limits) for each in capture.sources]
     merged = PacketMerger(readers, store, capture.limits)
     try:
         yield from (batch for batch in merged.batches() if len(batch))
@@ -94,7 +95,7 @@ class _CarrierSearch:
         self._directions = np.unique(self._direction)
         self._ends = self._key(self._direction, self._start + size)
 
-    def carriers(self, capture: Capture) -> Int64:
+    def carriers(self, capture: Capture, *, with_handshakes: bool) -> Int64:
         """Return the numbers of the packets, in order."""
         store = Store()
         transport = Transport(store, capture.limits)
@@ -103,7 +104,8 @@ class _CarrierSearch:
         for batch in packet_batches(capture, store):
             segments = transport.segments(batch)
             fragments.append(batch.number[transport.fragments])
-            numbers.append(self._opened_or_closed(segments))
+            if with_handshakes:
+                numbers.append(self._opened_or_closed(segments))
             chosen = np.flatnonzero(np.isin(segments.direction, self._directions))
             segments_read.add(segments.address[chosen], segments.packet[chosen])
             runs_carried.add(*self._chosen_runs(transport.reassemble(segments)))

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from dissector.core.finding import Finding
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.observations import finding_cells
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.origins import Origin, merged_with
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.data_files import DataFile
 from dissector.tables.delta_log import append_facts, put_captures, remove_facts
@@ -21,7 +21,8 @@ def commit(
     """Commit data files and their captures, in place of what earlier ingests of the same captures wrote. `problems` are
     those of all files together. A `transaction` makes the rows land once (`append_facts`)."""
     append_facts(uri, (file for file in files if file.table in FACT_TABLES), transaction)
-    mine = [_capture_row(scan, epoch, options, problems) for scan in scans]
+    merged = merged_with(scans)
+    mine = [_capture_row(scan, epoch, options, problems) | {"merged_with": merged[scan.path]} for scan in scans]
 
     def latest(captures: Sequence[Cells]) -> list[Cells]:
         later = {each["digest"] for each in captures if each["epoch"] >= epoch}

@@ -17,8 +17,8 @@ class ConnectionNames:
         """Return the name of a connection."""
         name = self._names.get(connection)
         if name is None:
-            origin, packet = self._origins.of(self._capture.connections.first_packet(connection))
-            name = self._names[connection] = f"{origin.capture}:{packet}"
+            place = self._origins.of(self._capture.connections.first_packet(connection))
+            name = self._names[connection] = f"{place.origin.capture}:{place.packet}"
             self._new.append(connection)
         return name
 

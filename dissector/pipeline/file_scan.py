@@ -6,12 +6,8 @@ Invariants:
   * a file that is not a capture, or can't be opened, gives a finding and does not stop the run.
 """
 
-import hashlib
-import stat
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,14 +17,11 @@ from dissector.capture.files import Reader, open_capture
 from dissector.capture.partition import COLUMN_BYTES
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store
+from dissector.pipeline.input_files import OnProgress, digest_and_file
 from dissector.storage import KafkaFiles
 
 RANGE_BYTES: Final = 64 << 20
 """Approximate bytes of a range of a large file."""
-HASHED_BYTES: Final = 1 << 22
-"""Bytes that are hashed at a time."""
-OnProgress = Callable[[], None]
-"""Called every few megabytes. What it raises ends the scan."""
 
 
 class PacketRange(NamedTuple):
@@ -39,6 +32,10 @@ class PacketRange(NamedTuple):
     packets: int
     mark: bytes
     """State of the reader at its beginning; empty for a file that is read from its beginning."""
+    begin: int = 0
+    """Offset in the file at which reading begins."""
+    end: int = 0
+    """Offset in the file at which it has ended; 0 for a file that is read whole."""
 
 
 @dataclass
@@ -86,29 +83,15 @@ class FileScan:
         return self.is_stored or has_damage or bool(self.unread_reason and self.digest)
 
 
-def digest_of(path: str, on_progress: OnProgress = lambda: None) -> tuple[str, int]:
-    """Return a file's SHA-256 and its size. Raises `OSError`."""
-    hashed, size = hashlib.sha256(), 0
-    with Path(path).open("rb") as file:
-        while piece := file.read(HASHED_BYTES):
-            on_progress()
-            hashed.update(piece)
-            size += len(piece)
-    return hashed.hexdigest(), size
-
-
 def scan_file(
     path: str, size_of_range: int = RANGE_BYTES, most: int | None = None, on_progress: OnProgress = lambda: None
 ) -> FileScan:
     """Scan a file, at the `most` so many packets at a time. Problems of the file go to `problems`."""
     scan, stored = FileScan(path), KafkaFiles(show_secrets=False)
     try:
-        mode = Path(path).stat().st_mode
-        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):  # a pipe cannot be read a second time
-            raise CaptureError(f"{path}: not a regular file")
-        scan.digest, scan.size = digest_of(path, on_progress)
+        (scan.digest, scan.size), file = digest_and_file(path, on_progress)
         store = Store()
-        reader = open_capture(path, store, stored)
+        reader = open_capture(file, store, stored)
         assert isinstance(reader, Reader)
     except OSError as error:
         _mark_unread(scan, f"{path}: {(error.strerror or str(error)).lower()}")
@@ -150,10 +133,11 @@ def _scan_packets(
         scan.block_bytes += int(batch.captured.sum()) + COLUMN_BYTES * len(batch)
         links.update(np.unique(batch.link_type).tolist())
         if reader.can_be_resumed and reader.done - begun >= size_of_range:
-            scan.ranges.append(PacketRange(first, scan.packets - first, mark))
+            scan.ranges.append(PacketRange(first, scan.packets - first, mark, begun, reader.done))
             begun, first, mark = reader.done, scan.packets, reader.mark()
     if scan.packets > first:
-        scan.ranges.append(PacketRange(first, scan.packets - first, mark))
+        end = scan.size if reader.can_be_resumed else 0
+        scan.ranges.append(PacketRange(first, scan.packets - first, mark, begun, end))
     secrets += reader.notes.take_secrets() if reader.notes else ()
     scan.secrets = b"\n".join(secrets)
     scan.link_types = sorted(links)

@@ -68,6 +68,7 @@ def ingest(
             new.append(each)
     while new:
         run = Run.new()
+        storage.mark(run.folder)
         current = job(storage, run, new)
         try:
             result.counts = current.execute()

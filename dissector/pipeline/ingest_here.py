@@ -14,7 +14,7 @@ from dissector.pipeline.commit import commit
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.ingest import IngestResult, ingest
 from dissector.pipeline.observations import ORDER, findings_of
-from dissector.pipeline.origins import Origin, origins
+from dissector.pipeline.origins import FileOrigins, origins
 from dissector.pipeline.partition_rows import WriteOptions, rows
 from dissector.pipeline.splits import InputSplit, check_unchanged, route, splits
 from dissector.pipeline.tallies import total_tally
@@ -94,12 +94,12 @@ class _Job:
         if found:
             yield from _with_findings(self._rows_of_packets(found, sources), sources)
 
-    def _rows_of_packets(self, found: list[InputSplit], sources: list[Origin]) -> Iterator[TableRow]:
+    def _rows_of_packets(self, found: list[InputSplit], sources: FileOrigins) -> Iterator[TableRow]:
         blocks = (block for split in found for _, block in route(split, ALL_PACKETS.parts))
         return rows(blocks, ALL_PACKETS, SharedState.merged([]), sources, self._options, self._secrets.text)
 
 
-def _with_findings(made: Iterable[TableRow], sources: list[Origin]) -> Iterator[TableRow]:
+def _with_findings(made: Iterable[TableRow], sources: FileOrigins) -> Iterator[TableRow]:
     """Yield rows with cross-connection findings in place of observations."""
     observations: list[Cells] = []
     for name, row in made:

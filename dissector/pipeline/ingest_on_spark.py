@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from dissector.core.text import counted
-from dissector.pipeline import source
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.ingest import IngestResult, ingest
 from dissector.pipeline.ingest_run import IngestRun
@@ -23,7 +22,6 @@ def ingest_on_spark(
     """Ingest captures into the tables of a storage, in `parts` partitions or as many as are useful; `ahead` has scanned
     some of them. Raises `StorageError` if it can't be written to, and `CaptureError` if a key log can't be opened."""
     secrets = TlsSecrets(key_logs)
-    spark.dataSource.register(source.PacketSource)
 
     def scan() -> list[FileScan]:
         with stage(spark, f"scanning {counted(len(paths), 'file')}", report):

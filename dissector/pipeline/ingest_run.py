@@ -18,13 +18,13 @@ from pyspark.sql import functions as f
 from dissector.core.finding import Finding
 from dissector.core.text import counted
 from dissector.index.shared_state import SharedState
-from dissector.pipeline import source
 from dissector.pipeline.commit import commit
 from dissector.pipeline.file_scan import FileScan
-from dissector.pipeline.frames import frame
+from dissector.pipeline.frames import frame, rows_of_files
 from dissector.pipeline.observations import BY, ORDER, findings_of
 from dissector.pipeline.origins import origins
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
+from dissector.pipeline.read_tasks import locations
 from dissector.pipeline.scan import cores
 from dissector.pipeline.sent_secrets import SentSecrets
 from dissector.pipeline.shuffled import by_partition
@@ -34,7 +34,7 @@ from dissector.pipeline.tallies import total_tally
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.whole_files import rows_of_file
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, Output, write_rows
-from dissector.tables.schemas import FACT_TABLES, OBSERVATIONS, ddl
+from dissector.tables.schemas import FACT_TABLES, OBSERVATIONS
 from dissector.tables.storage import Storage, StorageError
 from dissector.transport.partitions import Partition
 
@@ -139,14 +139,13 @@ class IngestRun:
 
     def _shuffled_locations(self, parts: int) -> DataFrame:
         """Return the locations of blocks, grouped by partition and in order."""
-        locations = self._locations(parts)
-        return locations.repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
+        return (
+            self._locations(parts).repartitionById(parts, f.col("part")).sortWithinPartitions("part", "first").persist()
+        )
 
     def _locations(self, parts: int) -> DataFrame:
         """Return the locations of blocks, in the order in which tasks write them."""
-        reader = self._spark.read.format(source.NAME)
-        reader = reader.option("splits", source.encode_splits(self._splits)).option("parts", str(parts))
-        return reader.option("folder", self._storage.at(self._packets)).load()
+        return locations(self._spark, self._splits, parts, self._storage.at(self._packets))
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
         packets_at, secrets = self._storage.at(self._packets), self._sent.value
@@ -206,8 +205,8 @@ class IngestRun:
 
     def _observations(self, files: list[DataFile]) -> DataFrame | None:
         """Return the observations of all partitions; None if there are none."""
-        paths = [self._storage.at(file.path) for file in files if file.table == OBSERVATIONS.name]
-        return self._spark.read.schema(ddl(OBSERVATIONS)).parquet(*paths) if paths else None
+        uris = [self._storage.at(file.path) for file in files if file.table == OBSERVATIONS.name]
+        return rows_of_files(self._spark, OBSERVATIONS, uris) if uris else None
 
     def _commit(self, files: list[DataFile]) -> None:
         """Commit the rows and the captures."""

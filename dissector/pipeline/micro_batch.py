@@ -15,7 +15,7 @@ from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.observations import revisions_of, row_of
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.origins import FileOrigins, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions, packet_blocks
 from dissector.tables.data_files import TALLIES
 from dissector.tables.rows import TableRow
@@ -66,7 +66,7 @@ def read_shared_state(
 
 def rows(
     blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, shared_state: SharedState,
-    origins: list[Origin], options: WriteOptions, save: Callable[[CarryOver], None] | None, now_ns: int,
+    origins: FileOrigins, options: WriteOptions, save: Callable[[CarryOver], None] | None, now_ns: int,
     secrets: bytes = b"",
 ) -> Iterator[TableRow]:  # fmt: skip
     """Yield the table and the row of everything that is final, then pass the carry-over to `save`. Without `save` these
@@ -81,10 +81,10 @@ def rows(
             pass
         capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine_in_order(now_ns):
-            yield from map(row_of, capture.findings.take_observations())
+            yield from (row_of(each, Sources()) for each in capture.findings.take_observations())
         yield from revisions_of(capture.incremental.take_revisions(), origins)
         connections = set(carry_over.connections)
-        yield from _FinalRows(capture, origins, options).final_rows(connections)
+        yield from _FinalRows(capture, Origins(origins, Sources()), options).final_rows(connections)
         pending = capture.incremental.oldest_pending_packet(now_ns)
         yield TALLIES, {"tally": pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally, pending))}
         if save is not None:

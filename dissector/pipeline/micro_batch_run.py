@@ -29,7 +29,7 @@ from dissector.pipeline.frames import frame
 from dissector.pipeline.ingest_run import IngestRun
 from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
 from dissector.pipeline.observations import ORDER, findings_of, revisions_of
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.origins import FileOrigins, Origin
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
 from dissector.pipeline.tallies import partition_tallies
@@ -82,12 +82,14 @@ class MicroBatchRun(IngestRun):
         self._after = folder / f"{CARRY_OVER}{batch}"
         self._is_last = is_last
         self._splits = [split._replace(first=split.first + state.packets) for split in self._splits]
-        new_origins = (origin._replace(first=origin.first + state.packets) for origin in self._origins)
-        self._origins = [*state.origins, *new_origins]
+        new_origins = (origin._replace(first=origin.first + state.packets) for origin in self._origins.ranges)
+        # Rows of merged files go to the first one: where packets of earlier micro-batches came from is not kept.
+        self._origins = FileOrigins([*state.origins, *new_origins], [])
         self.state = FollowState(
             state.parts, state.epoch, batch, state.packets + sum(scan.packets for scan in scans),
-            max([state.latest_ns, *(scan.latest_ns for scan in scans)]), self._origins, dict(state.shared_states),
-            pickle.loads(pickle.dumps(state.aggregation)), state.begins | {scan.path: scan.first_ns for scan in scans},
+            max([state.latest_ns, *(scan.latest_ns for scan in scans)]), self._origins.ranges,
+            dict(state.shared_states), pickle.loads(pickle.dumps(state.aggregation)),
+            state.begins | {scan.path: scan.first_ns for scan in scans},
             state.digests.union(scan.digest for scan in scans),
         )  # fmt: skip
         shutil.rmtree(self._after, ignore_errors=True)

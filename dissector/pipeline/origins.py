@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dissector.core.arrays import Int64
 from dissector.pipeline.file_scan import FileScan
-from dissector.pipeline.splits import InputSplit
+from dissector.pipeline.splits import InputSplit, splits
 from dissector.tables.rows import Cells
 
 KEY_TYPES: Final = pa.schema([("day", pa.date32()), ("capture", pa.string()), ("epoch", pa.int64())])
@@ -48,33 +48,115 @@ def _day(time_ns: int) -> date:
     return datetime.fromtimestamp(time_ns / 1e9, UTC).date()
 
 
+class FileOrigins(NamedTuple):
+    """Origins of the packets of all files that one run reads."""
+
+    ranges: list[Origin]
+    """In the order of their packets. One is of a file, or of files that overlap in time and are merged."""
+    files: list[Origin]
+    """By the number of the file."""
+
+
+class Place(NamedTuple):
+    """Where a packet is."""
+
+    origin: Origin
+    packet: int
+    """Its number in its file, from 1."""
+    merged_packet: int
+    """Its number among the files that are merged with it, from 1."""
+
+    @property
+    def keys(self) -> Cells:
+        """The cells that name a row which begins in the packet."""
+        return self.origin.keys | {"packet": self.packet, "merged_packet": self.merged_packet}
+
+
+Source = tuple[int, int]
+"""Of a packet of merged files: the number of its file, and its number there, from 0."""
+
+
+class Sources:
+    """Sources of the packets of one partition, whose blocks say them (`Block.sources`)."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Int64] = [np.zeros((3, 0), np.int64)]
+
+    def add(self, sources: bytes) -> None:
+        """Add the sources of a block. Blocks come in the order of packets."""
+        if sources:
+            self._blocks.append(np.frombuffer(sources, "<i8").reshape(3, -1))
+
+    @property
+    def columns(self) -> Int64:
+        """Number, file and number in that file of all packets, `(3, n)`."""
+        if len(self._blocks) > 1:
+            self._blocks = [np.concatenate(self._blocks, axis=1)]
+        return self._blocks[0]
+
+    def of(self, packet: int) -> Source | None:
+        """Return the source of a packet; None if it is of a file that is not merged."""
+        numbers, files, in_file = self.columns
+        at = int(np.searchsorted(numbers, packet))
+        return (int(files[at]), int(in_file[at])) if at < len(numbers) and numbers[at] == packet else None
+
+
 class Origins:
     """Origins by packet."""
 
-    def __init__(self, origins: list[Origin]) -> None:
+    def __init__(self, origins: FileOrigins, sources: Sources) -> None:
         self._origins = origins
-        self._firsts = [origin.first for origin in origins]
+        self._firsts = [origin.first for origin in origins.ranges]
+        self.sources = sources
 
-    def of(self, packet: int) -> tuple[Origin, int]:
-        """Return where a packet of the capture of all files comes from, and its number there, from 1."""
-        origin = self._origins[max(0, bisect_right(self._firsts, packet) - 1)]
-        return origin, packet - origin.first + 1
+    def of(self, packet: int) -> Place:
+        """Return where a packet of the capture of all files is."""
+        return self.place(packet, self.sources.of(packet))
+
+    def place(self, packet: int, source: Source | None) -> Place:
+        """Return where a packet is whose source is known."""
+        origin = self._origins.ranges[max(0, bisect_right(self._firsts, packet) - 1)]
+        merged_packet = packet - origin.first + 1
+        if source is None:
+            return Place(origin, merged_packet, merged_packet)
+        return Place(self._origins.files[source[0]], source[1] + 1, merged_packet)
 
     def keys(self, packets: Int64) -> dict[str, pa.Array]:
-        """Return the columns that name the rows of these packets: `Origin.keys`, and the number of the packet there."""
+        """Return the columns that name the rows of these packets: `Place.keys`."""
+        ranges, files = self._origins
         firsts = np.array(self._firsts, np.int64)
         which = np.maximum(np.searchsorted(firsts, packets, side="right") - 1, 0)
-        keys = pa.Table.from_pylist([origin.keys for origin in self._origins], KEY_TYPES).take(which)
+        merged_packet = packets - firsts[which] + 1
+        packet = merged_packet.copy()
+        numbers, file, in_file = self.sources.columns
+        if len(numbers):
+            at = np.minimum(np.searchsorted(numbers, packets), len(numbers) - 1)
+            is_merged = numbers[at] == packets
+            which[is_merged] = len(ranges) + file[at[is_merged]]
+            packet[is_merged] = in_file[at[is_merged]] + 1
+        keys = pa.Table.from_pylist([origin.keys for origin in (*ranges, *files)], KEY_TYPES).take(which)
         columns = {name: keys[name].combine_chunks() for name in keys.column_names}
-        return columns | {"packet": pa.array(packets - firsts[which] + 1)}
+        return columns | {"packet": pa.array(packet), "merged_packet": pa.array(merged_packet)}
 
 
-def origins(scans: Sequence[FileScan], found: Sequence[InputSplit], epoch: int) -> list[Origin]:
-    """Return where the packets of each file begin in the capture of all files."""
+def origins(scans: Sequence[FileScan], found: Sequence[InputSplit], epoch: int) -> FileOrigins:
+    """Return where the packets of all files come from."""
     by_path = {each.path: each for each in scans}
     first: dict[str, Origin] = {}
     for segment in found:
         earliest = min((by_path[path] for path in segment.paths), key=lambda each: each.first_ns)
         if earliest.path not in first:
             first[earliest.path] = Origin(segment.first, earliest.digest, earliest.earliest_ns, epoch)
-    return sorted(first.values())
+    return FileOrigins(
+        sorted(first.values()), [Origin(0, scan.digest, scan.earliest_ns, epoch) for scan in scans]
+    )  # fmt: skip
+
+
+def merged_with(scans: Sequence[FileScan]) -> dict[str, str]:
+    """Return by path the name of the capture that begins first of those with which a file is merged."""
+    found = {scan.path: scan.digest[:SHORT] for scan in scans}
+    by_path = {scan.path: scan for scan in scans}
+    for split in splits(scans):
+        earliest = min((by_path[path] for path in split.paths), key=lambda each: each.first_ns)
+        found |= dict.fromkeys(split.paths, earliest.digest[:SHORT])
+    return found

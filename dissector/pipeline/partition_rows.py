@@ -23,9 +23,11 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import exchange_object, messages_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import cell_json, record_rows
+from dissector.pipeline.body_rows import body_rows
 from dissector.pipeline.connection_names import ConnectionNames
+from dissector.pipeline.input_files import input_file
 from dissector.pipeline.observations import finding_cells, row_of
-from dissector.pipeline.origins import Origin, Origins
+from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.whole_rows import WholeRowBuilder
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.data_files import TALLIES
@@ -78,10 +80,9 @@ class _SingleRow(NamedTuple):
 class RowBuilder:
     """Builds the rows of one partition."""
 
-    def __init__(self, capture: Capture, origins: list[Origin], options: WriteOptions) -> None:
+    def __init__(self, capture: Capture, origins: Origins, options: WriteOptions) -> None:
         self._capture = capture
-        self._origins = Origins(origins)
-        self._origin = self._origins.of
+        self._origins = origins
         self._options = options
         self._names = ConnectionNames(capture, self._origins)
         self._software = lru_cache(maxsize=1 << 12)(capture.connections.software)
@@ -116,8 +117,7 @@ class RowBuilder:
     def _rows_of(self, single: _SingleRow) -> Iterator[TableRow]:
         number, begin, exchange, expected_response = single
         capture, row = self._capture, exchange.row
-        origin, packet = self._origin(begin[0])
-        key = origin.keys | {"packet": packet, "start": begin[1]}
+        key = self._origins.of(begin[0]).keys | {"start": begin[1]}
         where = key | {"time_ns": row.time_ns, "connection": None, "client": None, "server": None}
         if not exchange.is_stored:
             where |= {"connection": self._names.of(row.connection), "client": row.client, "server": row.server}
@@ -137,6 +137,8 @@ class RowBuilder:
         if exchange.is_stored:
             batches.extend(records_of_entry(row.server, content))
         shared = where | {"api": row.api, "client_id": row.client_id}
+        if row.kind == "exchange":
+            yield from body_rows(exchange.api_key, content, shared)
         for batch in batches:
             if batch.head is not None:
                 yield "batches", record_rows.batch_row(batch, batch.head, shared)
@@ -188,13 +190,13 @@ class RowBuilder:
 
     def _connection_row(self, connection: int) -> Cells:
         capture = self._capture
-        origin, packet = self._origin(capture.connections.first_packet(connection))
+        place = self._origins.of(capture.connections.first_packet(connection))
         client, server = capture.connections.ends(connection)
         software, closed = capture.connections.software(connection), capture.connections.closed(connection)
         offered = capture.connections.advertised_versions(connection)
         return {
-            **origin.keys, "connection": self._names.of(connection), "packet": packet, "client": client,
-            "server": server, "begin_ns": capture.connections.first_time_ns(connection),
+            **place.keys, "connection": self._names.of(connection), "client": client, "server": server,
+            "begin_ns": capture.connections.first_time_ns(connection),
             "closed_ns": closed[0] if closed else None,
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,
@@ -229,6 +231,13 @@ def packet_blocks(blocks: Iterable[Block], routing_tallies: list[CaptureTally]) 
             routing_tallies.append(pickle.loads(block.data))
 
 
+def _noted(blocks: Iterable[Block], sources: Sources) -> Iterator[Block]:
+    """Yield blocks. Add their sources to `sources`."""
+    for block in blocks:
+        sources.add(block.sources)
+        yield block
+
+
 def read_shared_state(blocks: Iterable[Block], partition: Partition, secrets: bytes = b"") -> SharedState:
     """Return what the other partitions need from this one, decrypted with the `secrets` of a key log."""
     with _read(blocks, partition, WriteOptions(), [], secrets) as capture:
@@ -239,28 +248,28 @@ def rows(
     blocks: Iterable[Block],
     partition: Partition,
     shared_state: SharedState,
-    origins: list[Origin],
+    origins: FileOrigins,
     options: WriteOptions,
     secrets: bytes = b"",
 ) -> Iterator[TableRow]:
     """Yield the table and the row of everything in a partition, decrypted with the `secrets` of a key log. Rows of
     `OBSERVATIONS` come first, for cross-connection findings; the last row, of `TALLIES`, counts what was ignored."""
-    routing_tallies: list[CaptureTally] = []
-    with _read(blocks, partition, options, routing_tallies, secrets) as capture:
+    routing_tallies, sources = list[CaptureTally](), Sources()
+    with _read(_noted(blocks, sources), partition, options, routing_tallies, secrets) as capture:
         capture.index.merge_shared_state(shared_state)
         for _ in capture.findings.examine(part=True):
-            yield from map(row_of, capture.findings.take_observations())
-        yield from RowBuilder(capture, origins, options).rows()
+            yield from (row_of(each, sources) for each in capture.findings.take_observations())
+        yield from RowBuilder(capture, Origins(origins, sources), options).rows()
         tally = pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally))
         yield TALLIES, {"tally": tally}
 
 
 def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iterator[TableRow]:
     """Yield table and row of everything in one of Kafka's own files."""
-    with Capture([path], show_secrets=options.secrets) as capture:
+    with Capture([input_file(path)], show_secrets=options.secrets) as capture:
         for _ in capture.read():
             pass
-        yield from RowBuilder(capture, [origin], options).rows()
+        yield from RowBuilder(capture, Origins(FileOrigins([origin], []), Sources()), options).rows()
 
 
 def _tls_cells(session: TlsSession | None) -> Cells:

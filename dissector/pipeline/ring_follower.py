@@ -38,7 +38,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from dissector.core.finding import Finding, Severity
-from dissector.pipeline import closed_files, source
+from dissector.pipeline import closed_files
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.ingest import ingested_digests
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
@@ -89,7 +89,6 @@ class Follower:
         self._secrets = TlsSecrets(key_logs)
         """Those of captures are those of this process's micro-batches."""
         self._report = report
-        self._spark.dataSource.register(source.PacketSource)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._state = read_state(self._folder) or FollowState(parts, Run.new().epoch)
         write_state(self._folder, self._state)

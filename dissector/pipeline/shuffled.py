@@ -21,14 +21,14 @@ import pyarrow.fs
 
 from dissector.capture.partition import Block, join_small_blocks
 from dissector.pipeline.splits import RoutedBlock
-from dissector.tables.storage import opened
+from dissector.tables.file_systems import create_folder, opened
 
 GATHERED_BYTES: Final = 16 << 20
 """Bytes of packets that are gathered, so that those of a partition are contiguous in the file."""
 
 
 class BlockLocation(NamedTuple):
-    """Location of a block in a file: its heads, and then its data. A block without packets is in no file."""
+    """Location of a block in a file: its heads, its data, its sources. A block without packets is in no file."""
 
     part: int
     first: int
@@ -38,27 +38,31 @@ class BlockLocation(NamedTuple):
     """Bytes."""
     data: int
     """Bytes."""
+    sources: int
+    """Bytes."""
     tally: bytes | None
     """Tally of what was ignored, of a block without packets."""
 
 
-LOCATIONS: Final = "part INT, first BIGINT, path STRING, at BIGINT, heads BIGINT, data BIGINT, tally BINARY"
+LOCATIONS: Final = (
+    "part INT, first BIGINT, path STRING, at BIGINT, heads BIGINT, data BIGINT, sources BIGINT, tally BINARY"
+)
 """Spark's types of a location."""
 _ARROW: Final = pa.schema([
     ("part", pa.int32()), ("first", pa.int64()), ("path", pa.string()), ("at", pa.int64()), ("heads", pa.int64()),
-    ("data", pa.int64()), ("tally", pa.binary()),
+    ("data", pa.int64()), ("sources", pa.int64()), ("tally", pa.binary()),
 ])  # fmt: skip
 
 
 def location_without_packets(part: int, block: Block) -> BlockLocation:
     """Return the location of a block without packets."""
-    return BlockLocation(part, block.first, None, 0, 0, 0, block.data)
+    return BlockLocation(part, block.first, None, 0, 0, 0, 0, block.data)
 
 
 def write_blocks(routed: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordBatch]:
     """Write blocks to a file in a folder, small ones of a partition together; then yield their locations."""
     files, top = opened(uri)
-    files.create_dir(top, recursive=True)
+    create_folder(files, top)
     path = f"{top}/{uuid.uuid4().hex}"
     locations: list[BlockLocation] = []
     with files.open_output_stream(path) as file:
@@ -66,11 +70,10 @@ def write_blocks(routed: Iterable[RoutedBlock], uri: str) -> Iterator[pa.RecordB
             Path(path).chmod(0o600)  # secrets are masked in tables, but not here
         for part, block in _grouped_by_partition(routed):
             if block.heads:
-                locations.append(
-                    BlockLocation(part, block.first, path, file.tell(), len(block.heads), len(block.data), None)
-                )
-                file.write(block.heads)
-                file.write(block.data)
+                heads, data, sources = map(len, block[1:])
+                locations.append(BlockLocation(part, block.first, path, file.tell(), heads, data, sources, None))
+                for each in block[1:]:
+                    file.write(each)
             else:
                 locations.append(location_without_packets(part, block))
     yield pa.RecordBatch.from_pylist([each._asdict() for each in locations], _ARROW)
@@ -124,5 +127,7 @@ def _read_blocks(batches: Iterable[pa.RecordBatch], uri: str) -> Iterator[Routed
             if file is None or location.path != path:
                 stack.close()
                 path, file = location.path, stack.enter_context(files.open_input_file(location.path))
-            both = file.read_at(location.heads + location.data, location.at)
-            yield RoutedBlock(location.part, Block(location.first, both[: location.heads], both[location.heads :]))
+            read = file.read_at(location.heads + location.data + location.sources, location.at)
+            ends = location.heads, location.heads + location.data
+            block = Block(location.first, read[: ends[0]], read[ends[0] : ends[1]], read[ends[1] :])
+            yield RoutedBlock(location.part, block)

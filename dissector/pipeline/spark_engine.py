@@ -6,8 +6,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from dissector.pipeline.frames import rows_of_files
 from dissector.tables.dialect import Dialect, SparkDialect
 from dissector.tables.engine import Convert, Row
+from dissector.tables.file_systems import is_url
 from dissector.tables.schemas import TableSchema, ddl
 
 ROWS_PER_BATCH: Final = 256
@@ -27,7 +29,9 @@ class Spark:
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
 
     def define_files(self, name: str, table: TableSchema, uris: Sequence[str]) -> None:
-        if uris:
+        if uris and is_url(uris[0]):
+            self._view(name, rows_of_files(self.session, table, uris))
+        elif uris:
             self._view(name, self.session.read.schema(ddl(table)).parquet(*uris))
         else:
             self._view(name, self.session.createDataFrame([], ddl(table)))

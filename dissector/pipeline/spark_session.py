@@ -36,18 +36,16 @@ SETTINGS: Final = {
     "spark.driver.extraJavaOptions": JVM_OPTIONS,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
-    # Rows arrive by capture: a task that writes a few partitions at once need not sort them.
-    "spark.sql.maxConcurrentOutputFileWriters": "8",
     # The default gives each core one task, so that all wait for the slowest.
     "spark.sql.files.maxPartitionBytes": "16m",
-    "spark.sql.parquet.compression.codec": "zstd",
-    # Without checksum files: only Hadoop uses them, and each costs a process that sets its mode.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # Only Spark reads a VARIANT that is shredded into columns, and each file is shredded in another way.
-    "spark.sql.variant.inferShreddingSchema": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 """Defaults; `--conf` overrides them."""
+ON_THIS_MACHINE: Final = {
+    # Without checksum files: only Hadoop uses them, and each costs a process that sets its mode. YARN can't do it.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+}
+"""Defaults where tasks run on this machine."""
 PYTHON: Final = "spark.pyspark.python"
 """Name of the setting for the workers' Python."""
 CONNECT_SECONDS: Final = 5.0
@@ -81,6 +79,8 @@ def session(
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers use the same Python and packages
     elif PYTHON in settings:
         os.environ["PYSPARK_PYTHON"] = settings[PYTHON]  # Spark itself applies it only in spark-submit
+    elif url.startswith("spark://"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's own choice would be `python3`
     with _quiet(verbose=verbose):
         spark = _started(master, remote, settings)
         try:
@@ -102,7 +102,8 @@ def _started(master: str | None, remote: str | None, settings: Mapping[str, str]
     builder = SparkSession.builder
     builder = builder.remote(remote) if remote is not None else builder.master(master or "local[*]")
     is_on_server = remote is not None and not is_local(remote)
-    for name, value in {**SETTINGS, **settings}.items():
+    defaults = SETTINGS | (ON_THIS_MACHINE if is_local(remote or master) else {})
+    for name, value in {**defaults, **settings}.items():
         if not is_on_server or name.startswith("spark.sql"):
             builder = builder.config(name, value)
     try:

@@ -9,15 +9,14 @@ Invariants:
 import pickle
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.files import ALL_FILES, Reader, open_capture
+from dissector.capture.files import ALL_FILES, AnyReader, Reader, open_capture
 from dissector.capture.merge import PacketMerger, slice_batch
-from dissector.capture.partition import Block, PartitionReader, block_of_rows
+from dissector.capture.partition import Block, block_of_rows
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
@@ -26,6 +25,7 @@ from dissector.core.limits import DEFAULT
 from dissector.core.spool import SpoolFullError
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan, PacketRange
+from dissector.pipeline.input_files import BytePart, input_file, size_of
 from dissector.transport.partitions import partitions_of
 from dissector.transport.routing import PacketRouter
 
@@ -33,6 +33,10 @@ BLOCK_PACKETS: Final = 8_192
 """Maximum packets of a block."""
 BLOCK_BYTES: Final = 1 << 20
 """Approximate bytes of a block."""
+HEAD_BYTES: Final = 1 << 20
+"""Bytes at the beginning of a file by which its format is recognized."""
+AHEAD_BYTES: Final = 4 << 20
+"""Bytes behind a range in which a reader looks for packets after damage."""
 FILE_CHANGED: Final = "file-changed"
 """Code of the finding about a file that has changed since it was scanned."""
 
@@ -48,6 +52,8 @@ class InputSplit(NamedTuple):
     """Number of its packets, according to the scan."""
     sizes: tuple[int, ...]
     """Bytes of the files, according to the scan."""
+    files: tuple[int, ...] = ()
+    """Numbers of the files among those that were scanned."""
 
 
 class RoutedBlock(NamedTuple):
@@ -59,7 +65,8 @@ class RoutedBlock(NamedTuple):
 
 def splits(scans: Sequence[FileScan]) -> list[InputSplit]:
     """Return all input splits, in the order of their packets' numbers."""
-    read = (scan for scan in scans if scan.ranges)
+    read = [scan for scan in scans if scan.ranges]
+    number = {scan.path: at for at, scan in enumerate(scans)}
     by_time = sorted(read, key=lambda scan: (scan.first_ns, scan.latest_ns, scan.digest))
     timed = [scan for scan in by_time if scan.has_times]
     untimed = [scan for scan in by_time if not scan.has_times]
@@ -67,11 +74,13 @@ def splits(scans: Sequence[FileScan]) -> list[InputSplit]:
     first = 0
     for group in [*_overlapping(timed), *([scan] for scan in untimed)]:
         paths, sizes = tuple(scan.path for scan in group), tuple(scan.size for scan in group)
-        packets = sum(scan.packets for scan in group)
+        packets, files = sum(scan.packets for scan in group), tuple(number[path] for path in paths)
         if len(group) > 1:
-            found.append(InputSplit(paths, None, first, packets, sizes))
+            found.append(InputSplit(paths, None, first, packets, sizes, files))
         else:
-            found += [InputSplit(paths, each, first + each.first, each.packets, sizes) for each in group[0].ranges]
+            found += [
+                InputSplit(paths, each, first + each.first, each.packets, sizes, files) for each in group[0].ranges
+            ]
         first += packets
     return found
 
@@ -90,10 +99,10 @@ def _overlapping(scans: list[FileScan]) -> Iterator[list[FileScan]]:
         yield group
 
 
-def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[PacketBatch]:
-    """Yield the numbered packets of a split. Findings about files that have changed since the scan go to `tally`.
-    Raises `SpoolFullError` if there is no room to merge files that overlap."""
-    changed = [path for path, size in zip(split.paths, split.sizes, strict=True) if _size(path) != size]
+def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[tuple[PacketBatch, Int64 | None]]:
+    """Yield the numbered packets of a split, and their `Block.sources` if its files are merged. Findings about files
+    that changed after the scan go to `tally`. Raises `SpoolFullError` if there is no room to merge files."""
+    changed = [path for path, size in zip(split.paths, split.sizes, strict=True) if size_of(path) != size]
     if not changed:
         count = yield from _read(split, store)
         changed = [] if count == split.packets else list(split.paths)
@@ -105,20 +114,21 @@ def changed_file(path: str) -> Finding:
     return Finding(FILE_CHANGED, Severity.ERROR, f"{path}: changed or removed while it was read: not ingested", path)
 
 
-def _size(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return -1
+def _parts(of: PacketRange | None) -> list[BytePart]:
+    """Return the bytes of a file that are needed to read a range of it; none if all of them are."""
+    if of is None or not of.end:
+        return []
+    return [BytePart(0, HEAD_BYTES), BytePart(of.begin, of.end + AHEAD_BYTES)]
 
 
-def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
-    """Yield the packets, and return how many there were: fewer than the scan counted if a file has changed."""
+def _read(split: InputSplit, store: Store) -> Generator[tuple[PacketBatch, Int64 | None], None, int]:
+    """Yield the packets and their sources, and return how many there were: fewer than the scan counted if a file has
+    changed."""
     with ExitStack() as stack:
-        readers: list[Reader | PartitionReader] = []
+        readers: list[AnyReader] = []
         try:
             for path in split.paths:
-                readers.append(open_capture(path, store, ALL_FILES))
+                readers.append(open_capture(input_file(path, _parts(split.range)), store, ALL_FILES))
                 stack.callback(readers[-1].close)
         except CaptureError:
             return -1
@@ -133,13 +143,20 @@ def _read(split: InputSplit, store: Store) -> Generator[PacketBatch, None, int]:
         for batch in merged.batches():
             packets = min(len(batch), split.packets - count)
             if packets:
-                yield _numbered(slice_batch(batch, 0, packets), split.first + count)
+                numbered = _numbered(slice_batch(batch, 0, packets), split.first + count)
+                yield numbered, _sources(split, numbered, merged) if len(split.files) > 1 else None
                 count += packets
             if count == split.packets:
                 break
         if merged.problems:  # packets are numbered as if the files were merged
             raise SpoolFullError(merged.problems[0].message)
         return count
+
+
+def _sources(split: InputSplit, batch: PacketBatch, merged: PacketMerger) -> Int64:
+    """Return `Block.sources` of the packets that were merged last, as an array."""
+    files = np.array(split.files, np.int64)[merged.readers_of]
+    return np.stack([column[: len(batch)].astype("<i8") for column in (batch.number, files, merged.numbers_of)])
 
 
 def _numbered(batch: PacketBatch, first: int) -> PacketBatch:
@@ -154,7 +171,7 @@ def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
     store = Store()
     routing = PacketRouter(store, DEFAULT)
     tally = CaptureTally(ignored=routing.ignored)
-    for batch in batches(split, store, tally):
+    for batch, sources in batches(split, store, tally):
         row, pair, fragment = routing.route(batch)
         part = partitions_of(pair, parts)
         order = np.argsort(part, kind="stable")
@@ -164,7 +181,7 @@ def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
             if len(fragment):
                 rows = np.union1d(rows, fragment)
             for block_rows in _pieces(rows, batch.captured):
-                yield RoutedBlock(number, block_of_rows(batch, block_rows))
+                yield RoutedBlock(number, block_of_rows(batch, block_rows, sources))
     yield RoutedBlock(0, Block(split.first, b"", pickle.dumps(tally)))
 
 

@@ -5,7 +5,6 @@ Invariant: the first bytes of an unreadable part are kept as they are in the fil
 
 import pickle
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from dissector.capture.errors import CaptureError, DamagedRange
@@ -13,6 +12,7 @@ from dissector.capture.files import ALL_FILES, Reader, open_capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.input_files import bytes_of, input_file
 from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import WriteOptions, rows_of_kafka_file
 from dissector.pipeline.splits import changed_file
@@ -48,7 +48,7 @@ def _unread(scan: FileScan) -> Iterator[Cells]:
     if not scan.damage:
         return
     store = Store()
-    reader = open_capture(scan.path, store, ALL_FILES)
+    reader = open_capture(input_file(scan.path), store, ALL_FILES)
     assert isinstance(reader, Reader)
     try:
         if not reader.can_be_resumed:  # a compressed file must be read completely before its bytes can be read
@@ -67,6 +67,4 @@ def _cells(damaged: DamagedRange, data: bytes) -> Cells:
 
 def _first_bytes(scan: FileScan, at: int, size: int) -> bytes:
     """Return the first bytes of a part of the file as it is on the disk."""
-    with Path(scan.path).open("rb") as file:
-        file.seek(at)
-        return file.read(min(size, KEPT_BYTES))
+    return bytes_of(scan.path, at, min(size, KEPT_BYTES))

@@ -14,6 +14,7 @@ from dissector.capture_session import Capture, WholeRows
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cell_json
+from dissector.pipeline.body_rows import body_columns
 from dissector.pipeline.carried_columns import Columns, batch_columns, record_columns
 from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.observations import finding_cells
@@ -70,6 +71,8 @@ class WholeRowBuilder:
             if is_known[at]:
                 key = {name: where[name][at].as_py() for name in _KEY}
                 found.append(("findings", key | finding_cells(finding) | {"nth": 0, "replaces": None}))
+        api_keys, of_row = self._capture.index_columns(whole.rows).api_key, self._of_carried(whole.rows, where)
+        found += body_columns(api_keys, whole.bodies.requests, whole.bodies.responses, is_known, of_row)
         for table, row, columns in carried:
             found.append((table, pa.table(_kept(columns, is_known[row]))))
         return Made(found, whole.rows[is_known])
@@ -121,6 +124,12 @@ class WholeRowBuilder:
             "request_bytes": nothing(count, pa.binary()), "response_bytes": nothing(count, pa.binary()),
         }  # fmt: skip
 
+    def _of_carried(self, rows: Int64, where: Columns) -> Columns:
+        """The columns of tables with what exchanges carry."""
+        columns = self._capture.index_columns(rows)
+        api = pa.array(self._capture.columns(("api",), rows)[0], pa.string())
+        return where | {"api": api, "client_id": self._client_ids(columns.client_id)}
+
     def _carried(self, rows: Int64, where: Columns) -> tuple[list[CarriedRows], Int64]:
         """The batches and records of rows; and the places of rows that need a careful look."""
         found: list[CarriedRows] = []
@@ -131,9 +140,7 @@ class WholeRowBuilder:
             if not len(carried.records.offset):
                 continue
             if of_row is None:
-                columns = self._capture.index_columns(rows)
-                api = pa.array(self._capture.columns(("api",), rows)[0], pa.string())
-                of_row = where | {"api": api, "client_id": self._client_ids(columns.client_id)}
+                of_row = self._of_carried(rows, where)
             is_batch = carried.records.entries["records"] > 0
             for table, row, make in (
                 ("batches", carried.row[is_batch], partial(batch_columns, carried, is_batch)),

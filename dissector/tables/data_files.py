@@ -2,33 +2,24 @@
 
 So no row passes through the JVM. A task that is tried again writes other files: only the files count that are in the
 log of their table, and those are of tasks that succeeded.
-
-Invariant: a writer holds about `MAX_BYTES` of rows, or `MAX_ROWS` of them.
 """
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dissector.core.garbage_collection import infrequent_collection
-from dissector.tables.arrow_types import TIMES, all_columns, arrow_schema, column
 from dissector.tables.file_statistics import FileStatistics
+from dissector.tables.file_systems import create_folder, opened
+from dissector.tables.row_batches import LONG, RowBatches
 from dissector.tables.rows import Cells, RowGroup, TableRow
 from dissector.tables.schemas import BY_NAME, OBSERVATIONS, TableSchema
-from dissector.tables.storage import opened
 
-MAX_ROWS: Final = 8_000
-MAX_BYTES: Final = 4 << 20
-"""Approximate bytes of the long cells of rows."""
 TALLIES: Final = "tallies"
 """In place of a table's name: the row is the tally of what a partition ignored."""
-_LONG: Final = frozenset(("request", "response", "rest", "request_bytes", "response_bytes", "value", "data"))
-"""Columns with long cells, nearly all of them different: a dictionary is of no use."""
 
 
 class DataFile(NamedTuple):
@@ -107,7 +98,7 @@ class _DataFiles:
     def _opened(self, name: str) -> "_DataFileWriter":
         is_staged = name == OBSERVATIONS.name
         folder = f"{self._output.folder}/{name}" if is_staged else name
-        self._files.create_dir(f"{self._top}/{folder}", recursive=True)
+        create_folder(self._files, f"{self._top}/{folder}")
         path = f"{folder}/{self._output.epoch}-{uuid.uuid4().hex}.parquet"
         file = self._files.open_output_stream(f"{self._top}/{path}")
         self._open[name] = writer = _DataFileWriter(OBSERVATIONS if is_staged else BY_NAME[name], path, file)
@@ -121,103 +112,28 @@ class _DataFileWriter:
         self._table = table.name
         self._path = path
         self._count = 0
-        self._schema = arrow_schema(table)
-        self._long = [name for name in self._schema.names if name in _LONG]
         self._file = file
         self._statistics = FileStatistics()
+        self._rows = RowBatches(table, self._write)
+        schema = self._rows.schema
         is_kept = table.name != OBSERVATIONS.name
-        short = [each for each in self._schema.names if each not in _LONG] if is_kept else False
-        self._tables: list[pa.Table] = []
-        self._table_rows = self._table_size = 0
-        self._writer = pq.ParquetWriter(
-            file, self._schema, compression="zstd" if is_kept else "lz4", use_dictionary=short
-        )
-        self._begin()
+        short = [each for each in schema.names if each not in LONG] if is_kept else False
+        self._writer = pq.ParquetWriter(file, schema, compression="zstd" if is_kept else "lz4", use_dictionary=short)
 
-    def _begin(self) -> None:
-        self._shared: list[Cells] = []
-        """Cells of single rows, or cells that groups share."""
-        self._counts: list[int] = []
-        """Number of rows of each group."""
-        self._groups: list[RowGroup] = []
-        self._rows = self._size = 0
+    def add(self, row: Cells | RowGroup | pa.Table) -> None:
+        """Add one row, a group, or a table with all columns."""
+        self._rows.add(row)
 
     def close(self, *, is_complete: bool) -> DataFile:
         """Finish the file. If it is not complete, rows that are not written yet are dropped."""
         with self._file:
             if is_complete:
-                self._flush()
-                self._write_tables()
+                self._rows.finish()
             self._writer.close()
             size = self._file.tell()
         return DataFile(self._table, self._path, self._count, size, self._statistics.json())
-
-    def add(self, row: Cells | RowGroup | pa.Table) -> None:
-        """Add one row, a group, or a table with all columns."""
-        if isinstance(row, pa.Table):
-            self._add_table(row)
-            return
-        if isinstance(row, RowGroup):
-            self._groups.append(row)
-            self._shared.append(row.shared)
-            self._counts.append(row.row_count)
-            self._rows += row.row_count
-            self._size += row.size
-        else:
-            self._shared.append(row)
-            self._rows += 1
-            for name in self._long:
-                if value := row.get(name):
-                    self._size += len(value)
-        if self._rows >= MAX_ROWS or self._size >= MAX_BYTES:
-            self._flush()
-
-    def _add_table(self, table: pa.Table) -> None:
-        """Add a table. Small ones become one group of rows."""
-        columns = all_columns(self._schema, lambda field: table.column(field.name))
-        self._tables.append(pa.table(columns, schema=self._schema))
-        self._table_rows += table.num_rows
-        self._table_size += table.nbytes
-        if self._table_rows >= MAX_ROWS or self._table_size >= MAX_BYTES:
-            self._write_tables()
-
-    def _write_tables(self) -> None:
-        for batch in pa.concat_tables(self._tables).combine_chunks().to_batches() if self._tables else ():
-            self._write(batch)
-        self._tables, self._table_rows, self._table_size = [], 0, 0
 
     def _write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
         self._statistics.add(batch)
         self._count += batch.num_rows
-
-    def _flush(self) -> None:
-        if self._rows:
-            groups = self._groups
-            grouped = groups[0].columns([each.source for each in groups]) if groups else {}
-            shared = self._shared_columns(
-                [name for name in self._schema.names if name not in grouped and name not in TIMES]
-            )
-            columns = all_columns(
-                self._schema,
-                lambda field: (
-                    column(grouped[field.name], field.type)
-                    if field.name in grouped
-                    else self._repeated(shared[field.name], field)
-                ),
-            )
-            self._write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-            self._begin()
-
-    def _shared_columns(self, names: list[str]) -> dict[str, Sequence[Any]]:
-        """Return the shared cells by column. The fast path is for rows with all columns, as nearly all are."""
-        try:
-            values: Iterable[Sequence[Any]] = zip(*map(itemgetter(*names), self._shared), strict=True)
-        except KeyError:
-            values = [[row.get(name) for row in self._shared] for name in names]
-        return dict(zip(names, values, strict=True))
-
-    def _repeated(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
-        """Return a column of shared cells, each repeated for all rows of its group."""
-        cells = column(values, field.type)
-        return cells.take(pa.array(np.repeat(np.arange(len(cells)), self._counts))) if self._counts else cells

@@ -9,7 +9,6 @@ Invariants:
   * what is removed from `captures` counts no longer, whether or not its facts are removed already.
 """
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,8 +23,9 @@ from deltalake.writer import write_deltalake
 
 from dissector.tables.arrow_types import all_columns, arrow_schema, column
 from dissector.tables.data_files import DataFile
+from dissector.tables.file_systems import ERRORS, delta_options, delta_uri, opened, reason
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
-from dissector.tables.storage import StorageError, delta_uri, opened
+from dissector.tables.storage import StorageError
 
 CAPTURES: Final = "captures"
 _ALONE: Final = CommitProperties(max_commit_retries=0)
@@ -36,11 +36,17 @@ Decide = Callable[[Sequence[Row]], Sequence[Row]]
 
 
 def delta_table(uri: str, name: str) -> DeltaTable | None:
-    """Return a table of a storage; None if it does not exist."""
-    try:
-        return DeltaTable(delta_uri(f"{uri}/{name}"))
-    except TableNotFoundError:
-        return None
+    """Return a table of a storage; None if it does not exist. Raises `StorageError`."""
+    with _plain_errors(uri):
+        try:
+            return existing_table(uri, name)
+        except TableNotFoundError:
+            return None
+
+
+def existing_table(uri: str, name: str) -> DeltaTable:
+    """Return a table of a storage. Raises `DeltaError`."""
+    return DeltaTable(delta_uri(f"{uri}/{name}"), storage_options=delta_options(uri))
 
 
 @contextmanager
@@ -48,9 +54,8 @@ def _plain_errors(uri: str) -> Iterator[None]:
     """Turn errors of the storage into a `StorageError`, whose text is one line."""
     try:
         yield
-    except (DeltaError, OSError) as error:
-        words = re.sub(r"^\w[\w ]* error: ", "", str(error).splitlines()[0])
-        raise StorageError(f"{uri}: {words[:1].lower()}{words[1:]}") from None
+    except (DeltaError, *ERRORS) as error:
+        raise StorageError(f"{uri}: {reason(error)}") from None
 
 
 def create_tables(uri: str) -> None:
@@ -58,7 +63,9 @@ def create_tables(uri: str) -> None:
     with _plain_errors(uri):
         for name, table in BY_NAME.items():
             if delta_table(uri, name) is None:
-                DeltaTable.create(delta_uri(f"{uri}/{name}"), arrow_schema(table), mode="ignore")
+                DeltaTable.create(
+                    delta_uri(f"{uri}/{name}"), arrow_schema(table), mode="ignore", storage_options=delta_options(uri)
+                )
 
 
 def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, int] | None = None) -> None:
@@ -74,7 +81,7 @@ def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, in
 
 
 def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> None:
-    table = DeltaTable(delta_uri(f"{uri}/{name}"))
+    table = existing_table(uri, name)
     properties = None
     if transaction is not None:
         if _committed_version(table, transaction[0]) >= transaction[1]:
@@ -100,7 +107,7 @@ def put_captures(uri: str, decide: Decide) -> list[Row]:
     """Put the rows into `captures` that `decide` returns, which may be called more than once. Return them. Facts of
     captures that they replace are removed. Raises `StorageError`."""
     while True:
-        table = DeltaTable(delta_uri(f"{uri}/{CAPTURES}"))
+        table = existing_table(uri, CAPTURES)
         before = captures_in(uri, table)
         rows = list(decide(before))
         names = {row["capture"] for row in rows}
@@ -139,7 +146,7 @@ def remove_capture(uri: str, capture: str) -> bool:
     """Remove a capture and its facts; return whether it was there. Raises `StorageError`."""
     with _plain_errors(uri):
         while True:
-            table = DeltaTable(delta_uri(f"{uri}/{CAPTURES}"))
+            table = existing_table(uri, CAPTURES)
             try:
                 found = table.delete(f"capture = '{capture}'", commit_properties=_ALONE)
             except CommitFailedError:
@@ -154,7 +161,7 @@ def remove_capture(uri: str, capture: str) -> bool:
 def _remove_facts(uri: str, condition: str) -> None:
     with _plain_errors(uri):
         for name in FACT_TABLES:
-            DeltaTable(delta_uri(f"{uri}/{name}")).delete(condition)
+            existing_table(uri, name).delete(condition)
 
 
 def captures_in(uri: str, table: DeltaTable) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Runs SQL over tables of this machine by DuckDB, in this process.
+"""Runs SQL over tables by DuckDB, in this process.
 
 Invariant: rows are made into tuples as they come; memory does not depend on their number.
 """
@@ -9,12 +9,13 @@ from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+from pyarrow.dataset import Dataset, dataset
 
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.dialect import Dialect, DuckDbDialect
 from dissector.tables.engine import Convert, Row
+from dissector.tables.file_systems import LOCAL, opened
 from dissector.tables.schemas import TableSchema
-from dissector.tables.storage import LOCAL
 
 ROWS_PER_BATCH: Final = 1_024
 """Rows that become Python objects together: their bodies may be large."""
@@ -26,14 +27,23 @@ class DuckDb:
     dialect: Dialect = DuckDbDialect()
 
     def __init__(self) -> None:
+        self._remote: dict[str, Dataset] = {}
+        """Tables of object stores, by name. Each cursor must be told of them."""
         self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
 
     def define_files(self, name: str, table: TableSchema, uris: Sequence[str]) -> None:
         if not uris:
             self.define_rows(name, arrow_schema(table).empty_table())
             return
-        paths = ", ".join(self.dialect.text(uri.removeprefix(LOCAL)) for uri in uris)
-        self.define(name, f"SELECT * FROM read_parquet([{paths}])")
+        if uris[0].startswith(LOCAL):
+            paths = ", ".join(self.dialect.text(uri.removeprefix(LOCAL)) for uri in uris)
+            self.define(name, f"SELECT * FROM read_parquet([{paths}])")
+            return
+        found = [opened(uri) for uri in uris]  # DuckDB itself would need an extension for each kind of store
+        self._remote[name] = dataset(
+            [path for _, path in found], arrow_schema(table), format="parquet", filesystem=found[0][0]
+        )
+        self._connection.register(name, self._remote[name])
 
     def define_rows(self, name: str, rows: pa.Table) -> None:
         self._connection.register("some_rows", rows)
@@ -47,7 +57,10 @@ class DuckDb:
         self.define_rows(name, _table(convert(self.rows(sql)), schema))
 
     def rows(self, sql: str) -> Iterator[Row]:
-        result = self._connection.cursor().sql(sql).to_arrow_reader(ROWS_PER_BATCH)
+        cursor = self._connection.cursor()
+        for name, rows in self._remote.items():
+            cursor.register(name, rows)
+        result = cursor.sql(sql).to_arrow_reader(ROWS_PER_BATCH)
         return (row for batch in result for row in batch.to_pylist())
 
     def converted(self, sql: str, convert: Convert, schema: pa.Schema, most: int | None) -> Iterator[tuple[Any, ...]]:

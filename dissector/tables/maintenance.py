@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from dissector.core.text import counted
-from dissector.tables.delta_log import delta_table
+from dissector.tables.delta_log import delta_table, existing_table
+from dissector.tables.file_systems import opened
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
 from dissector.tables.snapshot import Snapshot
-from dissector.tables.storage import delta_uri, opened
 
 RETENTION_HOURS: Final = 24
 """Hours for which files that no table has any more are kept: longer than any ingest or query takes."""
@@ -26,7 +26,7 @@ def compact(uri: str) -> dict[str, tuple[int, int]]:
     """Rewrite small files of each table as large ones. Return the number of files before and after, by table."""
     found = {}
     for name in BY_NAME:
-        table = DeltaTable(delta_uri(f"{uri}/{name}"))
+        table = existing_table(uri, name)
         before = len(table.file_uris())
         table.optimize.compact()
         found[name] = before, len(table.file_uris())
@@ -35,7 +35,7 @@ def compact(uri: str) -> dict[str, tuple[int, int]]:
 
 def vacuum(uri: str, hours: int) -> int:
     """Remove files that no table has, and that are older than so many hours. Return how many."""
-    tables = (DeltaTable(delta_uri(f"{uri}/{name}")) for name in BY_NAME)
+    tables = (existing_table(uri, name) for name in BY_NAME)
     return sum(
         len(each.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)) for each in tables
     )  # fmt: skip

@@ -7,7 +7,7 @@ Invariants:
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -45,6 +45,12 @@ class _CaptureRow(NamedTuple):
     path: str
     capture: str
     epoch: int
+    merged_with: str
+
+    @property
+    def merged(self) -> str:
+        """The captures that were merged: their packets are numbered together."""
+        return f"{self.merged_with} {self.epoch}"
 
 
 class Tables:
@@ -64,7 +70,7 @@ class Tables:
             is_live = "(capture, epoch) IN (SELECT capture, epoch FROM live)"
             engine.define("all_findings" if name == "findings" else name, f"SELECT * FROM {name}_files WHERE {is_live}")
         engine.define("findings", _current())
-        engine.define("numbered_connections", self._numbered("connections", "packet", "conn"))
+        engine.define("numbered_connections", self._numbered("connections", "merged_packet", "conn"))
 
     def _define_live(self) -> None:
         """Define the view of captures that count: `file` is the number of one of Kafka's own files, which counts as a
@@ -101,17 +107,18 @@ class Tables:
         return next((each.first_ns for each in self._files if each.first_ns), 0)
 
     def _numbered(self, table: str, by: str, name: str) -> str:
-        """Number rows of a table from 1, capture by capture."""
+        """Number rows of a table from 1, capture by capture; those of merged captures together."""
         counts = {row["capture"]: row["n"] for row in self.engine.rows(
             f"SELECT capture, count(*) AS n FROM {table} GROUP BY capture"
         )}  # fmt: skip
-        before, so_far = [], 0
+        of_merged: dict[str, int] = {}
         for each in self._files:
-            before.append(so_far)
-            so_far += counts.get(each.capture, 0)
-        order = {"capture": [each.capture for each in self._files], "before": pa.array(before, pa.int64())}
-        self.engine.define_rows(f"order_of_{table}", pa.table(order, schema=_BEFORE))
-        place = f"row_number() OVER (PARTITION BY t.capture ORDER BY {by})"
+            of_merged[each.merged] = of_merged.get(each.merged, 0) + counts.get(each.capture, 0)
+        before = dict(zip(of_merged, accumulate(of_merged.values(), initial=0), strict=False))
+        order = [(each.capture, each.merged, before[each.merged]) for each in self._files]
+        columns = [pa.array([row[at] for row in order], field.type) for at, field in enumerate(_BEFORE)]
+        self.engine.define_rows(f"order_of_{table}", pa.Table.from_arrays(columns, schema=_BEFORE))
+        place = f"row_number() OVER (PARTITION BY o.merged ORDER BY {by})"
         return (
             f"SELECT t.*, o.before + {place} AS {name} FROM {table} t JOIN order_of_{table} o ON t.capture = o.capture"
         )
@@ -119,7 +126,7 @@ class Tables:
     @cached_property
     def _numbers(self) -> str:
         """The view of the numbers of all exchanges."""
-        rows = self._numbered("exchanges", "packet, start", "number")
+        rows = self._numbered("exchanges", "merged_packet, start", "number")
         self.engine.define("numbers", f"SELECT {_KEY}, number FROM ({rows}) AS numbered")
         return "numbers"
 
@@ -224,7 +231,7 @@ def _parsed(text: str) -> Filter:
 
 
 _TLS: Final = ", ".join(f"c.{name}" for name in COLUMNS)
-_BEFORE: Final = pa.schema([("capture", pa.string()), ("before", pa.int64())])
+_BEFORE: Final = pa.schema([("capture", pa.string()), ("merged", pa.string()), ("before", pa.int64())])
 
 
 def has_name(path: str, digest: str, name: str) -> bool:

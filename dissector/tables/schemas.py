@@ -31,7 +31,7 @@ _C: Final = TableColumn
 
 KEYS: Final = (
     _C("day", "DATE", "the day (UTC) on which the capture begins; 1970-01-01 if nothing in it has a time"),
-    _C("capture", "STRING", "first 16 digits of the file's SHA-256; of merged files, of the one that begins first"),
+    _C("capture", "STRING", "first 16 digits of the file's SHA-256"),
     _C("epoch", "BIGINT", "the ingest that wrote the row: later ones have higher numbers"),
 )  # fmt: skip
 _WHERE: Final = (
@@ -46,6 +46,9 @@ _FROM: Final = (
     _C("connection", "STRING", "the connection: the capture and packet with which it begins; null in a log"),
     _C("client", "STRING", "the client's address, host:port; null in a log"),
     _C("server", "STRING", "the server's address, host:port; null in a log"),
+)
+_MERGED: Final = _C(
+    "merged_packet", "BIGINT", "number of that packet, from 1, among those of all captures with the same `merged_with`"
 )
 _FINDING: Final = "STRUCT<code: STRING, severity: STRING, path: STRING, message: STRING>"
 TABLES: Final = (
@@ -62,6 +65,8 @@ TABLES: Final = (
         _C("begin_ns", "BIGINT", "earliest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
         _C("end_ns", "BIGINT", "latest time of a packet, nanoseconds since 1970 UTC; 0 if there is none"),
         _C("link_types", "ARRAY<INT>", "LINKTYPE_ numbers"),
+        _C("merged_with", "STRING", "the first capture of those that were ingested with it and overlap in time with it;"
+           " itself if there are none"),
         _C("version", "STRING", "version of kdissect that ingested it"),
         _C("options", "STRING", "how it was ingested: frames, hash-records, show-secrets; empty for none of them"),
         _C("problems", f"ARRAY<{_FINDING}>", "problems of this file, and of all files that its run read together"),
@@ -69,6 +74,7 @@ TABLES: Final = (
     TableSchema("connections", "One row per TCP connection of Kafka", (
         _C("connection", "STRING", "as in the other tables"),
         _C("packet", "BIGINT", "number of its first packet, from 1"),
+        _MERGED,
         _C("begin_time", "TIMESTAMP", "time of its first packet, microseconds"),
         _C("closed_time", "TIMESTAMP", "time of its first FIN or RST, microseconds; null if there was none"),
         _C("begin_ns", "BIGINT", "time of its first packet, nanoseconds since 1970 UTC"),
@@ -91,6 +97,7 @@ TABLES: Final = (
     )),
     TableSchema("exchanges", "One row per line of `kdissect show`", (
         *_FROM,
+        _MERGED,
         _C("kind", "STRING", "exchange, gap, unparsed, tls, sasl; batch or index in Kafka's own files"),
         _C("api_key", "INT", "API key; null if the request is missing"),
         _C("api", "STRING", "name of the API; with a question mark if it is inferred"),
@@ -163,6 +170,44 @@ TABLES: Final = (
         _C("control", "BOOLEAN", "whether it has control records, such as the end of a transaction"),
         _C("crc_valid", "BOOLEAN", "whether its CRC-32C fits its bytes"),
     )),
+    TableSchema("partitions", "One row per partition in a Produce, Fetch, ListOffsets, Metadata, OffsetCommit,"
+                " TxnOffsetCommit or OffsetFetch", (
+        *_FROM,
+        _C("api", "STRING", "name of the API"),
+        _C("client_id", "STRING", "client id"),
+        _C("topic", "STRING", "name of the topic, or its id if no name was seen"),
+        _C("partition", "INT", "number of the partition"),
+        _C("group_id", "STRING", "the consumer group whose offset is committed or asked for"),
+        _C("acks", "INT", "acks of a Produce: 0, 1, or -1 for all"),
+        _C("transactional_id", "STRING", "transactional id of a Produce or TxnOffsetCommit"),
+        _C("isolation_level", "STRING", "of a Fetch or ListOffsets: read_uncommitted or read_committed"),
+        _C("offset", "BIGINT", "the offset that is committed or from which is fetched; or that the broker returns: the"
+           " first of produced records, the committed one, -1 for none"),
+        _C("high_watermark", "BIGINT", "in a Fetch: the offset behind the last record that consumers may see"),
+        _C("last_stable_offset", "BIGINT", "in a Fetch: the same for read_committed"),
+        _C("log_start_offset", "BIGINT", "in a Produce or Fetch: the first offset in the log"),
+        _C("leader", "INT", "in a Metadata: id of the broker that leads the partition; -1 for none"),
+        _C("leader_epoch", "INT", "leader epoch in the response"),
+        _C("records_size", "BIGINT", "bytes of records that are produced or fetched; null for none"),
+        _C("error", "STRING", "name of the error; null if there is none"),
+    )),
+    TableSchema("groups", "One row per message and member that changes a consumer group or shows that it changes", (
+        *_FROM,
+        _C("api", "STRING", "name of the API"),
+        _C("client_id", "STRING", "client id"),
+        _C("group_id", "STRING", "the consumer group"),
+        _C("event", "STRING", "join: a new member; rejoin: a known one; sync; leave; epoch: another epoch or assignment"
+           " (KIP-848); error: a heartbeat is refused"),
+        _C("member_id", "STRING", "id of the member"),
+        _C("group_instance_id", "STRING", "instance id of a static member (KIP-345)"),
+        _C("generation", "INT", "generation of the group, or epoch of the member (KIP-848); null if there is none"),
+        _C("protocol_type", "STRING", "type of the group: consumer, connect, share, streams, …"),
+        _C("protocol", "STRING", "the assignor that was chosen"),
+        _C("leader", "STRING", "id of the member that leads, in the response to a JoinGroup"),
+        _C("member_count", "INT", "number of members, in the leader's response to a JoinGroup"),
+        _C("reason", "STRING", "why the member joins or leaves, in its own words (KIP-800)"),
+        _C("error", "STRING", "name of the error; null if there is none"),
+    )),
     TableSchema("findings", "One row per finding about a row of `exchanges`", (
         *_WHERE,
         _C("nth", "INT", "its place among the findings of the row, from 0; null if later messages were needed to see"
@@ -197,11 +242,14 @@ OBSERVATIONS: Final = TableSchema(
     _C("packet", "BIGINT", "number of the packet with the row's first byte, from 0, in the capture of all files"),
     _C("start", "BIGINT", "offset of that byte in the stream of its direction, bytes"),
     _C("nth", "BIGINT", "its position among the observations of its partition"),
+    _C("file", "INT", "of files that overlap in time and are merged: number of the one with that packet"),
+    _C("file_packet", "BIGINT", "the packet's number in it, from 0"),
     _C("pickled", "BINARY", "scope and value of the observation, pickled"),
 ))  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
 FACT_TABLES: Final = (
-    "connections", "exchanges", "bodies", "batches", "records", "findings", "gaps", "quarantine",
+    "connections", "exchanges", "bodies", "partitions", "groups", "batches", "records", "findings", "gaps",
+    "quarantine",
 )  # fmt: skip
 """Tables whose rows come from packets and entries: all but `captures`."""
 ROW_KEY: Final = ("capture", "packet", "start")

@@ -1,24 +1,21 @@
-"""The storage of the tables: a folder of this machine, or a prefix of an object store or of HDFS.
-
-It uses pyarrow, which needs no JVM, so that the same code runs in Spark's tasks, under Spark Connect, and without
-Spark: `file:`, `s3:`, `hdfs:` (with libhdfs), `gs:`, `abfs:`.
+"""The storage of the tables: a folder of this machine, or a prefix of an object store or of HDFS (`file_systems`).
 
 Invariant: nothing is renamed or moved, which object stores can't do.
 """
 
-import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.fs
 
-_IS_URI: Final = "://"
-LOCAL: Final = "file://"
+from dissector.tables.file_systems import ERRORS, LOCAL, create_folder, normal_uri, opened, reason
+
 RUNS: Final = "_runs"
 """Folder of what runs write for themselves, beside the tables."""
+_NOT_IN_NAMES: Final = frozenset("%\\[]{}|<>^`")
+"""Characters that the library of Delta's log decodes, or can't have in a URL."""
 
 
 class StorageError(Exception):
@@ -29,19 +26,27 @@ class Storage:
     """The storage at `out`. Names are relative to it, with slashes. Raises `StorageError` if it can't be created."""
 
     def __init__(self, out: str) -> None:
-        self.uri = spark_uri(out)
-        if self.is_local and "%" in out:  # the library that writes Delta's log decodes it, once or twice
-            raise StorageError(f"{out}: a folder of tables can't have % in its path")
+        self.uri = normal_uri(out)
+        self._check_name(out)
         try:
             self._files, self._path = opened(out)
-            self._files.create_dir(self._path, recursive=True)
+            create_folder(self._files, self._path)
             self._check_writable()
-        except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise StorageError(f"{out}: {_reason(error)}") from None
+        except ERRORS as error:
+            raise StorageError(f"{out}: {reason(error)}") from None
+
+    def _check_name(self, out: str) -> None:
+        if self.is_local:
+            if "%" in out:
+                raise StorageError(f"{out}: a folder of tables can't have % in its path")
+        elif found := next((each for each in self.uri if each in _NOT_IN_NAMES or not each.isprintable()), ""):
+            raise StorageError(f"{out}: the URL of tables can't have {found!r} in it")
+        elif "//" in self.uri.partition("://")[2]:
+            raise StorageError(f"{out}: the URL of tables can't have // in its path")
 
     def _check_writable(self) -> None:
         """Raise `OSError` if nothing can be written here: Spark would report it in pages."""
-        probe = f"{self._path}/._kdissect"
+        probe = f"{self._path}/._kdissect-{uuid.uuid4().hex}"  # others may look at the same time
         with self._files.open_output_stream(probe):
             pass
         self._files.delete_file(probe)
@@ -58,14 +63,21 @@ class Storage:
     def folders(self, name: str) -> list[str]:
         """Return the names of the folders in a folder. Raises `StorageError`."""
         with self._named_errors(name):
-            found = self._files.get_file_info(pa.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
-        return sorted(each.base_name for each in found if each.type == pa.fs.FileType.Directory)
+            found = self._files.get_file_info(pyarrow.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
+        return sorted(each.base_name for each in found if each.type == pyarrow.fs.FileType.Directory)
 
     def files(self, name: str) -> list[str]:
         """Return the names of the files in a folder. Raises `StorageError`."""
         with self._named_errors(name):
-            found = self._files.get_file_info(pa.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
-        return sorted(each.base_name for each in found if each.type == pa.fs.FileType.File)
+            found = self._files.get_file_info(pyarrow.fs.FileSelector(f"{self._path}/{name}", allow_not_found=True))
+        return sorted(each.base_name for each in found if each.type == pyarrow.fs.FileType.File)
+
+    def mark(self, name: str) -> None:
+        """Make a folder that `folders` knows, also where only files are there. Raises `StorageError`."""
+        with self._named_errors(name):
+            create_folder(self._files, f"{self._path}/{name}")
+            with self._files.open_output_stream(f"{self._path}/{name}/began"):
+                pass
 
     def remove_file(self, name: str) -> None:
         """Remove a file. Raises `StorageError`."""
@@ -75,7 +87,7 @@ class Storage:
     def remove(self, name: str) -> None:
         """Remove a folder and everything in it, if it exists. Raises `StorageError`."""
         with self._named_errors(name):
-            if self._files.get_file_info(f"{self._path}/{name}").type == pa.fs.FileType.Directory:
+            if self._files.get_file_info(f"{self._path}/{name}").type == pyarrow.fs.FileType.Directory:
                 self._files.delete_dir(f"{self._path}/{name}")
 
     @contextmanager
@@ -83,34 +95,5 @@ class Storage:
         """Turn an error into a `StorageError` that names the path."""
         try:
             yield
-        except OSError as error:
-            raise StorageError(f"{self._path}/{name}: {_reason(error)}") from None
-
-
-def spark_uri(out: str) -> str:
-    """Return the URI of a folder as Spark needs it: without escapes."""
-    return out.rstrip("/") if _IS_URI in out else f"{LOCAL}{Path(out).absolute()}"
-
-
-def delta_uri(out: str) -> str:
-    """Return the name of a folder as the library of Delta's log needs it: a path, if it is of this machine."""
-    return str(Path(out.removeprefix(LOCAL)).absolute()) if _is_local(out) else out.rstrip("/")
-
-
-def opened(out: str) -> tuple[pa.fs.FileSystem, str]:
-    """Return the file system and the path of a folder. Local names are not escaped, as in Hadoop and unlike in URLs."""
-    if _is_local(out):
-        return pa.fs.LocalFileSystem(), str(Path(out.removeprefix(LOCAL)).absolute())
-    files, path = pa.fs.FileSystem.from_uri(out)
-    return files, path.rstrip("/")
-
-
-def _is_local(out: str) -> bool:
-    return _IS_URI not in out or out.startswith(LOCAL)
-
-
-def _reason(error: Exception) -> str:
-    """Return the system's error message without the library's prefix."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno).lower()
-    return str(error).splitlines()[0].lower()
+        except ERRORS as error:
+            raise StorageError(f"{self.at(name).removeprefix(LOCAL)}: {reason(error)}") from None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable
 
-TABLES = ("captures", "connections", "exchanges", "bodies", "batches", "records", "findings")
+TABLES = ("captures", "connections", "exchanges", "batches", "records", "partitions", "groups", "findings")
 FOLDER = Path(__file__).parent / "questions"
 
 
@@ -44,7 +44,6 @@ def duckdb_tables(tables: str) -> Callable[[str], pa.Table]:
 
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("CREATE MACRO get_json_object(json, path) AS json_extract_string(json, path)")
     for name, files in files_of(tables):
         counts = "" if name == "captures" else "WHERE (capture, epoch) IN (SELECT (capture, epoch) FROM captures)"
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({files}) {counts}")

@@ -10,7 +10,7 @@ import sysconfig
 import time
 import venv
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +34,8 @@ class Cluster:
         found = []
         for worker in self._workers:
             for task in Path(f"/proc/{worker}/task").iterdir():
-                found += [int(word) for word in (task / "children").read_text().split()]
+                with suppress(FileNotFoundError):  # the thread has ended
+                    found += [int(word) for word in (task / "children").read_text().split()]
         return sorted(each for each in set(found) if b"CoarseGrainedExecutorBackend" in _command(each))
 
 

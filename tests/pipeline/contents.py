@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from dissector.tables.file_systems import normal_uri, opened
 from dissector.tables.schemas import BY_NAME
 from dissector.tables.snapshot import Snapshot, snapshot
 
@@ -14,14 +15,14 @@ OF_RUNS = ("epoch", "path", "nth")
 Rows = list[dict[str, Any]]
 
 
-def contents(folder: Path) -> dict[str, tuple[int, str]]:
+def contents(folder: Path | str) -> dict[str, tuple[int, str]]:
     """By table: how many rows, and a hash of them."""
     return {name: _hashed(rows) for name, rows in rows_that_count(folder).items()}
 
 
-def rows_that_count(folder: Path) -> dict[str, Rows]:
+def rows_that_count(folder: Path | str) -> dict[str, Rows]:
     """The rows of all tables, by table."""
-    seen = snapshot(f"file://{folder}")
+    seen = snapshot(normal_uri(str(folder)))
     return {} if seen is None else {name: _of_table(seen, name) for name in BY_NAME}
 
 
@@ -29,9 +30,16 @@ def _of_table(seen: Snapshot, name: str) -> Rows:
     if name == "captures":
         return seen.captures
     live = {(row["capture"], row["epoch"]) for row in seen.captures}
-    rows = [row for uri in seen.files[name] for row in pq.ParquetFile(uri.removeprefix("file://")).read().to_pylist()]
+    rows = [row for uri in seen.files[name] for row in _read(uri)]
     rows = [row for row in rows if (row["capture"], row["epoch"]) in live]
     return current_findings(rows) if name == "findings" else rows
+
+
+def _read(uri: str) -> Rows:
+    files, path = opened(uri)
+    with pq.ParquetFile(path, filesystem=files) as file:
+        rows: Rows = file.read().to_pylist()
+    return rows
 
 
 def current_findings(findings: Rows) -> Rows:

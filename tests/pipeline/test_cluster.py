@@ -90,6 +90,14 @@ def test_workers_that_do_not_have_the_package_are_sent_it(
     assert contents(folder / "standalone") == local
 
 
+def test_workers_of_this_machine_use_the_same_python_by_themselves(
+    cluster: Cluster, folder: Path, local: dict[str, tuple[int, str]]
+) -> None:
+    words = ["ingest", str(folder / "captures"), "--out", str(folder / "by itself"), "--master", cluster.url]
+    assert ended(kdissect(*words, "--conf", "spark.executor.memory=512m"))
+    assert contents(folder / "by itself") == local
+
+
 def test_executors_that_are_killed_cost_no_row(
     cluster: Cluster, folder: Path, local: dict[str, tuple[int, str]]
 ) -> None:

@@ -1,7 +1,6 @@
 """What a worker holds does not grow with what it reads."""
 
 import gzip
-import pickle
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
 from dissector.pipeline.file_scan import scan_file
-from dissector.pipeline.source import PacketReader
 from dissector.pipeline.splits import route, splits
 from tests.conftest import PCAPS
 from tools.benchmarks.measuring import measured
@@ -46,16 +44,6 @@ def test_how_many_parts_there_are_follows_from_what_they_hold(tmp_path: Path) ->
     held = sum(len(block.heads) + len(block.data) for block in blocks if block.heads)
     assert scan_file(str(plain)).block_bytes == scan_file(str(packed)).block_bytes
     assert held <= scan_file(str(plain)).block_bytes < held * 1.2, "what can't be Kafka's is not dealt out"
-
-
-def test_what_a_task_is_sent_does_not_grow_with_the_captures() -> None:
-    [one] = splits([scan_file(str(PCAPS / "java.pcapng"))])
-    few, many = (PacketReader(some, 3, "file:///nonexistent") for some in ([one], [one] * 10_000))
-    assert len(pickle.dumps(few)) == len(pickle.dumps(many))
-    assert sum(len(task.value) for task in many.partitions()) == 10_000
-    task = pickle.loads(pickle.dumps(many))
-    rows = sum(batch.num_rows for batch in task.read(few.partitions()[0]))
-    assert rows == len(list(route(one, 3)))
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
 from dissector.pipeline.observations import ORDER, findings_of, revisions_of
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.origins import FileOrigins, Origin
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.partition_rows import read_shared_state as read_shared_state_of_whole
 from dissector.pipeline.partition_rows import rows as rows_of_whole
@@ -111,7 +111,7 @@ def described(made: Made) -> Rows:
     return sorted((table, json.dumps(row, sort_keys=True, default=str)) for table, row in rows_of)
 
 
-def found_in(notes: list[dict[str, Any]], origins: list[Origin], making: IncrementalAggregation | None = None) -> Made:
+def found_in(notes: list[dict[str, Any]], origins: FileOrigins, making: IncrementalAggregation | None = None) -> Made:
     """Return the rows of cross-connection findings."""
     notes = sorted(notes, key=lambda cells: [cells[n] for n in ORDER])
     found_rows = findings_of(notes, origins) if making is None else findings_of(notes, origins, making.aggregate)
@@ -128,7 +128,7 @@ def learned(parts: dict[int, list[Block]], secrets: bytes = b"") -> SharedState:
     )
 
 
-def at_once(plans: list[FileScan], origins: list[Origin], secrets: bytes = b"") -> Rows:
+def at_once(plans: list[FileScan], origins: FileOrigins, secrets: bytes = b"") -> Rows:
     parts = dealt(plans, 0)
     shared_state = learned(parts, secrets)
     made = (
@@ -141,7 +141,7 @@ def at_once(plans: list[FileScan], origins: list[Origin], secrets: bytes = b"") 
 
 
 def one_by_one(
-    plans: list[FileScan], origins: list[Origin], beforehand: SharedState | None = None, secrets: bytes = b"",
+    plans: list[FileScan], origins: FileOrigins, beforehand: SharedState | None = None, secrets: bytes = b"",
     looked_at: Callable[[bytes], object] = len,
 ) -> Rows:  # fmt: skip
     """As `MicroBatchRun` does it; or with what is learned later known `beforehand`. Each carry-over is `looked_at`."""
@@ -185,9 +185,10 @@ def one_by_one(
     return described([each for each in tables if each[0] != "findings"] + [("findings", row) for row in current])
 
 
-def origins_of(plans: list[FileScan]) -> list[Origin]:
+def origins_of(plans: list[FileScan]) -> FileOrigins:
     firsts = [sum(each.packets for each in plans[:number]) for number in range(len(plans))]
-    return [Origin(first, each.digest, each.earliest_ns, 1) for first, each in zip(firsts, plans, strict=True)]
+    ranges = [Origin(first, each.digest, each.earliest_ns, 1) for first, each in zip(firsts, plans, strict=True)]
+    return FileOrigins(ranges, [])
 
 
 @pytest.mark.parametrize("name", ["java-1.3", "java-1.2-resumed"])

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
 from dissector.pipeline import scan
-from dissector.pipeline.file_scan import FileScan, OnProgress, scan_file
+from dissector.pipeline.file_scan import FileScan, scan_file
+from dissector.pipeline.input_files import OnProgress
 from dissector.pipeline.scan import BackgroundScan, scan_files
 from tests.pipeline.ingested import CAPTURES
 

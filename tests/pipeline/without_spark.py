@@ -23,7 +23,7 @@ from dissector.exchange.to_json import exchange_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
 from dissector.pipeline.observations import ORDER, findings_of
-from dissector.pipeline.origins import Origin, origins
+from dissector.pipeline.origins import FileOrigins, origins
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.splits import route, splits
 from dissector.pipeline.tls_secrets import TlsSecrets
@@ -103,7 +103,7 @@ def read_back(folder: Path, file: DataFile) -> list[Cells]:
     return rows
 
 
-def _find(made: Tables, places: list[Origin]) -> None:
+def _find(made: Tables, places: FileOrigins) -> None:
     """What Spark does with the notes of parts: they are made findings of."""
     notes = sorted(made.pop("observations", []), key=lambda cells: [cells[name] for name in ORDER])
     for name, cells in findings_of(notes, places):

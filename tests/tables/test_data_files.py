@@ -14,12 +14,12 @@ from dissector.analysis.records import CarriedRecords
 from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally
 from dissector.pipeline.file_scan import scan_file
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.origins import FileOrigins, Origin
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.record_rows import record_rows
 from dissector.pipeline.splits import route, splits
 from dissector.protocol.records.batch import Record, RecordHeader
-from dissector.tables import data_files
+from dissector.tables import row_batches
 from dissector.tables.data_files import TALLIES, DataFile, Output, write_rows
 from dissector.tables.rows import Cells, TableRow
 from dissector.transport.partitions import Partition
@@ -47,11 +47,11 @@ def blocks() -> list[Block]:
     return [each.block for split in found for each in route(split, 1)]
 
 
-@pytest.mark.parametrize("most", [1, 7, data_files.MAX_ROWS])
+@pytest.mark.parametrize("most", [1, 7, row_batches.MAX_ROWS])
 def test_rows_come_back_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(data_files, "MAX_ROWS", most)
-    origin = Origin(0, "ab" * 32, 10**18, 5)
-    made = list(rows(blocks(), WHOLE, read_shared_state(blocks(), WHOLE), [origin], WriteOptions()))
+    monkeypatch.setattr(row_batches, "MAX_ROWS", most)
+    origins = FileOrigins([Origin(0, "ab" * 32, 10**18, 5)], [])
+    made = list(rows(blocks(), WHOLE, read_shared_state(blocks(), WHOLE), origins, WriteOptions()))
     files = list(write_rows(made, Output(str(tmp_path), "_runs/1", 1)))
     assert {each.table for each in files} == {name for name, _ in made}
     for each in files:

@@ -14,7 +14,7 @@ from dissector.cli.render.trees import tree_lines
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from dissector.pipeline.cell_json import CONTENTS
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.row_to_exchange import exchange_of_row
 from tests.conftest import PCAPS
@@ -30,12 +30,10 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
         for step in (capture.read(), capture.examine()):
             for _ in step:
                 pass
-        origin = Origin(0, "0" * 64, capture.start_ns, 1)
+        origins = Origins(FileOrigins([Origin(0, "0" * 64, capture.start_ns, 1)], []), Sources())
         findings: defaultdict[object, list[dict[str, Any]]] = defaultdict(list)
         rows: defaultdict[object, dict[str, Any]] = defaultdict(dict)
-        for table, row in one_by_one(
-            RowBuilder(capture, [origin], WriteOptions(frames=frames, records=records)).rows()
-        ):
+        for table, row in one_by_one(RowBuilder(capture, origins, WriteOptions(frames=frames, records=records)).rows()):
             if table == "findings":
                 findings[row["packet"], row["start"]].append(row)
             elif table in ("exchanges", "bodies"):

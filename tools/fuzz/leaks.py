@@ -23,7 +23,7 @@ from dissector.exchange.to_json import json_line
 from dissector.export.exporter import ExportRequest, export_rows
 from dissector.export.formats import ExportFormat
 from dissector.export.transcript import transcript
-from dissector.pipeline.origins import Origin
+from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.rows import Cells, RowGroup
 from tui.app import KDissectApp
@@ -69,7 +69,9 @@ def rare_faces(capture: Capture) -> Iterator[Face]:
     rows = range(len(capture))
     yield "columns", _encoded(repr(list(zip(names, capture.columns(names, rows), strict=True))))
     for options in (WriteOptions(), WriteOptions(frames=True)):
-        for table, content in RowBuilder(capture, [Origin(0, "0" * 64, 0, 1)], options).rows():
+        for table, content in RowBuilder(
+            capture, Origins(FileOrigins([Origin(0, "0" * 64, 0, 1)], []), Sources()), options
+        ).rows():
             for cells in _rows(content):
                 for name, value in cells.items():
                     yield f"table {table}.{name}", value if isinstance(value, bytes) else _encoded(repr(value))

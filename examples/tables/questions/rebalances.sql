@@ -1,10 +1,15 @@
--- Why do consumer groups rebalance? Clients say so since JoinGroup v8 (KIP-800).
--- plot: joins
-SELECT get_json_object(b.request, '$.body.group_id') AS group_id,
-       coalesce(nullif(get_json_object(b.request, '$.body.reason'), ''), 'no reason given') AS reason,
-       count(*) AS joins, count(DISTINCT get_json_object(b.response, '$.body.generation_id')) AS generations
-FROM exchanges e
-JOIN bodies b ON e.capture = b.capture AND e.packet = b.packet AND e.start = b.start
-WHERE e.api = 'JoinGroup'
-GROUP BY 1, 2
-ORDER BY joins DESC, group_id, reason
+-- Why do consumer groups rebalance? Each generation, by what its first member said or did (KIP-800, KIP-848).
+-- plot: rebalances
+SELECT group_id, cause, count(*) AS rebalances, max(members) AS most_members, min(began) AS first_time, max(began) AS last_time
+FROM (
+  SELECT group_id, generation, min(time) AS began, count(DISTINCT member_id) AS members,
+         min_by(CASE WHEN reason IS NOT NULL THEN reason
+                     WHEN event = 'join' THEN 'a new member joined'
+                     WHEN event = 'rejoin' THEN 'a member joined again'
+                     ELSE 'its assignment changed' END, time_ns) AS cause
+  FROM groups
+  WHERE event IN ('join', 'rejoin', 'epoch') AND generation IS NOT NULL AND error IS NULL
+  GROUP BY group_id, generation
+) AS generations
+GROUP BY group_id, cause
+ORDER BY rebalances DESC, group_id, cause

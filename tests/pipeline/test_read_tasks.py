@@ -7,7 +7,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.pipeline.source import decode_splits, encode_splits, group_splits
+from dissector.pipeline.read_tasks import group_splits
 from dissector.pipeline.splits import InputSplit
 
 
@@ -29,8 +29,3 @@ def test_each_segment_is_read_by_one_task_and_no_task_reads_much_more_than_its_s
 
 def test_a_large_file_in_ranges_has_a_task_for_each() -> None:
     assert [len(some) for some in group_splits(_splits([1_000] * 16), 32)] == [1] * 16
-
-
-def test_segments_are_the_same_behind_an_option() -> None:
-    splits = _splits([3, 1])
-    assert decode_splits(encode_splits(splits)) == splits

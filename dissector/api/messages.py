@@ -1,52 +1,28 @@
-"""The Python API: what `import dissector` offers."""
+"""Frames without a capture: decode one, and make one."""
 
-__all__ = [
-    "EncodeError",
-    "FilterError",
-    "WireError",
-    "decode_request",
-    "decode_response",
-    "encode",
-    "encode_request",
-    "encode_response",
-    "open",
-    "primitives",
-]
+from collections.abc import Callable, Mapping
 
-from collections.abc import Mapping, Sequence
-from os import PathLike, fspath
-
-from dissector.capture_session import Capture
 from dissector.exchange.from_json import api_key_of, frames_of_exchange, integer
 from dissector.exchange.inference_words import OrphanFrame, layout_of_verdict
 from dissector.exchange.model import ExchangeMessage
-from dissector.filter import FilterError
-from dissector.protocol import primitives
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.frame import frame_bytes, request_header, response_layout_to_write
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import infer_response
 from dissector.protocol.message import PREFIX, MessageLayout, read, request_layout, response_layout
-from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
-
-
-def open(*paths: str | PathLike[str], show_secrets: bool = False) -> Capture:  # noqa: A001  # like `gzip.open`
-    """Open files as one capture: packets, hex, Kafka's own files; ``-`` is standard input. Raises `CaptureError`.
-
-    Passwords, tokens and keys are masked unless asked for, here and below.
-    """
-    names: Sequence[str] = [fspath(path) for path in paths]
-    return Capture(names, show_secrets=show_secrets)
 
 
 def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessage:
     """One request frame, its 4-byte size prefix included. Damage is in `findings`, never raised; bytes that are a
-    request without the size prefix raise `ValueError`."""
-    if _lacks_prefix(data):
-        raise ValueError("these bytes have no size prefix: put len(data).to_bytes(4, 'big') in front of them")
-    key = int.from_bytes(data[PREFIX : PREFIX + 2], "big", signed=True)
-    version = int.from_bytes(data[PREFIX + 2 : PREFIX + 4], "big", signed=True)
+    request without the size prefix raise `ValueError`.
+
+    >>> message = dissector.decode_request(bytes.fromhex("0000000d 0012 0000 00000007 0003 646576"))
+    >>> message.header["client_id"], message.body
+    ('dev', {})
+    """
+    _check_prefix(data, lambda frame: request_layout(_int16(frame, PREFIX), _int16(frame, PREFIX + 2)))
+    key, version = _int16(data, PREFIX), _int16(data, PREFIX + 2)
     return _message(data, request_layout(key, version, data), show_secrets=show_secrets)
 
 
@@ -56,6 +32,12 @@ def decode_response(
     """One response frame, its 4-byte size prefix included, to a request of that API and version.
 
     Without both it is decoded by inference: `findings` then has as what, how certain that is, and what else it may be.
+    With both, bytes that are a response without the size prefix raise `ValueError`.
+
+    >>> frame = bytes.fromhex("0000000a 00000007 0023 00000000")
+    >>> dissector.decode_response(frame, api_key=18, api_version=0).body["error_code"]
+    35
+
     """
     if api_key is None and api_version is None:
         verdict = infer_response(data, len(data), len(data), NOTHING)
@@ -63,6 +45,7 @@ def decode_response(
         return _message(data, layout_of_verdict(verdict, frame), show_secrets=show_secrets)
     if api_key is None or api_version is None:
         raise TypeError("api_key and api_version are given together, or not at all")
+    _check_prefix(data, lambda frame: response_layout(api_key, api_version, frame))
     return _message(data, response_layout(api_key, api_version, data), show_secrets=show_secrets)
 
 
@@ -70,7 +53,11 @@ def encode_request(
     api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0, client_id: str | None = None
 ) -> bytes:
     """A request frame, its size prefix included; `body` as `ExchangeMessage.body` or as JSON
-    has it. Raises `EncodeError`."""
+    has it. Raises `EncodeError`.
+
+    >>> dissector.encode_request("ApiVersions", 0, {}, correlation_id=7, client_id="dev").hex(" ", 4)
+    '00 00000d00 12000000 00000700 03646576'
+    """
     key, version = _api(api, version)
     layout = request_layout(key, version)
     header = request_header(layout, key, version, {"correlation_id": correlation_id, "client_id": client_id})
@@ -78,13 +65,22 @@ def encode_request(
 
 
 def encode_response(api: str | int, version: int, body: Mapping[str, object], *, correlation_id: int = 0) -> bytes:
-    """A response frame, its size prefix included. Raises `EncodeError`."""
+    """A response frame, its size prefix included. Raises `EncodeError`.
+
+    >>> dissector.encode_response("Heartbeat", 0, {"error_code": 27}, correlation_id=7).hex(" ", 4)
+    '0000 00060000 0007001b'
+    """
     return frame_bytes(response_layout_to_write(*_api(api, version), body), {"correlation_id": correlation_id}, body)
 
 
 def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
     """The request and the response of an exchange as `kdissect show --format json` has it; None where it has none.
-    Raises `EncodeError`, also where the line does not hold a message whole."""
+    Raises `EncodeError`, also where the line does not hold a message whole.
+
+    >>> request, response = dissector.encode(capture[0].json())
+    >>> request == capture[0].request.data
+    True
+    """
     request, response = frames_of_exchange(line)
     for side, message in (("request", request), ("response", response)):
         if message and message.missing:
@@ -92,15 +88,19 @@ def encode(line: Mapping[str, object]) -> tuple[bytes | None, bytes | None]:
     return request and request.data, response and response.data
 
 
-def _lacks_prefix(data: bytes) -> bool:
-    """Whether bytes are a whole request but for the size prefix, and not what the prefix would announce."""
+def _check_prefix(data: bytes, layout_of: Callable[[bytes], MessageLayout]) -> None:
+    """Raise `ValueError` for a whole message without its size prefix: its first bytes do not announce its size."""
     if int.from_bytes(data[:PREFIX], "big") == len(data) - PREFIX:
-        return False
+        return
     frame = len(data).to_bytes(PREFIX, "big") + data
-    key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
-    layout = request_layout(key, version)
+    layout = layout_of(frame)
     decoded = read(frame, layout)
-    return layout.body is not None and not decoded.rest and not decoded.findings
+    if layout.body is not None and not decoded.rest and not decoded.findings:
+        raise ValueError("these bytes have no size prefix: put len(data).to_bytes(4, 'big') in front of them")
+
+
+def _int16(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 2], "big", signed=True)
 
 
 def _api(api: str | int, version: int) -> tuple[int, int]:

@@ -1,0 +1,230 @@
+"""A capture, as programs see it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+
+from dissector.api.exchange import Exchange, Packet
+from dissector.capture_session import Capture as Session
+from dissector.core.arrays import Int64
+from dissector.core.finding import Finding
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+    from dissector.api.records import Record
+    from dissector.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A TCP connection to a broker.
+
+    >>> capture.connections()[0].software_name
+    'apache-kafka-java'
+    """
+
+    number: int
+    """As in `Exchange.connection`, from 1."""
+    client: str
+    """The client's address, host:port."""
+    server: str
+    """The server's address, host:port."""
+    software_name: str | None
+    """Name of the client's software (KIP-511); None if it did not say."""
+    software_version: str | None
+    begin_ns: int | None
+    """Time of its first packet, nanoseconds since 1970 UTC."""
+    closed_ns: int | None
+    """Time of its first FIN or RST; None if there was none."""
+    offered: Mapping[int, tuple[int, int]]
+    """The lowest and the highest version of each API that the server offered, by API key."""
+
+
+class Capture:
+    """One or more captures, read as one in the order of time: what `dissector.open` returns.
+
+    It is read when something is asked for, once; leaving the context closes its files. Exchanges are decoded when they
+    are looked at, and stay readable afterwards. Filters are those of `kdissect show -Y`; a wrong one raises
+    `FilterError`.
+
+    >>> with dissector.open("pcaps/java.pcapng") as capture:
+    ...     for exchange in capture.exchanges("api == JoinGroup && error"):
+    ...         print(exchange.number, exchange["response.error_code"], exchange["group"])
+    34 79 java-billing
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._is_examined = False
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files. What is asked for afterwards raises `ValueError`, as files do."""
+        self._is_closed = True
+        self._session.close()
+
+    def __len__(self) -> int:
+        """Return how many exchanges there are; gaps and other rows count, too."""
+        return len(self._read())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return self.exchanges()
+
+    @overload
+    def __getitem__(self, which: int) -> Exchange: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> list[Exchange]: ...
+
+    def __getitem__(self, which: int | slice) -> Exchange | list[Exchange]:
+        """Return an exchange by its place, from 0, or some. Raises `IndexError`.
+
+        >>> capture[-1].api
+        'DeleteTopics'
+        """
+        rows = range(len(self))[which]
+        if isinstance(rows, int):
+            return Exchange(self._session.exchange(rows), self._packets)
+        return [Exchange(each, self._packets) for each in self._session.at(rows)]
+
+    def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:
+        """Return all exchanges in order, or those that match a filter. Raises `FilterError` at once."""
+        parsed = _parsed(filter)
+        return (Exchange(each, self._packets) for rows in self._rows(parsed) for each in self._session.at(rows))
+
+    def records(self, filter: str | None = None) -> "Iterator[Record]":
+        """Return the records that the exchanges carry, or those that match a filter. Raises `FilterError` at once."""
+        from dissector.api.records import records_of
+
+        return (record for exchange in self.exchanges(filter) for record in records_of(exchange))
+
+    def connections(self) -> list[Connection]:
+        """Return the connections that have exchanges."""
+        found = self._read()
+        numbers = np.unique([found.connection_of(row) for row in range(len(found))]).tolist() if len(found) else []
+        return [self._connection(number) for number in numbers if number > 0]
+
+    def findings(self, filter: str | None = None) -> Iterator[tuple[Exchange, Finding]]:
+        """Return the findings of exchanges, each with its exchange: also those that only several messages show.
+
+        >>> [finding.code for exchange, finding in capture.findings()]
+        ['error-response', 'error-response']
+        """
+        self._examine()
+        return ((exchange, finding) for exchange in self.exchanges(filter) for finding in exchange.findings)
+
+    @property
+    def problems(self) -> list[Finding]:
+        """What is wrong with the files themselves, and what could not be read."""
+        return self._read().problems
+
+    def stats(self, by: str = "api", filter: str | None = None) -> list[dict[str, Any]]:
+        """Count exchanges, bytes, errors and latencies (nanoseconds), as `kdissect stats --by` does: by ``api``,
+        ``client``, ``connection``, ``topic``, ``partition``, ``version``, ``error``, or any row field. The largest
+        group comes first. Raises `ValueError` for another name.
+
+        >>> capture.stats(by="topic")[0]["topic"], capture.stats(by="topic")[0]["bytes_out"]
+        ('java-orders', 4782)
+        """
+        from dissector.api.counting import counted_by
+
+        parsed = _parsed(filter)
+        session = self._read()
+        rows = None if parsed is None else np.concatenate([np.zeros(0, np.int64), *self._rows(parsed)])
+        return counted_by(session, by, rows, self._examine)
+
+    def to_arrow(self, table: str = "exchanges", filter: str | None = None) -> "pyarrow.Table":
+        """Return exchanges, or ``"records"``, ``"batches"``, ``"partitions"``, ``"groups"``, ``"findings"`` or
+        ``"connections"``, as a table of Arrow's, with the columns that `kdissect ingest` writes; `number` is that of
+        the exchange. Needs the extra `tables`."""
+        from dissector.api.arrow import arrow_table
+
+        parsed = _parsed(filter)
+        self._examine()
+        return arrow_table(self._session, table, None if parsed is None else list(self._rows(parsed)))
+
+    def to_pandas(self, table: str = "exchanges", filter: str | None = None) -> "pandas.DataFrame":
+        """Return the same as a data frame of pandas."""
+        return self.to_arrow(table, filter).to_pandas()
+
+    def to_polars(self, table: str = "exchanges", filter: str | None = None) -> "polars.DataFrame":
+        """Return the same as a data frame of polars."""
+        import polars
+
+        found = polars.from_arrow(self.to_arrow(table, filter))
+        assert isinstance(found, polars.DataFrame)
+        return found
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._session.names)
+        read = f": {len(self._session):,} exchanges" if self._session.is_read else ""
+        return f"<capture of {names}{read}>"
+
+    def _repr_html_(self) -> str:
+        from dissector.api.html import capture_html
+
+        return capture_html(self)
+
+    def _read(self) -> Session:
+        """Return the capture, read to its end."""
+        if self._is_closed:
+            raise ValueError("the capture is closed")
+        if not self._session.is_read:
+            for _ in self._session.read():
+                pass
+        return self._session
+
+    def _examine(self) -> None:
+        self._read()
+        if not self._is_examined:
+            for _ in self._session.examine():
+                pass
+            self._is_examined = True
+
+    def _rows(self, parsed: "Filter | None") -> "Iterator[range | Int64]":
+        """Yield the rows that match a filter, or all."""
+        session = self._read()
+        if parsed is None:
+            yield range(len(session))
+            return
+        if parsed.reads_findings:
+            self._examine()
+        yield from (found.rows for found in session.select(parsed))
+
+    def _connection(self, number: int) -> Connection:
+        known = self._session.connections
+        (client, server), software, closed = known.ends(number), known.software(number), known.closed(number)
+        return Connection(
+            number, client, server, software[0] or None, software[1] or None, known.first_time_ns(number),
+            None if closed is None else closed[0], dict(known.advertised_versions(number)),
+        )  # fmt: skip
+
+    def _packets(self, row: int) -> list[Packet]:
+        from dissector.export.packets import carrying_packets
+
+        found = carrying_packets(self._session, [row], with_handshakes=False)
+        return [Packet(each.time_ns, each.data, each.length, each.link_type) for each in found]
+
+
+def _parsed(filter: str | None) -> "Filter | None":
+    """Return a filter. Raises `FilterError`."""
+    if filter is None:
+        return None
+    from dissector.filter import parse
+
+    return parse(filter)

@@ -1,0 +1,91 @@
+"""Opens captures, whatever a program has them in: files by name, open files, bytes, packets of dpkt's or scapy's."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from io import UnsupportedOperation
+from os import PathLike, fspath
+from typing import IO, Any, Final
+
+from dissector.api.capture import Capture
+from dissector.capture.files import OpenFile
+from dissector.capture.packet_objects import PacketObjects
+from dissector.capture_session import Capture as Session
+from dissector.capture_session.stage_pipeline import Source
+
+_PIECE: Final = 1 << 20
+Openable = str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Iterable[Any]
+"""What `open` takes."""
+
+
+def open(  # noqa: A001  # like `gzip.open`
+    *sources: Openable,
+    keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
+    ports: Iterable[int] = (),
+    link_type: int | None = None,
+    show_secrets: bool = False,
+) -> Capture:
+    """Open one or more sources as one capture, in the order of time. Reading begins when something is asked for.
+
+    A source is the path of a file (packets, hex, one of Kafka's own files; ``-`` is standard input), a binary file
+    that is open, `bytes` with what a file would have, or packets: anything that yields ``(time, bytes)``, time in
+    seconds, such as `dpkt.pcap.Reader` and `dpkt.pcapng.Reader`, or packets of scapy's. `link_type` is the LINKTYPE_
+    number of such packets where their reader does not tell it; otherwise they are Ethernet.
+
+    `keylog` names files with TLS secrets (SSLKEYLOGFILE). `ports` are brokers' ports, whatever the bytes look like.
+    Passwords, tokens and keys are masked unless `show_secrets`. Raises `CaptureError` with one plain line.
+
+    >>> with dissector.open("pcaps/java.pcapng") as capture:
+    ...     len(capture), capture[0].api
+    (60, 'ApiVersions')
+    """
+    key_logs = [keylog] if isinstance(keylog, str | PathLike) else keylog
+    found = [_source(each, link_type) for each in sources]
+    return Capture(
+        Session(found, ports=frozenset(ports), key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets)
+    )
+
+
+def _source(given: Openable, link_type: int | None) -> Source:
+    """Return a source as captures know it. Raises `TypeError` for what is none."""
+    if isinstance(given, str | PathLike):
+        return fspath(given)
+    if isinstance(given, bytes | bytearray | memoryview):
+        return OpenFile("bytes", _copied([bytes(given)]))
+    if hasattr(given, "read"):
+        return _open_file(given)
+    if isinstance(given, Iterable):
+        return PacketObjects(given, link_type)
+    raise TypeError(f"{type(given).__name__} is no capture: give a path, a binary file, bytes, or packets")
+
+
+def _open_file(file: Any) -> OpenFile:
+    """Return an open file, from where it is read on: a copy, if it is no file of the system or not at its beginning."""
+    name = str(getattr(file, "name", "file"))
+    try:
+        is_whole = file.seekable() and file.tell() == 0
+        if is_whole and os.fstat(file.fileno()).st_size:
+            return OpenFile(name, file)
+    except (UnsupportedOperation, AttributeError, OSError):
+        pass
+    return OpenFile(name, _copied(iter(lambda: _read(file), b"")))
+
+
+def _read(file: Any) -> bytes:
+    data = file.read(_PIECE)
+    if not isinstance(data, bytes):
+        raise TypeError("a capture is a binary file: open it with mode 'rb'")
+    return data
+
+
+def _copied(pieces: Iterable[bytes]) -> IO[bytes]:
+    """Return a file without a name, in memory where the system has such."""
+    made: IO[bytes]
+    if hasattr(os, "memfd_create"):
+        made = os.fdopen(os.memfd_create("kdissect"), "w+b", buffering=0)
+    else:
+        made = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # it is closed with its last reader
+    for piece in pieces:
+        made.write(piece)
+    made.seek(0)
+    return made

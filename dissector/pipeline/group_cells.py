@@ -1,0 +1,89 @@
+"""What an exchange says about a consumer group, for the table `groups`: from its bodies as JSON objects.
+
+Only what changes a group, or shows that it changes, has a row: a heartbeat has one if it brings an error, a new epoch
+or an assignment.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from dissector.pipeline.partition_cells import objects
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.errors import error_name
+
+Body = dict[str, Any]
+GroupCells = tuple[Any, ...]
+"""Cells of `COLUMNS`."""
+COLUMNS: Final = (
+    "group_id", "event", "member_id", "group_instance_id", "generation", "protocol_type", "protocol", "leader",
+    "member_count", "reason", "error",
+)  # fmt: skip
+_NEXT: Final = {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: "consumer",
+    ApiKey.SHARE_GROUP_HEARTBEAT: "share",
+    ApiKey.STREAMS_GROUP_HEARTBEAT: "streams",
+}
+"""APIs of the protocol of KIP-848, and what `protocol_type` would be in the classic one."""
+APIS: Final = frozenset((ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP, ApiKey.HEARTBEAT, *_NEXT))
+"""Keys of the APIs whose exchanges have rows."""
+JOIN, REJOIN, SYNC, LEAVE, ERROR, EPOCH = "join", "rejoin", "sync", "leave", "error", "epoch"
+_LEAVES: Final = (-1, -2)
+"""Epochs of a member that leaves; -2 if it is a static one that comes back (KIP-848)."""
+
+
+def group_cells(api_key: int, request: Body | None, response: Body | None) -> Iterator[GroupCells]:
+    """Yield the cells of each member that an exchange is about."""
+    request, response = request or {}, response or {}
+    if api_key == ApiKey.LEAVE_GROUP:
+        yield from _leaving(request, response)
+    elif api_key in _NEXT:
+        yield from _next_generation(_NEXT[ApiKey(api_key)], request, response)
+    elif api_key != ApiKey.HEARTBEAT or response.get("error_code"):
+        yield _classic(api_key, request, response)
+
+
+def _classic(api_key: int, request: Body, response: Body) -> GroupCells:
+    """The cells of a message of the classic protocol."""
+    known = request.get("member_id")
+    events = {ApiKey.HEARTBEAT: ERROR, ApiKey.SYNC_GROUP: SYNC}
+    generation = response.get("generation_id", request.get("generation_id"))
+    members = response.get("members")
+    return (
+        request.get("group_id"), events.get(ApiKey(api_key), REJOIN if known else JOIN),
+        response.get("member_id") or known, request.get("group_instance_id"),
+        None if generation == -1 else generation, response.get("protocol_type") or request.get("protocol_type"),
+        response.get("protocol_name") or request.get("protocol_name"), response.get("leader") or None,
+        len(members) if members else None, request.get("reason") or None, _error(response),
+    )  # fmt: skip
+
+
+def _leaving(request: Body, response: Body) -> Iterator[GroupCells]:
+    """The cells of members that leave: one, or since version 3 many (KIP-345)."""
+    errors = {each.get("member_id"): _error(each) for each in objects(response, "members")}
+    for member in list(objects(request, "members")) or [request]:
+        of_member = member.get("member_id")
+        yield (
+            request.get("group_id"), LEAVE, of_member, member.get("group_instance_id"), None, None, None, None, None,
+            member.get("reason") or None, _error(response) or errors.get(of_member),
+        )  # fmt: skip
+
+
+def _next_generation(protocol_type: str, request: Body, response: Body) -> Iterator[GroupCells]:
+    """The cells of a heartbeat of the protocol of KIP-848, if it changes something."""
+    before, after = request.get("member_epoch"), response.get("member_epoch")
+    error = _error(response)
+    event = (
+        JOIN if before == 0 else LEAVE if before in _LEAVES else ERROR if error
+        else EPOCH if before != after or response.get("assignment") else None
+    )  # fmt: skip
+    if event is not None:
+        yield (
+            request.get("group_id"), event, request.get("member_id") or response.get("member_id"),
+            request.get("instance_id"), None if error or event is LEAVE else after, protocol_type,
+            request.get("server_assignor"), None, None, response.get("error_message"), error,
+        )  # fmt: skip
+
+
+def _error(body: Body) -> str | None:
+    code = body.get("error_code")
+    return error_name(code) if code else None

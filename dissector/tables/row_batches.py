@@ -1,0 +1,111 @@
+"""Rows of a table, however they come, as record batches: one by one, in groups that share cells, or as tables.
+
+Invariant: about `MAX_BYTES` of rows are held, or `MAX_ROWS` of them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from dissector.tables.arrow_types import TIMES, all_columns, arrow_schema, column
+from dissector.tables.rows import Cells, RowGroup
+from dissector.tables.schemas import TableSchema
+
+MAX_ROWS: Final = 8_000
+MAX_BYTES: Final = 4 << 20
+"""Approximate bytes of the long cells of rows."""
+LONG: Final = frozenset(("request", "response", "rest", "request_bytes", "response_bytes", "value", "data"))
+"""Columns with long cells, nearly all of them different: a dictionary is of no use."""
+
+
+class RowBatches:
+    """Makes record batches of the rows of one table, and hands them to `write`."""
+
+    def __init__(self, table: TableSchema, write: Callable[[pa.RecordBatch], None]) -> None:
+        self.schema = arrow_schema(table)
+        self._write = write
+        self._long = [name for name in self.schema.names if name in LONG]
+        self._tables: list[pa.Table] = []
+        self._table_rows = self._table_size = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._shared: list[Cells] = []
+        """Cells of single rows, or cells that groups share."""
+        self._counts: list[int] = []
+        """Number of rows of each group."""
+        self._groups: list[RowGroup] = []
+        self._rows = self._size = 0
+
+    def add(self, row: Cells | RowGroup | pa.Table) -> None:
+        """Add one row, a group, or a table with all columns."""
+        if isinstance(row, pa.Table):
+            self._add_table(row)
+            return
+        if isinstance(row, RowGroup):
+            self._groups.append(row)
+            self._shared.append(row.shared)
+            self._counts.append(row.row_count)
+            self._rows += row.row_count
+            self._size += row.size
+        else:
+            self._shared.append(row)
+            self._rows += 1
+            for name in self._long:
+                if value := row.get(name):
+                    self._size += len(value)
+        if self._rows >= MAX_ROWS or self._size >= MAX_BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write what is held."""
+        self._flush()
+        self._write_tables()
+
+    def _add_table(self, table: pa.Table) -> None:
+        """Add a table. Small ones become one group of rows."""
+        columns = all_columns(self.schema, lambda field: table.column(field.name))
+        self._tables.append(pa.table(columns, schema=self.schema))
+        self._table_rows += table.num_rows
+        self._table_size += table.nbytes
+        if self._table_rows >= MAX_ROWS or self._table_size >= MAX_BYTES:
+            self._write_tables()
+
+    def _write_tables(self) -> None:
+        for batch in pa.concat_tables(self._tables).combine_chunks().to_batches() if self._tables else ():
+            self._write(batch)
+        self._tables, self._table_rows, self._table_size = [], 0, 0
+
+    def _flush(self) -> None:
+        if self._rows:
+            groups = self._groups
+            grouped = groups[0].columns([each.source for each in groups]) if groups else {}
+            shared = self._shared_columns(
+                [name for name in self.schema.names if name not in grouped and name not in TIMES]
+            )
+            columns = all_columns(
+                self.schema,
+                lambda field: (
+                    column(grouped[field.name], field.type)
+                    if field.name in grouped
+                    else self._repeated(shared[field.name], field)
+                ),
+            )
+            self._write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+            self._begin()
+
+    def _shared_columns(self, names: list[str]) -> dict[str, Sequence[Any]]:
+        """Return the shared cells by column. The fast path is for rows with all columns, as nearly all are."""
+        try:
+            values: Iterable[Sequence[Any]] = zip(*map(itemgetter(*names), self._shared), strict=True)
+        except KeyError:
+            values = [[row.get(name) for row in self._shared] for name in names]
+        return dict(zip(names, values, strict=True))
+
+    def _repeated(self, values: Sequence[Any], field: pa.Field) -> pa.Array:
+        """Return a column of shared cells, each repeated for all rows of its group."""
+        cells = column(values, field.type)
+        return cells.take(pa.array(np.repeat(np.arange(len(cells)), self._counts))) if self._counts else cells

@@ -1,0 +1,74 @@
+"""An object store on loopback, by moto: what S3 answers, in a process of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pyarrow.fs
+
+REGION = "us-east-1"
+
+
+class ObjectStore(NamedTuple):
+    """A running store, and what programs must have in their environment to find it."""
+
+    endpoint: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint, "AWS_ACCESS_KEY_ID": "kdissect", "AWS_SECRET_ACCESS_KEY": "of-a-test",
+            "AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION, "AWS_EC2_METADATA_DISABLED": "true",
+        }  # fmt: skip
+
+    def new_bucket(self) -> str:
+        """Create a bucket; return its name."""
+        name = f"bucket-{uuid.uuid4().hex[:12]}"
+        files = pyarrow.fs.S3FileSystem(
+            access_key="kdissect", secret_key="of-a-test", endpoint_override=self.endpoint, region=REGION,
+            allow_bucket_creation=True,
+        )  # fmt: skip
+        files.create_dir(name)
+        return name
+
+
+@contextmanager
+def object_store(**settings: str) -> Iterator[ObjectStore]:
+    """Run a store. `settings` are variables of moto's environment."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(
+        words, env=os.environ | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        _wait_for(port, process)
+        yield ObjectStore(f"http://127.0.0.1:{port}")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError(f"moto's server ended with exit code {process.returncode}")
+
+
+def put(bucket: str, key: str, data: bytes) -> str:
+    """Put an object into a bucket of the store that the environment names; return its URL."""
+    files, _ = pyarrow.fs.FileSystem.from_uri(f"s3://{bucket}")
+    with files.open_output_stream(f"{bucket}/{key}", compression=None) as file:
+        file.write(data)
+    return f"s3://{bucket}/{key}"

@@ -1,0 +1,172 @@
+"""The tables `partitions` and `groups` say what the bodies of the same exchanges say, as `show` has them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.capture_session import Capture
+from dissector.exchange.to_json import exchange_object
+from dissector.pipeline import group_cells, partition_cells
+from dissector.tables.file_systems import normal_uri
+from dissector.tables.schemas import BY_NAME
+from tests.pipeline.contents import rows_that_count
+from tests.pipeline.ingested import CAPTURES
+
+Object = dict[str, Any]
+NAMES = {"Produce", "Fetch", "ListOffsets", "Metadata", "OffsetCommit", "TxnOffsetCommit", "OffsetFetch"}
+
+
+@pytest.fixture(scope="module")
+def exchanges() -> list[Object]:
+    found = []
+    for path in CAPTURES:
+        with Capture([path]) as capture:
+            for _ in capture.read():
+                pass
+            found += [exchange_object(each) for each in capture.exchanges()]
+    return [each for each in found if each["kind"] == "exchange"]
+
+
+@pytest.fixture(scope="module")
+def tables(folder: str) -> dict[str, list[Object]]:
+    assert normal_uri(folder).startswith("file://")
+    return rows_that_count(folder)
+
+
+def below(value: Any, name: str) -> Iterator[Any]:
+    """All values of a field, wherever it is."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key == name:
+                yield each
+            else:
+                yield from below(each, name)
+    elif isinstance(value, list):
+        for each in value:
+            yield from below(each, name)
+
+
+def bodies(exchanges: list[Object], api: str, side: str) -> Iterator[Object]:
+    return (each[side]["body"] for each in exchanges if each["api"] == api and each[side] and each[side]["body"])
+
+
+def test_every_partition_of_a_request_has_a_row(exchanges: list[Object], tables: dict[str, list[Object]]) -> None:
+    """Both sides name the same partitions of a Produce or ListOffsets; a fetch session may leave out either."""
+    rows = Counter(row["api"] for row in tables["partitions"])
+    assert rows.keys() <= NAMES
+    for api, name in (("Produce", "index"), ("ListOffsets", "partition_index"), ("OffsetCommit", "partition_index")):
+        assert rows[api] == sum(len(list(below(body, name))) for body in bodies(exchanges, api, "request"))
+    answered = sum(
+        len(list(below(body["responses"], "partition_index"))) for body in bodies(exchanges, "Fetch", "response")
+    )
+    assert 0 < answered <= rows["Fetch"]
+    assert rows["Metadata"] == sum(
+        len(list(below(body, "partition_index"))) for body in bodies(exchanges, "Metadata", "response")
+    )
+
+
+@pytest.mark.parametrize(
+    ("api", "side", "field", "column"),
+    [
+        ("Produce", "response", "base_offset", "offset"),
+        ("Fetch", "response", "high_watermark", "high_watermark"),
+        ("Fetch", "response", "last_stable_offset", "last_stable_offset"),
+        ("Fetch", "request", "fetch_offset", "offset"),
+        ("OffsetCommit", "request", "committed_offset", "offset"),
+        ("OffsetFetch", "response", "committed_offset", "offset"),
+        ("ListOffsets", "response", "offset", "offset"),
+        ("Metadata", "response", "leader_id", "leader"),
+        ("Metadata", "response", "leader_epoch", "leader_epoch"),
+    ],
+)
+def test_columns_have_the_values_of_the_fields(
+    exchanges: list[Object], tables: dict[str, list[Object]], api: str, side: str, field: str, column: str
+) -> None:
+    values = Counter(value for body in bodies(exchanges, api, side) for value in below(body, field))
+    found = Counter(row[column] for row in tables["partitions"] if row["api"] == api)
+    del found[None]
+    if (api, field) == ("ListOffsets", "offset"):
+        values = Counter({value: count for value, count in values.items() if value is not None})
+    assert values
+    assert found == values
+
+
+def test_bytes_of_records_add_up(exchanges: list[Object], tables: dict[str, list[Object]]) -> None:
+    for api, side in (("Produce", "request"), ("Fetch", "response")):
+        sizes = (each["size"] for body in bodies(exchanges, api, side) for each in below(body, "records") if each)
+        assert sum(row["records_size"] or 0 for row in tables["partitions"] if row["api"] == api) == sum(sizes) > 0
+
+
+def test_generations_of_groups_are_those_of_the_bodies(
+    exchanges: list[Object], tables: dict[str, list[Object]]
+) -> None:
+    expected = {
+        (each["request"]["body"]["group_id"], each["response"]["body"]["generation_id"])
+        for each in exchanges
+        if each["api"] == "JoinGroup" and each["response"] and not each["response"]["body"]["error_code"]
+    }
+    joined = [row for row in tables["groups"] if row["event"] in ("join", "rejoin") and row["api"] == "JoinGroup"]
+    assert {(row["group_id"], row["generation"]) for row in joined if row["error"] is None} == expected != set()
+    assert len(joined) == sum(each["api"] == "JoinGroup" for each in exchanges)
+    leaders = {row["leader"] for row in joined if row["leader"]}
+    assert leaders
+    assert leaders <= {row["member_id"] for row in tables["groups"]}
+
+
+def test_topics_are_called_by_their_names(tables: dict[str, list[Object]]) -> None:
+    topics = {row["topic"] for row in tables["partitions"]}
+    assert "java-orders" in topics
+    assert {row["topic"] for row in tables["records"]} - {None} <= topics
+
+
+NUMBER = st.none() | st.integers(-3, 1 << 62)
+TEXT = st.none() | st.text(max_size=3)
+LISTS = (
+    "topics",
+    "topic_data",
+    "responses",
+    "partitions",
+    "partition_data",
+    "partition_responses",
+    "groups",
+    "members",
+)
+BODY: st.SearchStrategy[Object] = st.deferred(
+    lambda: st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("group_id", "member_id", "name", "reason", "topic_id"), TEXT),
+            **dict.fromkeys(("partition_index", "index", "error_code", "member_epoch", "offset", "acks"), NUMBER),
+            **dict.fromkeys(LISTS, st.none() | st.lists(BODY, max_size=2)),
+            "partition_indexes": st.none() | st.lists(st.integers(), max_size=2),
+            "records": st.none() | st.fixed_dictionaries({}, optional={"size": NUMBER}),
+        },
+    )
+)
+"""A body of which damage may have cut anything."""
+
+
+@given(st.sampled_from(sorted(partition_cells.APIS | group_cells.APIS)), st.none() | BODY, st.none() | BODY)
+def test_bodies_that_damage_has_cut_are_survived(api_key: int, request: Object | None, response: Object | None) -> None:
+    made = (
+        (module.APIS, module.COLUMNS, cells)
+        for module, cells in (
+            (partition_cells, partition_cells.partition_cells),
+            (group_cells, group_cells.group_cells),
+        )
+    )
+    for apis, columns, cells in made:
+        if api_key in apis:
+            assert all(len(row) == len(columns) for row in cells(api_key, request, response))
+
+
+def test_the_columns_are_those_of_the_tables() -> None:
+    for name, module in (("partitions", partition_cells), ("groups", group_cells)):
+        assert [column.name for column in BY_NAME[name].columns][-len(module.COLUMNS) :] == list(module.COLUMNS)

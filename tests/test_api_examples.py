@@ -1,0 +1,48 @@
+"""The examples in the documentation of the API run and give what they say."""
+
+import doctest
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+import dissector
+from dissector.api import capture, comparing, exchange, live_traffic, messages, opening, records
+from tests.capture.live.loopback import needs_rights
+from tests.conftest import PCAPS
+
+MODULES = (capture, comparing, exchange, pytest.param(live_traffic, marks=needs_rights), messages, opening, records)
+NO_EXAMPLE = {
+    "CaptureError",
+    "EncodeError",
+    "FilterError",
+    "WireError",
+    "Field",
+    "Finding",
+    "Message",
+    "Packet",
+    "primitives",
+}
+"""Errors, and types that the examples of others show."""
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[dissector.Capture]:
+    monkeypatch.chdir(PCAPS.parent)
+    with dissector.open("pcaps/java.pcapng") as made:
+        yield made
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_examples_give_what_they_say(module: ModuleType, opened: dissector.Capture) -> None:
+    for test in doctest.DocTestFinder().find(module, globs={"dissector": dissector, "capture": opened}):
+        report: list[str] = []
+        failed, _ = doctest.DocTestRunner().run(test, out=report.append)
+        assert not failed, "".join(report)
+
+
+def test_each_public_name_has_an_example() -> None:
+    for name in set(dissector.__all__) - NO_EXAMPLE:
+        documented = getattr(dissector, name)
+        assert ">>> " in (inspect.getdoc(documented) or ""), name
