@@ -69,7 +69,7 @@ class Place(NamedTuple):
     @property
     def keys(self) -> Cells:
         """The cells that name a row which begins in the packet."""
-        return self.origin.keys | {"packet": self.packet, "merged_packet": self.merged_packet}
+        return self.origin.keys | {"packet": self.packet}
 
 
 Source = tuple[int, int]
@@ -124,10 +124,8 @@ class Origins:
     def keys(self, packets: Int64) -> dict[str, pa.Array]:
         """Return the columns that name the rows of these packets: `Place.keys`."""
         ranges, files = self._origins
-        firsts = np.array(self._firsts, np.int64)
-        which = np.maximum(np.searchsorted(firsts, packets, side="right") - 1, 0)
-        merged_packet = packets - firsts[which] + 1
-        packet = merged_packet.copy()
+        which = self._ranges_of(packets)
+        packet = self.merged_packets(packets)
         numbers, file, in_file = self.sources.columns
         if len(numbers):
             at = np.minimum(np.searchsorted(numbers, packets), len(numbers) - 1)
@@ -136,7 +134,14 @@ class Origins:
             packet[is_merged] = in_file[at[is_merged]] + 1
         keys = pa.Table.from_pylist([origin.keys for origin in (*ranges, *files)], KEY_TYPES).take(which)
         columns = {name: keys[name].combine_chunks() for name in keys.column_names}
-        return columns | {"packet": pa.array(packet), "merged_packet": pa.array(merged_packet)}
+        return columns | {"packet": pa.array(packet)}
+
+    def merged_packets(self, packets: Int64) -> Int64:
+        """Return the numbers of these packets among those that are merged with them: `Place.merged_packet`."""
+        return packets - np.array(self._firsts, np.int64)[self._ranges_of(packets)] + 1
+
+    def _ranges_of(self, packets: Int64) -> Int64:
+        return np.maximum(np.searchsorted(self._firsts, packets, side="right") - 1, 0)
 
 
 def origins(scans: Sequence[FileScan], found: Sequence[InputSplit], epoch: int) -> FileOrigins:

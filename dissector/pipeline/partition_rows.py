@@ -117,7 +117,8 @@ class RowBuilder:
     def _rows_of(self, single: _SingleRow) -> Iterator[TableRow]:
         number, begin, exchange, expected_response = single
         capture, row = self._capture, exchange.row
-        key = self._origins.of(begin[0]).keys | {"start": begin[1]}
+        place = self._origins.of(begin[0])
+        key = place.keys | {"start": begin[1]}
         where = key | {"time_ns": row.time_ns, "connection": None, "client": None, "server": None}
         if not exchange.is_stored:
             where |= {"connection": self._names.of(row.connection), "client": row.client, "server": row.server}
@@ -125,7 +126,9 @@ class RowBuilder:
         batches: list[CarriedRecords] = []
         to_object = messages_object if row.kind == "exchange" else exchange_object
         content = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
-        yield "exchanges", self._exchange(where, exchange) | {"expected_response": expected_response}
+        yield "exchanges", self._exchange(where, exchange) | {
+            "merged_packet": place.merged_packet, "expected_response": expected_response,
+        }  # fmt: skip
         cells, lost = self._body(key, exchange, content)
         yield "bodies", cells
         for nth, finding in enumerate((*(exchange.findings if row.severity else ()), *lost)):
@@ -195,8 +198,8 @@ class RowBuilder:
         software, closed = capture.connections.software(connection), capture.connections.closed(connection)
         offered = capture.connections.advertised_versions(connection)
         return {
-            **place.keys, "connection": self._names.of(connection), "client": client, "server": server,
-            "begin_ns": capture.connections.first_time_ns(connection),
+            **place.keys, "merged_packet": place.merged_packet, "connection": self._names.of(connection),
+            "client": client, "server": server, "begin_ns": capture.connections.first_time_ns(connection),
             "closed_ns": closed[0] if closed else None,
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,

@@ -92,11 +92,12 @@ class WholeRowBuilder:
 
     def _exchanges(self, whole: WholeRows, where: Columns, info: Sequence[str | None]) -> Columns:
         columns, count = self._capture.index_columns(whole.rows), len(whole.rows)
+        packets = np.array([packet for packet, _ in self._capture.index.positions(whole.rows)], np.int64)
         connections, which = np.unique(columns.connection, return_inverse=True)
         software = [self._capture.connections.software(each) for each in connections.tolist()]
         api, correlation_id = self._capture.columns(("api", "correlation_id"), whole.rows)
         return {
-            **where,
+            **where, "merged_packet": pa.array(self._origins.merged_packets(packets)),
             "kind": pa.array(["exchange"]).take(np.zeros(count, np.int64)),
             "api_key": pa.array(columns.api_key, pa.int32()), "api": pa.array(api, pa.string()),
             "api_version": pa.array(columns.version, pa.int32()),

@@ -64,7 +64,10 @@ def test_what_can_not_be_reached_is_one_line(tmp_path: Path, words: tuple[str, .
     [
         ("/proc/nowhere", "/proc/nowhere: no such file or directory"),
         (JAVA, f"{JAVA}: file exists"),
-        ("nonsense://x/y", "nonsense://x/y: unrecognized filesystem type in uri: nonsense://x/y"),
+        (
+            "nonsense://x/y",
+            "nonsense://x/y: no storage has URLs of nonsense: there are s3, gs, abfss, hdfs, and paths",
+        ),
     ],
 )
 def test_a_folder_that_can_not_be_written_to_is_one_line(folder: str, why: str) -> None:
