@@ -14,6 +14,7 @@ import pytest
 import dissector
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.conftest import PCAPS
+from tests.probe.servers import mock_cluster
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -114,6 +115,16 @@ def test_live_requests_are_counted_by_client() -> None:
         timer.start()
         shown = ran("live_counter", str(port), "4")
     assert shown.splitlines()[-1].endswith(" 3")
+
+
+@needs_rights
+def test_a_test_of_a_client_passes() -> None:
+    pytest.importorskip("confluent_kafka", reason="NOT TESTED against librdkafka: confluent-kafka can't be imported")
+    with mock_cluster(1) as [address]:
+        words = [sys.executable, "-m", "pytest", "-q", str(EXAMPLES / "test_a_producer.py")]
+        environment = os.environ | {"BROKER": address, "PYTHONPATH": str(EXAMPLES.parent)}
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout
 
 
 def test_the_code_of_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:

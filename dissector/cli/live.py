@@ -5,6 +5,7 @@ captured by then are still shown; the second one ends at once. When the reader o
 pipe, the capture ends by itself; the file of `-w` is complete.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -34,6 +35,8 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
 
 KAFKA_PORT: Final = 9092
 _END_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOWER_PRIORITY: Final = 5
+"""How far this process steps back where the capture process could not step forward."""
 SILENT_SECONDS: Final = 3
 """Seconds without a packet until stderr shows it, and again after three times as long."""
 
@@ -67,6 +70,8 @@ def live(
 
         def begin(settings: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
             recording = stack.enter_context(Recording(settings))
+            if not (recording.has_priority or captures):
+                os.nice(LOWER_PRIORITY)
             if duration is not None:
                 recording.stop_after(duration)
             source, ports = recording_source(recording), frozenset(settings.ports)

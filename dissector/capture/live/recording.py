@@ -31,7 +31,6 @@ from dissector.capture.live.settings import CaptureSettings
 START_SECONDS: Final = 40
 """Time for several capture programs to be tried in turn."""
 END_SECONDS: Final = 30
-LOWER_PRIORITY: Final = 5
 _ROOT: Final = Path(__file__).parents[3]
 """The folder of the package, for the capture process's import path."""
 
@@ -51,7 +50,8 @@ class Recording:
         self._messages: queue.SimpleQueue[str] = queue.SimpleQueue()
         self.failure = ""
         """Why it ended by itself; empty if it did not."""
-        self._has_priority = False
+        self.has_priority = False
+        """Whether the capture process has a higher priority than others."""
         self._is_saved = bool(settings.path)
         self._is_ring = settings.ring is not None
         self._files: queue.SimpleQueue[IO[bytes] | None] = queue.SimpleQueue()
@@ -150,8 +150,6 @@ class Recording:
     def _wait_for_start(self, settings: CaptureSettings) -> None:
         began = self._started.wait(START_SECONDS)
         if began and self.engine:
-            if not self._has_priority:
-                os.nice(LOWER_PRIORITY)
             return
         self.stop()
         with contextlib.suppress(subprocess.TimeoutExpired):  # not killed: it may have to end a capture program
@@ -178,7 +176,7 @@ class Recording:
             case events.FILE:
                 self._open_file(Path(str(event["path"])))
             case events.STARTED:
-                self.engine, self._has_priority = str(event["engine"]), bool(event["raised"])
+                self.engine, self.has_priority = str(event["engine"]), bool(event["raised"])
                 self._since = time.monotonic()
                 self._started.set()
             case events.STATISTICS:

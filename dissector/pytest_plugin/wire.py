@@ -1,0 +1,160 @@
+"""What was said while a test's ``with`` statement lasted.
+
+Invariants:
+  * the file is complete before anything is read of it: questions come after the ``with`` statement;
+  * what is handed out notes when a test looks at it, so that the report can mark it.
+"""
+
+import warnings
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import pytest
+
+import dissector
+from dissector.api.exchange import Exchange
+from dissector.capture.errors import CaptureError
+from dissector.capture.live.recording import Recording
+from dissector.capture.live.settings import CaptureSettings
+from dissector.core.text import clean, counted
+
+MOST_LINES = 20
+"""Exchanges that an assertion's message lists."""
+
+
+class WireSettings(NamedTuple):
+    """What is captured, and how it is read."""
+
+    path: Path
+    """The file to write."""
+    ports: tuple[int, ...]
+    interface: str
+    key_logs: tuple[str | PathLike[str], ...]
+    show_secrets: bool
+
+
+class WatchedExchange(Exchange):
+    """An exchange that says when something of it is looked at."""
+
+    __slots__ = ("_looked_at",)
+
+    def __init__(self, exchange: Exchange, looked_at: Callable[[int], None]) -> None:
+        super().__init__(exchange._model, exchange._packets)
+        self._looked_at = looked_at
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            self._looked_at(self._model.fields.number)
+        return super().__getattribute__(name)
+
+
+class Wire:
+    """A capture that lasts as long as its ``with`` statement; afterwards, its exchanges. Filters are those of
+    `kdissect show -Y`; a wrong one raises `dissector.FilterError`."""
+
+    def __init__(self, settings: WireSettings, *, skips: bool) -> None:
+        self.settings = settings
+        self.dropped = 0
+        """Packets that the kernel dropped."""
+        self.looked_at: int | None = None
+        """The number of the exchange that was looked at last."""
+        self._skips = skips
+        self._recording: Recording | None = None
+        self._capture: dissector.Capture | None = None
+
+    def __enter__(self) -> Self:
+        __tracebackhide__ = True
+        if self._recording is not None:
+            raise RuntimeError("the capture was used already: ask kafka_capture for another one")
+        _, ports, interface, _, _ = self.settings
+        settings = CaptureSettings(interface, ports, "", promiscuous=False, path=str(self.settings.path))
+        try:
+            self._recording = Recording(settings)
+        except CaptureError as error:
+            if self._skips:
+                pytest.skip(f"kafka_capture: {error}")
+            pytest.fail(f"kafka_capture: {error}", pytrace=False)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        recording, (path, ports, _, key_logs, show_secrets) = self._recording, self.settings
+        assert recording is not None
+        recording.stop()
+        recording.join()
+        self.dropped = recording.dropped
+        self._capture = dissector.open(path, ports=ports, keylog=key_logs, show_secrets=show_secrets)
+        if recording.failure and kind is None:
+            raise CaptureError(recording.failure)
+        for words in recording.messages():
+            warnings.warn(f"kafka_capture: {words}", stacklevel=2)
+        if self.dropped:
+            warnings.warn(f"kafka_capture: the kernel dropped {counted(self.dropped, 'packet')}", stacklevel=2)
+
+    @property
+    def capture(self) -> dissector.Capture:
+        """The capture, for all that the methods here do not answer. Raises `RuntimeError` while it goes on."""
+        if self._capture is None:
+            raise RuntimeError("the capture goes on: ask for exchanges after the with statement")
+        return self._capture
+
+    def exchanges(self, filter: str | None = None) -> list[Exchange]:
+        """Return all exchanges, or those that match a filter."""
+        return [WatchedExchange(each, self._look_at) for each in self.capture.exchanges(filter)]
+
+    def records(self, filter: str | None = None) -> list[dissector.Record]:
+        """Return the records of all exchanges, or of those that match a filter."""
+        return list(self.capture.records(filter))
+
+    def count(self, filter: str | None = None) -> int:
+        """Return how many exchanges there are, or how many match a filter."""
+        return sum(1 for _ in self.capture.exchanges(filter))
+
+    def one(self, filter: str | None = None) -> Exchange:
+        """Return the only exchange that matches a filter. Raises `AssertionError` if there is none, or more."""
+        __tracebackhide__ = True
+        found = self.exchanges(filter)
+        if len(found) != 1:
+            raise AssertionError(f"{_matching(found, filter)}; one was expected{lines(found)}")
+        self._look_at(found[0]._model.fields.number)
+        return found[0]
+
+    def none(self, filter: str | None = None) -> None:
+        """Raise `AssertionError` if an exchange matches a filter."""
+        __tracebackhide__ = True
+        found = self.exchanges(filter)
+        if found:
+            self._look_at(found[0]._model.fields.number)
+            raise AssertionError(f"{_matching(found, filter)}; none was expected{lines(found)}")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._capture is not None:
+            self._capture.close()
+
+    def __repr__(self) -> str:
+        ports = ", ".join(map(str, self.settings.ports))
+        return f"<wire of port {ports}>" if self._capture is None else repr(self._capture)
+
+    def _look_at(self, number: int) -> None:
+        self.looked_at = number
+
+
+def line(exchange: Exchange) -> str:
+    """Return an exchange in a line that is safe to print."""
+    return clean(f"{exchange!r} {exchange._model.row.info}").rstrip()
+
+
+def lines(exchanges: list[Exchange]) -> str:
+    """Return lines of the first exchanges, each after a line break."""
+    more = len(exchanges) - MOST_LINES
+    shown = "".join(f"\n  {line(each)}" for each in exchanges[:MOST_LINES])
+    return f"{shown}\n  and {more:,} more" if more > 0 else shown
+
+
+def _matching(found: list[Exchange], filter: str | None) -> str:
+    if filter is None:
+        return f"there {'is' if len(found) == 1 else 'are'} {counted(len(found), 'exchange')}"
+    return f"{counted(len(found), 'exchange')} match{'es' if len(found) == 1 else ''} {filter}"
