@@ -20,6 +20,9 @@ from dissector.capture.live.events import send_event
 from dissector.capture.live.external_tools import CaptureTool, permission_message
 from dissector.capture.live.interfaces import LINUX, Interface, interface, interfaces
 from dissector.capture.live.packet_ring import PacketRing
+from dissector.capture.live.scapy_socket import ENGINE as SCAPY_ENGINE
+from dissector.capture.live.scapy_socket import NOTE as SLOW
+from dissector.capture.live.scapy_socket import ScapySocket
 from dissector.capture.live.settings import CaptureSettings
 from dissector.capture.live.writer import CaptureWriter
 
@@ -50,9 +53,9 @@ def record(settings: CaptureSettings) -> None:
         send_event(events.NOTE, words=f"interface {where.name} is down: no packets until it is up")
     ring = _packet_ring(settings, where) if LINUX else None
     if ring is not None:
-        _capture_with_ring(ring, settings, where)
+        _capture_here(BUILT_IN_ENGINE, ring, settings, where)
     else:
-        _capture_with_tool(settings)
+        _capture_with_another(settings, where)
     send_event(events.ENDED)
 
 
@@ -82,12 +85,13 @@ def _packet_ring(settings: CaptureSettings, where: Interface) -> PacketRing | No
         raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _capture_with_ring(ring: PacketRing, settings: CaptureSettings, where: Interface) -> None:
+def _capture_here(engine: str, ring: PacketRing | ScapySocket, settings: CaptureSettings, where: Interface) -> None:
+    """Capture in this process, and write the file."""
     try:
         output = CaptureWriter(settings, ring.link_type, lambda path: send_event(events.FILE, path=path))
     except OSError as error:
         raise CaptureError(f"{settings.path}: {(error.strerror or str(error)).lower()}") from None
-    _started(BUILT_IN_ENGINE)
+    _started(engine)
     wait = TrafficWait(ring.fileno())
     reported_at = time.monotonic()
     try:
@@ -113,7 +117,7 @@ def _started(engine: str) -> None:
     send_event(events.STARTED, engine=engine, raised=os.getpriority(os.PRIO_PROCESS, 0) <= BETTER_PRIORITY)
 
 
-def _write_statistics(ring: PacketRing, output: CaptureWriter) -> None:
+def _write_statistics(ring: PacketRing | ScapySocket, output: CaptureWriter) -> None:
     received, dropped = ring.statistics()
     output.statistics(received, dropped)
     send_event(events.STATISTICS, captured=output.delivered, dropped=dropped)
@@ -126,15 +130,22 @@ def _check_interface(where: Interface) -> None:
         raise CaptureError(f"interface {where.name} is gone; capturing ended")
 
 
-def _capture_with_tool(settings: CaptureSettings) -> None:
-    """Capture with the first external program that may."""
+def _capture_with_another(settings: CaptureSettings, where: Interface) -> None:
+    """Capture with the first external program that may, or with scapy."""
     refused: list[str] = []
     for name in ("dumpcap", "tcpdump"):
         tool = CaptureTool.start(name, settings, refused)
         if tool is not None:
-            break
-    else:
+            return _capture_with_tool(name, tool)
+    sniffing = ScapySocket.open(settings, where, refused)
+    if sniffing is None:
         raise CaptureError(permission_message(settings, refused))
+    send_event(events.NOTE, words=SLOW)
+    return _capture_here(SCAPY_ENGINE, sniffing, settings, where)
+
+
+def _capture_with_tool(name: str, tool: CaptureTool) -> None:
+    """Capture with an external program that has started."""
     _started(name)
     wait = TrafficWait(tool.fileno())
     try:
