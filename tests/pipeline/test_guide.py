@@ -40,7 +40,7 @@ def exchanges() -> list[Exchange]:
 def rows_of_query(ingested: Ingested, title: str) -> "list[Row]":
     from deltalake import DeltaTable
 
-    for name in ("captures", "connections", "exchanges", "bodies", "records", "findings"):
+    for name in ("captures", "connections", "exchanges", "bodies", "groups", "records", "findings"):
         files = DeltaTable(f"{ingested.folder}/{name}").file_uris()
         ingested.spark.read.parquet(*files).createOrReplaceTempView(name)
     return ingested.spark.sql(QUERIES[title]).collect()
@@ -120,9 +120,10 @@ def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) 
     joins: Counter[str] = Counter()
     generations: dict[str, set[int]] = {}
     for each in exchanges:
-        if each.fields.api in ("JoinGroup", "LeaveGroup", "ConsumerGroupHeartbeat"):
-            group = body(each, "request")["group_id"]
-            joins[group] += each.fields.api == "JoinGroup"
+        if each.fields.api in ("JoinGroup", "LeaveGroup") or each.fields.api.endswith("GroupHeartbeat"):
+            request = body(each, "request")
+            group = request["group_id"]
+            joins[group] += each.fields.api == "JoinGroup" or request.get("member_epoch") == 0
             answer = body(each, "response")
             number = answer.get("generation_id", answer.get("member_epoch", -1))
             generations.setdefault(group, set()).update({number} - {-1, None})
