@@ -25,7 +25,7 @@ def test_json_has_differences_pairs_and_times() -> None:
     value = json.loads(done.stdout)
     assert (value["kind"], value["same"]) == ("comparison", False)
     assert value["a"]["clients"] == ["apache-kafka-java 4.3.1"]
-    [fetch] = [each for each in value["timings"] if each["api"] == "Fetch"]
+    [fetch] = [each for each in value["timings"] if (each["api"], each["about"]) == ("Fetch", "")]
     assert all(490_000_000 < interval < 520_000_000 for interval in fetch["interval_ns"])
     assert {"a": 1, "b": 1, "verdict": "different"} in value["pairs"]
     isolation = next(

@@ -38,7 +38,7 @@ async def test_s_swaps_the_sides_and_i_lists_what_is_ignored() -> None:
         assert isinstance(screen.pilot.app.screen, IgnoredDialog)
         drawn = screen.lines()
         assert "correlation ids" in drawn
-        assert "topic #1 is java-orders-1 in A" in drawn
+        assert "topic java-orders-1 of A is" in drawn
         await screen.press("escape")
         assert screen.diff.is_current
 

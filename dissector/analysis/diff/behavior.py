@@ -7,7 +7,8 @@ from typing import Final
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
-from dissector.analysis.diff.message_leaves import CLOSING, TOPIC_ID, path_without_labels
+from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
+from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels
 from dissector.analysis.diff.side_profile import KeyProfile, SideProfile
 from dissector.core.text import counted, duration, size
 
@@ -26,14 +27,22 @@ def side_behavior(side: SideProfile) -> dict[str, str]:
     return texts | dict(sorted(versions.items()))
 
 
+CLOCK_MS: Final = 1_000
+"""A clock that differs from that of the capture."""
+LONGEST_WAIT_MS: Final = 150_000
+"""Beyond Java's default of linger.ms and delivery.timeout.ms together a record is not sent."""
+CLOSING: Final = (CLOSING_A_SESSION,)
+
+
 def _profiles(side: SideProfile, *apis: str) -> list[KeyProfile]:
     return [profile for key, profile in side.keys.items() if key.api in apis]
 
 
 def _values(side: SideProfile, api: str, path: str) -> Counter[ComparedValue]:
-    """Return all values of a request's field, of all exchanges."""
+    """Return all values of a request's field, of all exchanges but those that close a session."""
     found: Counter[ComparedValue] = Counter()
-    for profile in _profiles(side, api):
+    profiles = (profile for key, profile in side.keys.items() if key.api == api and key.subject != CLOSING)
+    for profile in profiles:
         for (part, field_path), values in profile.fields.items():
             if part == "request" and path_without_labels(field_path) == path:
                 found.update(values)
@@ -94,8 +103,13 @@ def _batch_size(side: SideProfile) -> str:
 
 
 def _linger(side: SideProfile) -> str:
+    """Describe how long records wait, if their times are those at which they were produced."""
     waits_ms = side.batches.waits_ms
-    return f"median {duration(round(max(0, median(waits_ms)) * 1_000_000))}" if waits_ms else NOTHING
+    if not waits_ms:
+        return NOTHING
+    if min(waits_ms) < -CLOCK_MS or max(waits_ms) > LONGEST_WAIT_MS:
+        return "records have times of their own"
+    return f"median {duration(round(max(0, median(waits_ms)) * 1_000_000))}"
 
 
 def _fetch_sessions(side: SideProfile) -> str:
@@ -143,7 +157,7 @@ def _shutdown(side: SideProfile) -> str:
     if _profiles(side, "JoinGroup"):
         texts.append("leaves the group" if _profiles(side, "LeaveGroup") else "does not leave the group")
     if any(isinstance(value, EntityName) for value in _values(side, "Fetch", "session_id")):
-        closes = CLOSING in _values(side, "Fetch", "session_epoch")
+        closes = any(key.api == "Fetch" and key.subject == CLOSING for key in side.keys)
         texts.append("closes its fetch sessions" if closes else "keeps its fetch sessions open")
     if side.unanswered:
         texts.append(f"{counted(side.unanswered, 'request')} without a response")

@@ -13,6 +13,7 @@ from dissector.analysis.diff.formatting import describe_key
 from dissector.analysis.diff.matching_keys import MatchingKey, Workflow
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.pair_details import PairDecoder
 from dissector.analysis.diff.result import (
     DiffEntry,
@@ -65,7 +66,7 @@ class _DiffBuilder:
 
     def __init__(self, a: SideProfile, b: SideProfile) -> None:
         self._sides = (a, b)
-        self._names = NameMatching(a.names, b.names)
+        self._names = NameMatching(a.names, b.names, (NameUses(a.keys), NameUses(b.keys)))
         self._keys = [{self._names.key(n, key): profile for key, profile in side.keys.items()} for n, side in
                       enumerate(self._sides)]  # fmt: skip
         self._differences: dict[MatchingKey, list[KeyDifference]] = {}
@@ -83,7 +84,7 @@ class _DiffBuilder:
             tuple(self._ordered([*entries, *order_entries])),
             tuple(sorted(pairs, key=self._position)),
             tuple(self._timings()),
-            (*IGNORED, *(f"{kind} #{n} is {in_a} in A, {in_b} in B" for kind, n, in_a, in_b in self._names.matched)),
+            (*IGNORED, *self._names.notes()),
             PairDecoder(self._sides[0], self._sides[1], self._names, self._differing_fields),
         )
 
@@ -147,7 +148,7 @@ class _DiffBuilder:
                     counts: list[int] = [0, 0]
                     rows: list[int | None] = [None, None]
                     counts[side], rows[side] = len(profile.rows), profile.rows[0]
-                    subject = describe_key(key) if key.api in apis else ""
+                    subject = describe_key(self._names.own_key(side, key)) if key.api in apis else ""
                     yield key, KeyDifference("", (), DiffReason.ONE_SIDE, f"{counts[0]:,}", f"{counts[1]:,}",
                                              counts[0], counts[1], subject, rows[0], rows[1])  # fmt: skip
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 
 FieldKey = tuple[str, str, str]
@@ -43,6 +44,7 @@ ECHOES: Final = (
     ("SyncGroup", "assignments.assignment.", "assignment."),
 )
 """API, path in the request, path in the response: what a coordinator copies from a request into a response."""
+CLOSES: Final = f"for {CLOSING_A_SESSION}"
 MAX_LISTED: Final = 6
 FOLLOWED_BY: Final = "also changes "
 """How the part of an explanation begins that lists consequences."""
@@ -91,6 +93,9 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
         request = (api, "request", in_request + entry.path.removeprefix(in_response))
         if field[:2] == (api, "response") and entry.path.startswith(in_response) and request in entries:
             return request
+    session = ("Fetch", "request", "session_id")
+    if entry.api == "Fetch" and entry.explanation == CLOSES and session in entries:
+        return session
     join = entries.get(("JoinGroup", "", ""))
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
         return _field(join)
@@ -150,6 +155,8 @@ def _consequence_name(entry: DiffEntry, cause: DiffEntry) -> str:
     path = echo.rstrip(".") if echo else entry.path
     place = ".".join(filter(None, (entry.part, path)))
     versions = f" ({_versions(entry)})" if entry.reason is DiffReason.VERSION else ""
+    if not api and not place:
+        return f"requests {entry.explanation}"
     return " ".join(filter(None, (api, place))) + versions
 
 

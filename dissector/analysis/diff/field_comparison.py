@@ -80,7 +80,7 @@ def compare_fields(api: str, a: KeyProfile, b: KeyProfile, names: NameMatching) 
         body = f"{api}{part.capitalize()}"
         sides = [_side_fields(body, part, profile, names, side) for side, profile in enumerate((a, b))]
         if all(side.fields for side in sides):
-            found = _PartComparison(part, body, sides[0], sides[1]).differences()
+            found = _PartComparison(part, body, sides[0], sides[1], names).differences()
             yield from _merge_array_elements(_merge_replaced_fields(found))
 
 
@@ -88,12 +88,13 @@ def _side_fields(body: str, part: str, profile: KeyProfile, names: NameMatching,
     fields: dict[LeafPath, FieldOnSide] = {}
     for (own_part, own_path), values in profile.fields.items():
         canonical = canonical_path(body, own_path) if own_part == part else None
-        if canonical is not None:
+        if canonical is not None and not names.is_left_out(side, canonical):
             path = names.path(side, canonical)
             row = profile.first_rows[own_part, own_path]
             field = fields.setdefault(path, FieldOnSide(Counter(), own_path, row))
             for value, count in values.items():
-                field.values[names.value(side, value)] += count
+                if not names.is_left_out(side, (), value):
+                    field.values[names.value_at(side, canonical, value)] += count
     prefixes = frozenset(path[:n] for path in fields for n in range(len(path) + 1))
     return _SideFields(fields, prefixes, frozenset(profile.versions))
 
@@ -101,10 +102,11 @@ def _side_fields(body: str, part: str, profile: KeyProfile, names: NameMatching,
 class _PartComparison:
     """Compares the requests or the responses of one key."""
 
-    def __init__(self, part: str, body: str, a: _SideFields, b: _SideFields) -> None:
+    def __init__(self, part: str, body: str, a: _SideFields, b: _SideFields, names: NameMatching) -> None:
         self._part = part
         self._body = body
         self._sides = (a, b)
+        self._names = names
         self._reported: set[LeafPath] = set()
 
     def differences(self) -> list[KeyDifference]:
@@ -140,15 +142,17 @@ class _PartComparison:
         elif default is not None and (values_a == {default}) != (values_b == {default}):
             reason = DiffReason.DEFAULT
             explanation = f"{'{a}' if values_a == {default} else '{b}'} has the schema's default"
-        yield self._difference(path, reason, self._values_text(path, a), self._values_text(path, b), explanation, a, b)
+        yield self._difference(path, reason, self._text(path, a, 0), self._text(path, b, 1), explanation, a, b)
 
     def _one_side_has_null(self, field: Field) -> bool:
         """Return whether a field is nullable in the versions of exactly one side."""
         a, b = (any(map(field.nullable_versions.contains, side.versions)) for side in self._sides)
         return a != b
 
-    def _values_text(self, path: LeafPath, field: FieldOnSide) -> str:
-        return format_values(self._body, field.values, path_without_labels(path))
+    def _text(self, path: LeafPath, field: FieldOnSide, side: int) -> str:
+        """Return the values of a side, with the names that it has itself."""
+        own = Counter({self._names.own(side, value): count for value, count in field.values.items()})
+        return format_values(self._body, own, path_without_labels(path))
 
     def _report_missing(self, path: LeafPath, side: int) -> Iterator[KeyDifference]:
         """Report what one side alone has: once, at the first step of the path that the other side lacks."""
@@ -173,9 +177,9 @@ class _PartComparison:
         self._reported.add(start)
         step = path[depth - 1]
         if isinstance(step, ElementLabel) and step.value is not None:
-            text = format_value(step.value)
+            text = format_value(self._names.own(side, step.value))
         else:
-            text = self._values_text(path, field) if depth == len(path) else "present"
+            text = self._text(path, field, side) if depth == len(path) else "present"
         fields = (field, None) if side == 0 else (None, field)
         texts = (text, "") if side == 0 else ("", text)
         yield self._difference(start, reason, *texts, explanation, *fields)

@@ -13,7 +13,7 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.message import Values
 from dissector.protocol.schema.errors import error_name, is_retriable
-from dissector.protocol.schema.field_enums import CoordinatorType
+from dissector.protocol.schema.field_enums import CoordinatorType, FetchSessionEpoch
 
 REPEATED_APIS: Final = frozenset(
     ("ApiVersions", "FindCoordinator", "Metadata", "Produce", "Fetch", "Heartbeat", "OffsetCommit",
@@ -34,6 +34,7 @@ COORDINATORS: Final[dict[int, str]] = {
     CoordinatorType.TRANSACTION: "transaction",
     CoordinatorType.SHARE: "share group",
 }
+CLOSING_A_SESSION: Final = "closing a session"
 
 
 Subject = tuple[EntityName | str, ...]
@@ -93,6 +94,8 @@ def subject_of(api: str, request: Values) -> Subject:
         return ("topics",) if topics else ("no topics",)
     if api == "FindCoordinator":
         return _coordinator(request)
+    if _closes_session(api, request):
+        return (CLOSING_A_SESSION,)
     for name, kind in (("group_id", "group"), ("transactional_id", "transaction")):
         value = request.get(name)
         if isinstance(value, str) and value:
@@ -101,6 +104,13 @@ def subject_of(api: str, request: Values) -> Subject:
     if isinstance(groups, list) and groups and isinstance(groups[0], dict) and groups[0].get("group_id"):
         return (EntityName("group", str(groups[0]["group_id"])),)
     return ()
+
+
+def _closes_session(api: str, request: Values) -> bool:
+    """Return whether a fetch only closes its session: its limits are not those of the client (KIP-227, KIP-932)."""
+    if api == "Fetch":
+        return bool(request.get("session_id")) and request.get("session_epoch") == FetchSessionEpoch.FINAL
+    return api == "ShareFetch" and request.get("share_session_epoch") == FetchSessionEpoch.FINAL
 
 
 def _coordinator(request: Values) -> Subject:

@@ -1,15 +1,21 @@
-"""Match names that differ between the sides: the first one of a kind on either side is #1, the second one #2.
+"""Match names that differ between the sides: by what each side uses them for, and in the order of their appearance.
 
 A name that both sides have matches itself. Names that a run generates (member ids, producer ids, uuids) are matched by
-order alone: equal ones are a coincidence.
+order alone: equal ones are a coincidence; the first one of a kind on either side is #1. A topic or group that a side
+sees in responses alone, and that matches none that the other side asks for, is left out of the comparison.
+
+If the topics of both sides have other partitions, all partitions are compared together.
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dissector.analysis.diff.compared_values import ComparedValue, EntityName
+from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.matching_keys import MatchingKey
-from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath
+from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
+from dissector.analysis.diff.name_uses import SEEN_KINDS, NameUses, holds_partitions, is_partition_label
+from dissector.core.text import counted
 
 GENERATED_KINDS: Final = frozenset(("member", "producer", "uuid", "fetch session", "port", "cluster", "subscription"))
 KINDS_IN_TEXTS: Final = ("member", "group", "topic", "transaction", "instance")
@@ -17,15 +23,23 @@ KINDS_IN_TEXTS: Final = ("member", "group", "topic", "transaction", "instance")
 MIN_TEXT_NAME: Final = 4
 MAX_TEXT_NAMES: Final = 200
 MAX_LISTED: Final = 20
+MAX_NAMED: Final = 5
+MAX_MATCHED: Final = 200
+"""Names of a kind on each side that are matched by their uses."""
+A_PARTITION: Final = Placeholder("a partition")
 
 
 class MatchedNames(NamedTuple):
     """Two names that are matched with each other."""
 
     kind: str
-    number: int
     a: str
     b: str
+
+    @property
+    def common(self) -> EntityName:
+        """What both are renamed to."""
+        return EntityName(self.kind, f"{self.a}/{self.b}")
 
 
 NamesByKind = dict[str, dict[str, None]]
@@ -34,21 +48,70 @@ NamesByKind = dict[str, dict[str, None]]
 class NameMatching:
     """Renames the names of each side to their common ones."""
 
-    def __init__(self, a: NamesByKind, b: NamesByKind) -> None:
-        self._texts: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
+    def __init__(self, a: NamesByKind, b: NamesByKind, uses: Sequence[NameUses]) -> None:
+        self._common: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
+        self._own: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
         self.matched: list[MatchedNames] = []
+        self.left_out: tuple[set[EntityName], set[EntityName]] = (set(), set())
+        """Names that a side sees in responses alone."""
         for kind in dict.fromkeys((*a, *b)):
-            of_a, of_b = a.get(kind, {}), b.get(kind, {})
-            common = frozenset() if kind in GENERATED_KINDS else of_a.keys() & of_b.keys()
-            others = [[name for name in side if name not in common] for side in (of_a, of_b)]
-            for side, names in enumerate(others):
-                for number, name in enumerate(names, 1):
-                    self._texts[side][EntityName(kind, name)] = EntityName(kind, f"#{number}")
-            if kind not in GENERATED_KINDS:
-                pairs = list(zip(*others, strict=False))[:MAX_LISTED]
-                self.matched += [MatchedNames(kind, number, *pair) for number, pair in enumerate(pairs, 1)]
+            names = [[EntityName(kind, name) for name in side.get(kind, {})] for side in (a, b)]
+            if kind in GENERATED_KINDS:
+                for side, of_side in enumerate(names):
+                    self._common[side].update((name, EntityName(kind, f"#{n}")) for n, name in enumerate(of_side, 1))
+            else:
+                self._match(kind, names, uses)
+        self._in_texts = [self._text_pattern(side) for side in self._common]
+        of_both = [self._of_both(side, (a, b)[side], (b, a)[side]) for side in (0, 1)]
+        self.partitions = [use.partitions(topics) for use, topics in zip(uses, of_both, strict=True)]
+        """The partitions of the topics that both sides have."""
 
-        self._in_texts = [self._text_pattern(side) for side in self._texts]
+    @property
+    def compares_partitions_together(self) -> bool:
+        """Whether partitions of a topic are not told apart."""
+        return self.partitions[0] != self.partitions[1]
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a reader of the comparison should know of names."""
+        for each in self.matched[:MAX_LISTED]:
+            yield f"{each.kind} {each.a} of A is compared with {each.b} of B"
+        if len(self.matched) > MAX_LISTED:
+            yield f"{len(self.matched) - MAX_LISTED:,} more names are compared with each other"
+        for side, names in zip("AB", self.left_out, strict=True):
+            for kind in sorted({name.kind for name in names}):
+                of_kind = sorted(name.text for name in names if name.kind == kind)
+                more = ", …" if len(of_kind) > MAX_NAMED else ""
+                yield (f"{counted(len(of_kind), kind)} of {side} that no request names:"
+                       f" {', '.join(of_kind[:MAX_NAMED])}{more}")  # fmt: skip
+        if self.compares_partitions_together:
+            yield "which partition it is, as the topics of both sides have other partitions"
+
+    def _of_both(self, side: int, mine: NamesByKind, other: NamesByKind) -> set[EntityName]:
+        """Return a side's topics that match one of the other side and are compared."""
+        common = mine.get("topic", {}).keys() & other.get("topic", {}).keys()
+        matched = {(each.a, each.b)[side] for each in self.matched if each.kind == "topic"}
+        return {EntityName("topic", name) for name in common | matched} - self.left_out[side]
+
+    def _match(self, kind: str, names: list[list[EntityName]], uses: Sequence[NameUses]) -> None:
+        """Match the names of a kind that programs choose."""
+        common = set(names[0]) & set(names[1])
+        others = [[name for name in of_side if name not in common] for of_side in names]
+        pairs = _by_use(others[0], others[1], uses)
+        for one, other in pairs:
+            found = MatchedNames(kind, one.text, other.text)
+            self.matched.append(found)
+            for side, name in enumerate((one, other)):
+                self._common[side][name] = found.common
+                self._own[side][found.common] = name
+        if kind not in SEEN_KINDS:
+            return
+        for side, used in enumerate(uses):
+            matched = {pair[side]: pair[1 - side] for pair in pairs} | {name: name for name in common}
+            self.left_out[side].update(
+                name for name in names[side]
+                if not used.is_asked_for(name)
+                and not (name in matched and uses[1 - side].is_asked_for(matched[name]))
+            )  # fmt: skip
 
     @staticmethod
     def _text_pattern(texts: dict[EntityName, EntityName]) -> tuple[re.Pattern[str], dict[str, str]]:
@@ -65,21 +128,71 @@ class NameMatching:
     def value(self, side: int, value: ComparedValue) -> ComparedValue:
         """Return a value with its names replaced; `side` is 0 for A, 1 for B."""
         if isinstance(value, EntityName):
-            return self._texts[side].get(value, value)
+            return self._common[side].get(value, value)
         if isinstance(value, str) and value:
             pattern, replacements = self._in_texts[side]
             return pattern.sub(lambda match: replacements[match[0]], value)
         return value
 
+    def value_at(self, side: int, path: LeafPath, value: ComparedValue) -> ComparedValue:
+        """Return the value of a field with its names replaced, and the number of a partition if all are compared
+        together."""
+        if self.compares_partitions_together and type(value) is int and holds_partitions(path):
+            return A_PARTITION
+        return self.value(side, value)
+
+    def own(self, side: int, value: ComparedValue) -> ComparedValue:
+        """Return what a side itself calls a common name."""
+        return self._own[side].get(value, value) if isinstance(value, EntityName) else value
+
+    def is_left_out(self, side: int, path: LeafPath, value: ComparedValue = None) -> bool:
+        """Return whether a field belongs to what is not compared, or a value names it."""
+        left_out = self.left_out[side]
+        if not left_out:
+            return False
+        return value in left_out or any(isinstance(step, ElementLabel) and step.value in left_out for step in path)
+
     def path(self, side: int, path: LeafPath) -> LeafPath:
         """Return a path with the names in its labels replaced."""
-        return tuple(
-            ElementLabel(self.value(side, step.value)) if isinstance(step, ElementLabel) else step for step in path
-        )
+        return tuple(self._step(side, path, n) for n in range(len(path)))
+
+    def _step(self, side: int, path: LeafPath, at: int) -> str | ElementLabel:
+        step = path[at]
+        if isinstance(step, str):
+            return step
+        if self.compares_partitions_together and is_partition_label(path, at):
+            return UNLABELED
+        return ElementLabel(self.value(side, step.value))
+
+    def own_key(self, side: int, key: MatchingKey) -> MatchingKey:
+        """Return a key with the names that a side has itself."""
+        return key._replace(subject=tuple(
+            self._own[side].get(each, each) if isinstance(each, EntityName) else each for each in key.subject
+        ))  # fmt: skip
 
     def key(self, side: int, key: MatchingKey) -> MatchingKey:
         """Return a key with the names in its subject replaced."""
         subject = tuple(
-            self._texts[side].get(each, each) if isinstance(each, EntityName) else each for each in key.subject
+            self._common[side].get(each, each) if isinstance(each, EntityName) else each for each in key.subject
         )
         return key._replace(subject=subject)
+
+
+def _by_use(a: list[EntityName], b: list[EntityName], uses: Sequence[NameUses]) -> list[tuple[EntityName, EntityName]]:
+    """Match names that are used alike: the most alike first, and of those the first to appear. Names that share no use
+    are not matched."""
+    ranked = []
+    for i, one in enumerate(a[:MAX_MATCHED]):
+        for j, other in enumerate(b[:MAX_MATCHED]):
+            of_a, of_b = uses[0].of(one), uses[1].of(other)
+            both = of_a & of_b
+            if both and any(use.part == "request" for use in both):
+                ranked.append((-len(both) / len(of_a | of_b), abs(i - j), i + j, i, j))
+    pairs: list[tuple[int, int]] = []
+    free = [set(range(len(a))), set(range(len(b)))]
+    for *_, i, j in sorted(ranked):
+        if i in free[0] and j in free[1]:
+            free[0].remove(i)
+            free[1].remove(j)
+            pairs.append((i, j))
+    return [(a[i], b[j]) for i, j in sorted(pairs)]

@@ -1,7 +1,7 @@
 """Compare single pairs field by field, on demand: of a key's differences, those in these two exchanges."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.field_comparison import KeyDifference
@@ -47,7 +47,10 @@ class PairDecoder:
         found = self._differing_fields(self._key(0, pair.a))
         for part in ("request", "response"):
             fields = [self._fields(side, exchange, part) for side, exchange in enumerate(exchanges)]
-            out += [each for one in found if one.part == part and (each := _in_pair(one, fields)) is not None]
+            out += [
+                each for one in found
+                if one.part == part and (each := self._in_pair(one, fields)) is not None
+            ]  # fmt: skip
         return out
 
     def fields(self, pair: ExchangePair) -> list[ComparedField]:
@@ -76,11 +79,17 @@ class PairDecoder:
             side, verdict = (1, PairVerdict.ONLY_B) if entry.row_a is None else (0, PairVerdict.ONLY_A)
             other_has_api = any(key.api == entry.api for key in self._sides[1 - side].keys)
             is_whole_api = not other_has_api and not entry.explanation
-            return pair.verdict is verdict and (is_whole_api or entry.explanation.startswith(describe_key(keys[0])))
+            return pair.verdict is verdict and (is_whole_api or entry.explanation.startswith(self._described(pair)))
         if entry.part and entry.reason not in (DiffReason.BATCHING, DiffReason.CONTENT):
             wanted = (entry.part, entry.path, entry.reason)
             return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))
         return True  # counts, intervals, batches: all exchanges of the API together
+
+    def _described(self, pair: ExchangePair) -> str:
+        """Describe the key of a pair that only one side has."""
+        side, row = (0, pair.a) if pair.a is not None else (1, pair.b)
+        assert row is not None
+        return describe_key(self._sides[side].key(row))
 
     def _exchange(self, side: int, row: int) -> Exchange:
         return self._sides[side].side.capture.exchange(row)
@@ -97,34 +106,37 @@ class PairDecoder:
         if message is not None:
             for path, value in message_leaves(message):
                 canonical = canonical_path(f"{exchange.fields.api}{part.capitalize()}", path)
-                if canonical is not None:
-                    fields[self._names.path(side, canonical)].append((path, self._names.value(side, value)))
+                if canonical is not None and not self._names.is_left_out(side, canonical, value):
+                    common = self._names.value_at(side, canonical, value)
+                    fields[self._names.path(side, canonical)].append((path, common))
         return fields
 
+    def _in_pair(self, found: KeyDifference, sides: list[MessageFields]) -> FieldDifference | None:
+        """Return a key's difference as it is in two messages; None if they do not have it."""
+        below = [
+            [field for path, fields in side.items() if path[: len(found.path)] == found.path for field in fields]
+            for side in sides
+        ]
+        values = [{value for _, value in side} for side in below]
+        if values[0] == values[1]:
+            return None
+        where = [side[0][0] if side else None for side in below]
+        texts = [self._elements(n, side, found.path) for n, side in enumerate(sides)]
+        if texts[0] == texts[1]:
+            if all(found.path in side for side in sides):
+                return None  # the array has the same elements: the difference is inside of them, and reported there
+            texts = [", ".join(sorted(self._own(n, side))) for n, side in enumerate(values)]
+        return FieldDifference(
+            found.part, path_without_labels(found.path), where[0], where[1], texts[0], texts[1], found.reason,
+            found.explanation,
+        )  # fmt: skip
 
-def _in_pair(found: KeyDifference, sides: list[MessageFields]) -> FieldDifference | None:
-    """Return a key's difference as it is in two messages; None if they do not have it."""
-    below = [
-        [field for path, fields in side.items() if path[: len(found.path)] == found.path for field in fields]
-        for side in sides
-    ]
-    values = [{value for _, value in side} for side in below]
-    if values[0] == values[1]:
-        return None
-    where = [side[0][0] if side else None for side in below]
-    texts = [_elements(side, found.path) for side in sides]
-    if texts[0] == texts[1]:
-        if all(found.path in side for side in sides):
-            return None  # the array has the same elements: the difference is inside of them, and reported there
-        texts = [", ".join(sorted(map(format_value, side))) for side in values]
-    return FieldDifference(
-        found.part, path_without_labels(found.path), where[0], where[1], texts[0], texts[1], found.reason,
-        found.explanation,
-    )  # fmt: skip
+    def _elements(self, number: int, side: MessageFields, path: LeafPath) -> str:
+        """Return what a side has at a path: a value, or the labels of an array's elements."""
+        labels = dict.fromkeys(each[len(path)] for each in side if len(each) > len(path) and each[: len(path)] == path)
+        elements = [step.value for step in labels if isinstance(step, ElementLabel) and step.value is not None]
+        return ", ".join(self._own(number, elements or dict.fromkeys(value for _, value in side.get(path, ()))))
 
-
-def _elements(side: MessageFields, path: LeafPath) -> str:
-    """Return what a side has at a path: a value, or the labels of an array's elements."""
-    labels = dict.fromkeys(each[len(path)] for each in side if len(each) > len(path) and each[: len(path)] == path)
-    elements = [step.value for step in labels if isinstance(step, ElementLabel) and step.value is not None]
-    return ", ".join(map(format_value, elements or dict.fromkeys(value for _, value in side.get(path, ()))))
+    def _own(self, side: int, values: Iterable[ComparedValue]) -> list[str]:
+        """Return values as text, with the names that a side has itself."""
+        return [format_value(self._names.own(side, value)) for value in values]

@@ -112,7 +112,7 @@ def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching
                 )
             continue
         partitions = [{number: each for (name, number), each in side.items() if name == topic} for side in keyed]
-        if partitions[0] != partitions[1]:
+        if partitions[0] != partitions[1] and not names.compares_partitions_together:
             texts = [", ".join(f"{each.records} in partition {n}" for n, each in sorted(side.items()))
                      for side in partitions]  # fmt: skip
             counts = ", same count in each partition" if texts[0] == texts[1] else ""

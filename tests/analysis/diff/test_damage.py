@@ -9,6 +9,7 @@ import pytest
 from dissector.analysis.diff import DiffReason
 from dissector.analysis.diff.field_comparison import compare_fields
 from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.rendering import render_text
 from dissector.analysis.diff.report import diff_report as report
 from dissector.analysis.diff.side_profile import KeyProfile
@@ -40,7 +41,9 @@ def test_a_structure_that_is_null_on_one_side_is_a_difference() -> None:
     for profile in (null, present):
         profile.first_rows = dict.fromkeys(profile.fields, 0)
         profile.versions.update([0])
-    found = list(compare_fields("DescribeTopicPartitions", null, present, NameMatching({}, {})))
+    found = list(
+        compare_fields("DescribeTopicPartitions", null, present, NameMatching({}, {}, (NameUses({}), NameUses({}))))
+    )
     assert [(each.path, each.reason, each.a, each.b) for each in found] == [
         (("cursor",), DiffReason.ONE_SIDE, "null", ""),
         (("cursor", "topic_name"), DiffReason.ONE_SIDE, "", "orders"),

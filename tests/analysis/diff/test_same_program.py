@@ -26,8 +26,8 @@ def test_different_clients_differ(client: str) -> None:
 
 def test_matched_names_are_listed() -> None:
     ignored = compared(bundled("compare-java-1"), bundled("compare-java-2")).ignored
-    assert "topic #1 is java-orders-1 in A, java-orders-2 in B" in ignored
-    assert "group #1 is java-billing-1 in A, java-billing-2 in B" in ignored
+    assert "topic java-orders-1 of A is compared with java-orders-2 of B" in ignored
+    assert "group java-billing-1 of A is compared with java-billing-2 of B" in ignored
 
 
 @pytest.mark.slow

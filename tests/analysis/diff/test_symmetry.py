@@ -1,5 +1,6 @@
 """Swapping the sides swaps their texts, and nothing else."""
 
+import re
 from collections import Counter
 
 import pytest
@@ -21,6 +22,7 @@ def entries(comparison: DiffResult, *, swapped: bool) -> Counter[tuple[object, .
     for e in comparison.entries:
         text = e.explanation
         text = text.replace("{a}", "{x}").replace("{b}", "{a}").replace("{x}", "{b}") if swapped else text
+        text = re.sub(r"([\w.-]+)/([\w.-]+)", r"\2/\1", text) if swapped else text  # names that are matched
         sides = ((e.a, e.count_a, e.row_a), (e.b, e.count_b, e.row_b))
         settings = frozenset(e.settings)
         found[

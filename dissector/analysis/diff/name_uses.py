@@ -1,0 +1,95 @@
+"""What a side uses each name for: the messages that have it. A topic may be produced to, or only listed.
+
+Names of the two sides that differ are matched by their uses (`name_matching`). A topic that a client sees in responses
+alone is the cluster's, and tells nothing of the client.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
+from typing import Final, NamedTuple
+
+from dissector.analysis.diff.compared_values import ComparedValue, EntityName
+from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath
+from dissector.analysis.diff.side_profile import KeyProfile
+
+SEEN_KINDS: Final = frozenset(("topic", "group", "transaction"))
+"""Kinds of names that responses list although no request asks for them."""
+PARTITION_FIELDS: Final = frozenset(("partition", "partition_index", "partition_indexes", "partitions", "partition_id"))
+PARTITION_ARRAYS: Final = frozenset(("partitions", "partition_data", "partition_responses", "partition_results"))
+
+
+class Use(NamedTuple):
+    """A message that has a name."""
+
+    api: str
+    part: str
+    """``request`` or ``response``."""
+
+
+class NameUses:
+    """The uses of a side's names, and the partitions of its topics."""
+
+    def __init__(self, keys: Mapping[MatchingKey, KeyProfile]) -> None:
+        self._uses: dict[EntityName, set[Use]] = defaultdict(set)
+        for key, profile in keys.items():
+            for subject in key.subject:
+                if isinstance(subject, EntityName):
+                    self._uses[subject].add(Use(key.api, "request"))
+            for (part, path), values in profile.fields.items():
+                for name in _names(path, values):
+                    self._uses[name].add(Use(key.api, part))
+        self._keys = keys
+
+    def of(self, name: EntityName) -> Set[Use]:
+        """Return the messages that have a name."""
+        return self._uses.get(name, frozenset())
+
+    def is_asked_for(self, name: EntityName) -> bool:
+        """Return whether a request has the name."""
+        return any(use.part == "request" for use in self.of(name))
+
+    def partitions(self, topics: Set[EntityName]) -> frozenset[int]:
+        """Return the partitions that these topics have according to Metadata; without that, all that messages name."""
+        described: set[int] = set()
+        named: set[int] = set()
+        for key, profile in self._keys.items():
+            for part, path in profile.fields:
+                found = {number for number in _partitions(path) if not _topics(path) or _topics(path) & topics}
+                named |= found
+                if (key.api, part) == ("Metadata", "response"):
+                    described |= found
+        return frozenset(described or named)
+
+
+def _names(path: LeafPath, values: Mapping[ComparedValue, int]) -> Iterator[EntityName]:
+    yield from (step.value for step in path if isinstance(step, ElementLabel) and isinstance(step.value, EntityName))
+    yield from (value for value in values if isinstance(value, EntityName))
+
+
+def _topics(path: LeafPath) -> Set[EntityName]:
+    labels = (step.value for step in path if isinstance(step, ElementLabel))
+    return {label for label in labels if isinstance(label, EntityName) and label.kind == "topic"}
+
+
+def _partitions(path: LeafPath) -> Iterator[int]:
+    for n, step in enumerate(path):
+        if is_partition_label(path, n) and isinstance(step, ElementLabel) and isinstance(step.value, int):
+            yield step.value
+
+
+def is_partition_label(path: LeafPath, at: int) -> bool:
+    """Return whether a step of a path is the label of a partition: a number of an array of partitions."""
+    step = path[at]
+    is_number = isinstance(step, ElementLabel) and isinstance(step.value, int)
+    return is_number and at > 0 and path[at - 1] in PARTITION_ARRAYS
+
+
+def holds_partitions(path: LeafPath) -> bool:
+    """Return whether a field holds the numbers of partitions."""
+    names = [step for step in path if isinstance(step, str)]
+    if not names:
+        return False
+    return names[-1] in PARTITION_FIELDS or (
+        names[-1] == "index" and names[-2:-1] != [] and names[-2] in PARTITION_ARRAYS
+    )

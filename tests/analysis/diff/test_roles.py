@@ -1,0 +1,148 @@
+"""Names are matched by their uses: a report does not change with them, nor with what a cluster has besides."""
+
+import copy
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.analysis.diff import DiffResult
+from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of
+from tests.conftest import costly
+
+OTHERS = ("compare-java-2", "compare-librdkafka-1", "compare-kafka-python-1", "compare-aiokafka-1")
+TOPIC, GROUP = "java-orders-1", "java-billing-1"
+
+
+def replaced(value: Any, change: Callable[[str], str]) -> Any:
+    """A copy of a JSON value with all its texts changed."""
+    if isinstance(value, dict):
+        return {key: replaced(each, change) for key, each in value.items()}
+    if isinstance(value, list):
+        return [replaced(each, change) for each in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def renamed(names: dict[str, str]) -> Callable[[Lines], Lines]:
+    """Rename topics and groups, of the same size: their names are in texts, and in bytes that are not decoded."""
+    pairs = [*names.items(), *((old.encode().hex(), new.encode().hex()) for old, new in names.items())]
+
+    def change(text: str) -> str:
+        for old, new in pairs:
+            text = text.replace(old, new)
+        return text
+
+    return lambda lines: replaced(lines, change)
+
+
+def with_topics(names: list[str]) -> Callable[[Lines], Lines]:
+    """Add topics to all lists that brokers send unasked, in front."""
+
+    def add(lines: Lines) -> Lines:
+        for line in of(lines, "Metadata"):
+            topics = line["response"]["body"]["topics"]
+            for n, name in enumerate(names if topics else ()):
+                more = copy.deepcopy(topics[-1])
+                more["name"] = name
+                if "topic_id" in more:
+                    more["topic_id"] = f"{n:022}"
+                more["partitions"] = [
+                    first | {"partition_index": number}
+                    for first in more["partitions"][:1]
+                    for number in range(1 + n % 3)
+                ]
+                topics.insert(0, more)
+        return lines
+
+    return add
+
+
+def brief(comparison: DiffResult) -> list[tuple[str, str, str, str, str]]:
+    """The entries, with names as they are in the recordings."""
+    return sorted(entry_texts(comparison))
+
+
+@pytest.mark.slow
+@costly(6)
+@given(other=st.sampled_from(OTHERS), chance=st.randoms(use_true_random=False))
+def test_other_names_make_no_difference(tmp_path: Path, other: str, chance: random.Random) -> None:
+    def name(old: str) -> str:
+        return "".join(chance.choice("abcdefghijklmnopqrstuvwxyz") for _ in old)
+
+    names = {old: name(old) for old in (TOPIC, GROUP)}
+    one, changed = bundled("compare-java-1"), edited(bundled("compare-java-1"), tmp_path, renamed(names))
+    before = compared(one, bundled(other))
+    after = compared(changed, bundled(other))
+    back = [tuple(_with_old(text, names) for text in entry) for entry in brief(after)]
+    assert sorted(back) == brief(before)
+    assert [pair.verdict for pair in after.pairs] == [pair.verdict for pair in before.pairs]
+    assert any(f"topic {names[TOPIC]} of A is compared with" in note for note in after.ignored)
+
+
+def _with_old(text: str, names: dict[str, str]) -> str:
+    for old, new in names.items():
+        text = text.replace(new, old)
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", OTHERS)
+def test_topics_that_only_the_cluster_has_make_no_difference(tmp_path: Path, other: str) -> None:
+    names = [f"somebodys-{n}" for n in range(50)]
+    one, more = bundled("compare-java-1"), edited(bundled("compare-java-1"), tmp_path, with_topics(names))
+    before, after = compared(one, bundled(other)), compared(more, bundled(other))
+    assert brief(after) == brief(before)
+    assert [note for note in after.ignored if "topics of A that no request names" in note]
+    assert compared(one, more).is_same
+
+
+def test_a_topic_that_is_listed_is_not_matched_with_one_that_is_produced_to(tmp_path: Path) -> None:
+    listed = edited(bundled("compare-java-1"), tmp_path, with_topics(["aaa", "bbb"]))
+    notes = compared(listed, bundled("compare-librdkafka-1")).ignored
+    assert "topic java-orders-1 of A is compared with librdkafka-orders-1 of B" in notes
+    assert not any("aaa of A is compared" in note for note in notes)
+
+
+def shifted(lines: Lines) -> None:
+    """Add one to the number of each partition."""
+    for line in lines:
+        for side in ("request", "response"):
+            _shift(line.get(side, {}).get("body", {}))
+
+
+def _shift(value: Any) -> None:
+    if isinstance(value, list):
+        for each in value:
+            _shift(each)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name in ("partition", "partition_index") or (
+                name == "index" and "records" in value | {"base_offset": 0}
+            ):
+                value[name] = each + 1
+            elif name == "partition_indexes":
+                value[name] = [number + 1 for number in each]
+            else:
+                _shift(each)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_partitions_make_no_difference(tmp_path: Path, other: str) -> None:
+    """A program that has topics with other partitions does the same in them."""
+    one, moved = bundled(other), edited(bundled(other), tmp_path, shifted)
+    comparison = compared(one, moved)
+    assert entry_texts(comparison) == []
+    assert "which partition it is, as the topics of both sides have other partitions" in comparison.ignored
+
+
+def test_real_names_are_printed() -> None:
+    comparison = compared(bundled("franz-go"), bundled("sarama-2.3.0"))
+    words = [text for entry in comparison.entries for text in (entry.a, entry.b, entry.explanation)]
+    assert not [each for each in words if "topic #" in each or "group #" in each or "transaction #" in each]
+    assert any("franz-orders/sarama-2.3.0" in each for each in words)
+    assert any("for franz-teller" in each for each in words)
