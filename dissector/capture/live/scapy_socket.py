@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Final, Self
 
@@ -24,7 +25,10 @@ NOTE: Final = "captured with scapy, which keeps up with 60,000 packets a second:
 _MOST: Final = 1 << 18
 """Bytes of the largest packet: segments that the kernel has not cut yet are larger than frames."""
 _AT_ONCE: Final = 4_096
+_BUFFER: Final = 16 << 20
+"""Bytes of packets that wait for us: scapy's 64 kB are full after some hundred packets."""
 _SOL_PACKET, _STATISTICS, _IGNORE_OUTGOING = 263, 6, 23
+_RCVBUFFORCE = 33
 _SECOND: Final = 1_000_000_000
 
 
@@ -59,6 +63,9 @@ class ScapySocket:
             reason = getattr(error, "strerror", None) or str(error)
             refused.append(f"{ENGINE}: {reason.lower() if isinstance(error, OSError) else reason}")
             return None
+        if LINUX:
+            with suppress(OSError):  # it takes CAP_NET_ADMIN
+                opened.ins.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _BUFFER)
         if LINUX and where.loopback:
             opened.ins.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)  # each packet goes out, and comes in again
         return cls(opened, int(conf.l2types.layer2num[opened.LL]))

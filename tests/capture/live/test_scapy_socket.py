@@ -1,5 +1,6 @@
 """scapy's socket as engine: here for a filter, where neither tcpdump nor dumpcap is on the search path."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from dissector.capture import CaptureError, GrowingFile
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording
+from dissector.capture.live.interfaces import interface
+from dissector.capture.live.scapy_socket import ScapySocket
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 
@@ -40,6 +43,7 @@ def test_it_captures_each_packet_once(tmp_path: Path) -> None:
                 recording.stop()
                 for _ in steps:
                     pass
+                assert recording.dropped == 0
                 assert len(capture) == 300
                 assert len(capture.connections) == 1
                 assert not capture.problems
@@ -47,8 +51,21 @@ def test_it_captures_each_packet_once(tmp_path: Path) -> None:
                 assert all(row.fields.latency_ns is not None and row.fields.latency_ns > 0 for row in rows)
                 assert not any(row.findings for row in rows), "no packet is there twice"
         assert recording.captured == capture.packets
-        assert recording.dropped == 0
         assert not recording.failure
+
+
+def test_packets_wait_while_nobody_reads() -> None:
+    where = interface(LOOPBACK)
+    assert where is not None
+    with broker() as port:
+        opened = ScapySocket.open(wanted(f"tcp port {port}"), where, [])
+        assert opened is not None
+        with contextlib.closing(opened):
+            talk(port, 1_000)
+            packets = [packet for block in opened.last_blocks() for packet in block]
+            received, dropped = opened.statistics()
+            assert dropped == 0
+            assert received == len(packets) > 2_000
 
 
 def test_a_wrong_filter_is_reported_in_a_line() -> None:
