@@ -2,15 +2,12 @@
 
 import sys
 
-from scapy.layers.inet import TCP
-from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap
 
 import dissector
+from dissector.scapy import packets_of
 
 packets = rdpcap(sys.argv[1])
 for exchange in dissector.open(packets).exchanges("error"):
     print(exchange, exchange["error"])
-    for packet in exchange.packets():
-        made = Ether(packet.data)
-        print(f"    {made[TCP].sport} > {made[TCP].dport} flags {made[TCP].flags}, {len(made[TCP].payload)} bytes")
+    packets_of(exchange).show()

@@ -77,7 +77,8 @@ def test_packets_of_scapys_are_read_and_given_back() -> None:
     with dissector.open(JAVA) as capture:
         errors = list(capture.exchanges("error"))
     assert [line for line in lines if line.startswith("<")] == [f"{each} {each['error']}" for each in errors]
-    assert sum(line.startswith("    ") for line in lines) == sum(len(each.packets()) for each in _again(errors))
+    packets = sum(len(each.packets()) for each in _again(errors))
+    assert sum(" Ether / IP / TCP / Kafka " in line for line in lines) == packets
 
 
 def _again(exchanges: list[dissector.Exchange]) -> list[dissector.Exchange]:

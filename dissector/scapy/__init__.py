@@ -1,0 +1,18 @@
+"""Kafka as a layer of scapy's, for who works with scapy anyway: needs the extra `scapy`.
+
+    from scapy.sendrecv import sniff
+    from scapy.sessions import TCPSession
+    from dissector.scapy import Kafka
+
+    for packet in sniff(offline="orders.pcap", session=TCPSession):
+        if packet.haslayer(Kafka):
+            packet[Kafka].show()
+
+scapy takes a millisecond a packet, and does not see through what scapy does not know: `dissector.open` reads the same
+packets a thousand times as fast. Invariant: nothing but this package and `dissector.capture.live` imports scapy.
+"""
+
+from dissector.scapy.layer import Kafka, bind_port
+from dissector.scapy.packets import packets_of
+
+__all__ = ["Kafka", "bind_port", "packets_of"]
