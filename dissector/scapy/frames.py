@@ -28,7 +28,7 @@ class DecodedFrame(NamedTuple):
     version: int | None
 
 
-class Conversation:
+class ConnectionFrames:
     """The requests of a connection that wait for their response, and whether it is logging in with raw tokens."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from dissector.core.text import clean, shortened
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import PREFIX
 from dissector.protocol.wire.writing import EncodeError
-from dissector.scapy.frames import Conversation, frame_size
+from dissector.scapy.frames import ConnectionFrames, frame_size
 
 PORT: Final = 9092
 MOST_LINES: Final = 1_000
@@ -90,18 +90,18 @@ class Kafka(Packet):
         size = frame_size(s)
         if size is None or len(s) < size:
             return s
-        self._take(s[:size], Conversation(), is_request=_is_request(self.underlayer))
+        self._take(s[:size], ConnectionFrames(), is_request=_is_request(self.underlayer))
         return s[size:]
 
-    def decode_in(self, conversation: Conversation) -> None:
+    def decode_in(self, connection: ConnectionFrames) -> None:
         """Decode a dissected frame again, by what its connection has said."""
         frame = self.raw_packet_cache
         if frame is not None:
-            self._take(frame, conversation, is_request=self.type == "request")
+            self._take(frame, connection, is_request=self.type == "request")
 
-    def _take(self, frame: bytes, conversation: Conversation, *, is_request: bool) -> None:
+    def _take(self, frame: bytes, connection: ConnectionFrames, *, is_request: bool) -> None:
         """Take the values of a whole frame."""
-        message, api, version = conversation.request(frame) if is_request else conversation.response(frame)
+        message, api, version = connection.request(frame) if is_request else connection.response(frame)
         self.message = message
         self.fields = {
             "type": "request" if is_request else "response", "size": len(frame), "api": api, "version": version,
@@ -167,8 +167,8 @@ class Kafka(Packet):
     @classmethod
     def tcp_reassemble(cls, data: bytes, metadata: dict[str, Any], session: dict[str, Any]) -> Packet | None:
         """Return the whole frames in the data of one direction, one below the other; None if there is none yet."""
-        conversation = session.setdefault("kafka", Conversation())
-        size = frame_size(data, conversation.least)
+        connection = session.setdefault("kafka", ConnectionFrames())
+        size = frame_size(data, connection.least)
         if size is None:
             return Raw(data) if len(data) >= PREFIX else None
         if len(data) < size:
@@ -179,13 +179,13 @@ class Kafka(Packet):
         first = last = None
         while size is not None and len(data) >= size:
             frame = cls()
-            frame._take(data[:size], conversation, is_request=is_request)
+            frame._take(data[:size], connection, is_request=is_request)
             if last is None:
                 first = frame
             else:
                 last.add_payload(frame)
             last, data = frame, data[size:]
-            size = frame_size(data, conversation.least)
+            size = frame_size(data, connection.least)
         if data and last is not None:
             last.add_payload(Padding(data))
         return first

@@ -9,7 +9,7 @@ from scapy.plist import PacketList
 from scapy.utils import EDecimal
 
 from dissector.api.exchange import Exchange
-from dissector.scapy.frames import Conversation
+from dissector.scapy.frames import ConnectionFrames
 from dissector.scapy.layer import Kafka
 
 
@@ -21,9 +21,9 @@ def packets_of(exchange: Exchange) -> PacketList:
     Ether / IP / TCP / Kafka Metadata v13 request 1
     Ether / IP / TCP / Kafka Metadata v13 response 1
     """
-    conversation = Conversation()
+    connection = ConnectionFrames()
     if exchange.correlation_id is not None and exchange.api_key is not None and exchange.api_version is not None:
-        conversation.expect(exchange.correlation_id, exchange.api_key, exchange.api_version)
+        connection.expect(exchange.correlation_id, exchange.api_key, exchange.api_version)
     made: list[Packet] = []
     for each in exchange.packets():
         layer: Any = conf.l2types.get(each.link_type, Raw)
@@ -32,7 +32,7 @@ def packets_of(exchange: Exchange) -> PacketList:
         packet.wirelen = each.length
         frame = packet.getlayer(Kafka)
         while isinstance(frame, Kafka):
-            frame.decode_in(conversation)
+            frame.decode_in(connection)
             frame = frame.payload
         made.append(packet)
     return PacketList(made, name=f"exchange {exchange.number}")
