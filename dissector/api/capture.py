@@ -1,7 +1,8 @@
 """A capture, as programs see it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from dissector.analysis.outcomes import RuleOutcome
     from dissector.api.records import Record
     from dissector.filter import Filter
 
@@ -179,6 +181,33 @@ class Capture:
         from dissector.api.html import capture_html
 
         return capture_html(self)
+
+    def baseline(self) -> str:
+        """Return what the clients do every time (versions, settings, times) as the text of a baseline.
+
+        >>> "acks = " in capture.baseline()
+        True
+        """
+        from dissector.api.baselines import baseline_of
+
+        return baseline_of(self._read())
+
+    def held_to(
+        self, baseline: str | PathLike[str], *, fail_on: Iterable[str] = (), ignore: Iterable[str] = ()
+    ) -> "list[RuleOutcome]":
+        """Hold the clients to a baseline, a file; return what became of each of its lines. `fail_on` and `ignore` are
+        as for `kdissect diff`. Raises `ValueError` if they name no line, or if the file is no baseline.
+
+        >>> from tempfile import NamedTemporaryFile
+        >>> with NamedTemporaryFile("w", suffix=".toml") as file:
+        ...     _ = file.write(capture.baseline()), file.flush()
+        ...     outcomes = capture.held_to(file.name)
+        >>> {outcome.status.value for outcome in outcomes}
+        {'held'}
+        """
+        from dissector.api.baselines import held_to
+
+        return held_to(self._read(), baseline, fail_on, ignore)
 
     def _read(self) -> Session:
         """Return the capture, read to its end."""

@@ -28,9 +28,13 @@ class StatsFormat(StrEnum):
 
 
 class DiffFormat(StrEnum):
-    """Output formats of a comparison."""
+    """Output formats of a comparison, and of what became of rules."""
 
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
     HTML = "html"
+    JUNIT = "junit"
+    """What became of rules only."""
+    SARIF = "sarif"
+    """The same."""

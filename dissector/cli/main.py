@@ -159,10 +159,13 @@ def stats(
     app,
     "diff",
     epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; diff *.pcapng -f html; "
-    "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
+    "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'; "
+    "diff orders.pcapng --save-baseline orders.toml; diff new.pcapng --baseline orders.toml --fail-on version,acks",
 )
 def diff(
-    files: Annotated[list[str], typer.Argument(metavar="A B…", help="Two captures, or more for a matrix.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="A B…", help="Two captures, or more for a matrix; one for a baseline.")
+    ],
     *,
     form: Annotated[DiffFormat | None, typer.Option("--format", "-f", help="Print a report in this format.")] = None,
     a: Annotated[
@@ -175,6 +178,18 @@ def diff(
         list[str] | None,
         typer.Option(metavar="A:N=B:M", help="Compare these two connections; may be repeated."),
     ] = None,
+    save_baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write what the client does as a short TOML text.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Hold the client to this text: 0 it does so, 1 it differs.")
+    ] = None,
+    fail_on: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="With --baseline, only these count: version,acks,retries.")
+    ] = None,
+    ignore: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="With --baseline, leave these out: PushTelemetry,compression.")
+    ] = None,
     options: Annotated[CaptureOptions, "port", "keylog"],
     cluster: Cluster,
 ) -> int:
@@ -183,6 +198,13 @@ def diff(
     On a terminal, two sides open in the terminal UI. With tables, a side is TABLES:NAME, a client id or a capture, and
     the result is a matrix.
     """
+    if save_baseline is not None or baseline is not None or fail_on is not None or ignore is not None:
+        from dissector.cli.baseline import BaselineOptions
+        from dissector.cli.baseline import baseline as run_baseline
+
+        others = (*(each for each, value in (("--b", b), ("--match", match)) if value),)
+        asked = BaselineOptions(save_baseline, baseline, fail_on, ignore)
+        return run_baseline(files, asked, form or DiffFormat.TEXT, a, others, options=options)
     from dissector.cli.diff import compare as run
 
     on_screen = form is None and len(files) <= 2 and takes_screen(files)

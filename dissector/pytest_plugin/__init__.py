@@ -49,6 +49,9 @@ class KafkaCapture(Protocol):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the settings."""
+    parser.getgroup("kafka").addoption(
+        "--save-baselines", action="store_true", help="write the files that wire.matches() names, instead of comparing"
+    )
     parser.addini(REFUSED, "what a test does where capturing is refused: fail (the default) or skip", default="fail")
     parser.addini(
         FOLDER, "where captures of failed tests are kept: beside the report of --junitxml, or in kafka-captures",
@@ -77,7 +80,10 @@ def kafka_capture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ka
         ports = (port,) if isinstance(port, int) else tuple(port)
         key_logs = (keylog,) if isinstance(keylog, str | PathLike) else tuple(keylog)
         path = tmp_path / f"kafka-{len(made) + 1}.pcapng"
-        wire = Wire(WireSettings(path, ports, interface, key_logs, show_secrets), skips=refused == "skip")
+        wire = Wire(
+            WireSettings(path, ports, interface, key_logs, show_secrets), skips=refused == "skip",
+            saves_baselines=request.config.getoption("--save-baselines"),
+        )  # fmt: skip
         made.append(wire)
         wires.append(wire)
         return wire

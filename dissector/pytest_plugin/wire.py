@@ -6,7 +6,7 @@ Invariants:
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -55,13 +55,14 @@ class Wire:
     """A capture that lasts as long as its ``with`` statement; afterwards, its exchanges. Filters are those of
     `kdissect show -Y`; a wrong one raises `dissector.FilterError`."""
 
-    def __init__(self, settings: WireSettings, *, skips: bool) -> None:
+    def __init__(self, settings: WireSettings, *, skips: bool, saves_baselines: bool = False) -> None:
         self.settings = settings
         self.dropped = 0
         """Packets that the kernel dropped."""
         self.looked_at: int | None = None
         """The number of the exchange that was looked at last."""
         self._skips = skips
+        self._saves_baselines = saves_baselines
         self._recording: Recording | None = None
         self._capture: dissector.Capture | None = None
 
@@ -129,6 +130,24 @@ class Wire:
             self._look_at(found[0]._model.fields.number)
             raise AssertionError(f"{_matching(found, filter)}; none was expected{lines(found)}")
 
+    def matches(
+        self, baseline: str | PathLike[str], *, fail_on: Iterable[str] = (), ignore: Iterable[str] = ()
+    ) -> None:
+        """Fail unless the clients do what a baseline has, a file; `fail_on` and `ignore` are as for `kdissect diff`.
+        With ``--save-baselines`` the file is written instead."""
+        __tracebackhide__ = True
+        if self._saves_baselines:
+            Path(baseline).write_text(self.capture.baseline(), "utf-8")
+            return
+        if not Path(baseline).exists():
+            raise AssertionError(f"there is no {baseline}: pytest --save-baselines writes it")
+        outcomes = self.capture.held_to(baseline, fail_on=fail_on, ignore=ignore)
+        broken = [each for each in outcomes if each.status == "broken"]
+        if broken:
+            self._look_at(next((each.exchange for each in broken if each.exchange), 0))
+            rows = (f"  {clean(each.rule)}: {clean(each.message)}{_at(each.exchange)}" for each in broken)
+            raise AssertionError("\n".join([f"{counted(len(broken), 'line')} of {baseline} changed", *rows]))
+
     def close(self) -> None:
         """Close the file."""
         if self._capture is not None:
@@ -140,6 +159,10 @@ class Wire:
 
     def _look_at(self, number: int) -> None:
         self.looked_at = number
+
+
+def _at(number: int | None) -> str:
+    return f" (exchange {number:,})" if number else ""
 
 
 def line(exchange: Exchange) -> str:

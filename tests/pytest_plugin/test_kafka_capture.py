@@ -263,3 +263,21 @@ def test_names_of_files_are_of_one_test_each() -> None:
 def test_runs_without_the_fixture_do_not_import_the_engine(tmp_path: Path) -> None:
     text = "import sys\n\ndef test():\n    assert not {'numpy', 'dissector.api', 'dissector.core'} & {*sys.modules}\n"
     assert run(tmp_path, text, "-p", "no:xdist").counts == "1 passed"
+
+
+@needs_rights
+def test_a_baseline_is_written_then_held(tmp_path: Path) -> None:
+    text = TALK + "\n\ndef test_versions(kafka_capture):\n    talked(kafka_capture).matches('talk.toml')\n"
+    with broker() as port:
+        text = text.format(port=port)
+        missing = run(tmp_path, text)
+        assert (missing.code, missing.counts) == (1, "1 failed")
+        assert "there is no talk.toml: pytest --save-baselines writes it" in missing.out
+        assert run(tmp_path, text, "--save-baselines").code == 0
+        assert run(tmp_path, text).code == 0
+        path = tmp_path / "talk.toml"
+        path.write_text(path.read_text().replace('Metadata = "v0"', 'Metadata = "v12"'))
+        changed = run(tmp_path, text)
+    assert changed.code == 1
+    assert "1 line of talk.toml changed" in changed.out
+    assert "versions.Metadata: v12 → v0 (exchange 1)" in changed.out

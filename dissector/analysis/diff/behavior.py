@@ -152,6 +152,10 @@ def _retries(side: SideProfile) -> str:
     return f"{count:,}" + (f", after {duration(round(median(backoffs_ns)))}" if backoffs_ns else "")
 
 
+def _unanswered(side: SideProfile) -> str:
+    return f"{side.unanswered:,}" if side.unanswered else NOTHING
+
+
 def _shutdown(side: SideProfile) -> str:
     texts = []
     if _profiles(side, "JoinGroup"):
@@ -159,8 +163,6 @@ def _shutdown(side: SideProfile) -> str:
     if any(isinstance(value, EntityName) for value in _values(side, "Fetch", "session_id")):
         closes = any(key.api == "Fetch" and key.subject == CLOSING for key in side.keys)
         texts.append("closes its fetch sessions" if closes else "keeps its fetch sessions open")
-    if side.unanswered:
-        texts.append(f"{counted(side.unanswered, 'request')} without a response")
     return ", ".join(texts) or NOTHING
 
 
@@ -169,6 +171,7 @@ BEHAVIORS: Final[dict[str, Callable[[SideProfile], str]]] = {
     "connections": _connections,
     "metadata requests": _metadata,
     "metadata total": _rate("Metadata", least=MIN_INTERVALS),
+    "unanswered requests": _unanswered,
     "topic ids in requests": _topic_ids,
     "auto topic creation": _field("Metadata", "allow_auto_topic_creation"),
     "retries": _retries,
@@ -179,6 +182,7 @@ BEHAVIORS: Final[dict[str, Callable[[SideProfile], str]]] = {
     "batch size": _batch_size,
     "observed linger": _linger,
     "produce timeout (ms)": _field("Produce", "timeout_ms"),
+    "transaction timeout (ms)": _field("InitProducerId", "transaction_timeout_ms"),
     "fetch max wait (ms)": _field("Fetch", "max_wait_ms"),
     "fetch min bytes": _field("Fetch", "min_bytes"),
     "fetch max bytes": _field("Fetch", "max_bytes"),

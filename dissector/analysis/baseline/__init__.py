@@ -1,0 +1,7 @@
+"""Baselines: what a client does on the wire, as a short text that people review, and captures held to it."""
+
+from dissector.analysis.baseline.baseline import Baseline, observe
+from dissector.analysis.baseline.baseline_file import BaselineError, read_baseline, write_baseline
+from dissector.analysis.baseline.holding import choices, hold
+
+__all__ = ["Baseline", "BaselineError", "choices", "hold", "observe", "read_baseline", "write_baseline"]

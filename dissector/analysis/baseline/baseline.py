@@ -1,0 +1,82 @@
+"""What a client does every time it is recorded: versions, settings, and times that are a setting's.
+
+What depends on one run (counts, names, latencies, which errors brokers had) is not in it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from dissector.analysis.diff.behavior import BEHAVIORS, NOTHING
+from dissector.analysis.diff.side_profile import SideProfile
+from dissector.core.text import clean
+
+SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "topic ids in requests": (),
+    "auto topic creation": ("Metadata",),
+    "acks": ("Produce",),
+    "idempotence": ("Produce",),
+    "compression": ("Produce",),
+    "produce timeout (ms)": ("Produce",),
+    "transaction timeout (ms)": ("InitProducerId",),
+    "fetch max wait (ms)": ("Fetch",),
+    "fetch min bytes": ("Fetch",),
+    "fetch max bytes": ("Fetch",),
+    "fetch partition max": ("Fetch",),
+    "fetch sessions": ("Fetch",),
+    "isolation level": ("Fetch",),
+    "assignors": ("JoinGroup",),
+    "session timeout (ms)": ("JoinGroup",),
+    "rebalance timeout (ms)": ("JoinGroup", "ConsumerGroupHeartbeat"),
+    "shutdown": ("Fetch", "JoinGroup"),
+}
+"""Behaviors of the matrix that are the same in each recording, and the APIs that show them; none for all."""
+IN_ORDER: Final = {"assignors"}
+"""Behaviors whose values have an order that counts."""
+HEARTBEATS: Final = ("Heartbeat", "ConsumerGroupHeartbeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Texts by name, as the matrix of `kdissect diff` has them; times in nanoseconds by name."""
+
+    software: str
+    """For readers: it is not compared."""
+    versions: Mapping[str, str]
+    """``v18``, or several, by API."""
+    settings: Mapping[str, str]
+    times: Mapping[str, int]
+    """The shortest back-off of retries, the median interval of heartbeats."""
+
+
+def observe(profile: SideProfile) -> tuple[Baseline, dict[str, int]]:
+    """Return what one side does; and for each API the number of its first exchange, from 1."""
+    first: dict[str, int] = {}
+    versions: dict[str, set[int]] = {}
+    for key, each in profile.keys.items():
+        first[key.api] = min(first.get(key.api, each.rows[0] + 1), each.rows[0] + 1)
+        versions.setdefault(key.api, set()).update(each.versions)
+    settings = {name: _values(name, BEHAVIORS[name](profile)) for name in SETTINGS}
+    return Baseline(
+        software=clean(BEHAVIORS["software"](profile)),
+        versions={clean(api): ", ".join(f"v{n}" for n in sorted(versions[api])) for api in sorted(versions)},
+        settings={name: text for name, text in settings.items() if text != NOTHING},
+        times=_times(profile),
+    ), first
+
+
+def _values(name: str, text: str) -> str:
+    """Return the values of a behavior in an order that does not depend on how often each was sent."""
+    return clean(text if name in IN_ORDER else ", ".join(sorted(text.split(", "))))
+
+
+def _times(profile: SideProfile) -> dict[str, int]:
+    backoffs_ns = [each for key in profile.keys.values() for each in key.retries.backoffs_ns]
+    intervals_ns = [ns for key, each in profile.keys.items() if key.api in HEARTBEATS for ns in each.intervals_ns]
+    times = {}
+    if backoffs_ns:
+        times["retry back-off"] = min(backoffs_ns)
+    if intervals_ns:
+        times["heartbeat interval"] = round(median(intervals_ns))
+    return times

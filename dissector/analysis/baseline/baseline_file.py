@@ -1,0 +1,96 @@
+"""The text of a baseline: TOML that people read in a pull request and edit by hand."""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from dissector.analysis.baseline.baseline import SETTINGS, Baseline
+from dissector.core.text import clean
+
+_HEAD: Final = """\
+# What {software} does on the wire. `kdissect diff CAPTURE --baseline FILE` holds another capture to it.
+# Delete the lines of settings and times that may change; delete [versions] if no version counts.
+"""
+_TIMES: Final = ("retry back-off", "heartbeat interval")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_KEY: Final = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*)\"|([A-Za-z0-9_-]+))\s*=")
+_MS: Final = 1_000_000
+_Entry = TypeVar("_Entry", str, int)
+
+
+class BaselineError(ValueError):
+    """A text that is no baseline, in one line."""
+
+
+def write_baseline(baseline: Baseline) -> str:
+    """Return the text of a baseline."""
+    software = clean(baseline.software)
+    times = {f"{name} (ms)": round(ns / _MS) for name, ns in baseline.times.items()}
+    tables: dict[str, Mapping[str, str | int]] = {
+        "client": {"software": baseline.software}, "settings": baseline.settings, "times": times,
+        "versions": baseline.versions,
+    }  # fmt: skip
+    lines = [_HEAD.format(software=software)]
+    for table, values in tables.items():
+        lines += [f"[{table}]", *(f"{_text(name)} = {_value(value)}" for name, value in values.items()), ""]
+    return "\n".join(lines)
+
+
+def _text(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _quoted(name)
+
+
+def _value(value: str | int) -> str:
+    return str(value) if isinstance(value, int) else _quoted(value)
+
+
+def _quoted(text: str) -> str:
+    """Return a basic string: as in JSON, but that DEL is escaped, too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def read_baseline(text: str) -> tuple[Baseline, dict[str, int]]:
+    """Return a baseline, and the line of each of its entries by ``table.name``. Raises `BaselineError`."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BaselineError(f"no TOML: {error}") from None
+    for name in tables.keys() - {"client", "settings", "times", "versions"}:
+        raise BaselineError(f"[{name}]: a baseline has the tables client, settings, times and versions")
+    settings = _table(tables, "settings", str)
+    for name in settings.keys() - SETTINGS.keys():
+        raise BaselineError(f"settings: {name!r} is none of {', '.join(SETTINGS)}")
+    times = {name.removesuffix(" (ms)"): value for name, value in _table(tables, "times", int).items()}
+    for name in times.keys() - set(_TIMES):
+        raise BaselineError(f"times: {name!r} is none of {', '.join(f'{each} (ms)' for each in _TIMES)}")
+    software = _table(tables, "client", str).get("software", "")
+    versions = _table(tables, "versions", str)
+    baseline = Baseline(software, versions, settings, {name: value * _MS for name, value in times.items()})
+    return baseline, _lines(text)
+
+
+def _table(tables: Mapping[str, object], name: str, kind: type[_Entry]) -> dict[str, _Entry]:
+    found: dict[str, _Entry] = {}
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        raise BaselineError(f"{name} is no table")
+    for key, value in table.items():
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise BaselineError(f"{name}: {key!r} wants {'a text' if kind is str else 'a whole number'}")
+        found[key] = value
+    return found
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Return the line of each entry, from 1."""
+    lines: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().startswith("["):
+            table = line.strip().strip("[] ")
+        elif match := _KEY.match(line):
+            name = match[2] or json.loads(f'"{match[1]}"')
+            lines[f"{table}.{name.removesuffix(' (ms)') if table == 'times' else name}"] = number
+    return lines

@@ -1,0 +1,89 @@
+"""Hold what a client does to its baseline."""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from dissector.analysis.baseline.baseline import HEARTBEATS, SETTINGS, Baseline, observe
+from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.outcomes import RuleOutcome, RuleStatus
+from dissector.core.text import duration
+from dissector.protocol.schema.loader import apis
+
+TOLERANCE: Final = 1.6
+"""Times within this factor are equal: clients vary back-offs by a fifth, and machines are busy."""
+NOT_REQUESTED: Final = "not requested"
+_TABLES: Final = ("versions", "settings", "times")
+_SINGULAR: Final = {"version": "versions", "setting": "settings", "time": "times", "retries": "times.retry back-off"}
+
+
+def choices(words: Collection[str]) -> tuple[frozenset[str], list[str]]:
+    """Return the rules that words name: a table (``version``), an entry (``acks``, ``Fetch``) or both
+    (``versions.Fetch``); and the words that name none."""
+    known = [
+        *(f"versions.{each.name}" for each in apis()), *(f"settings.{each}" for each in SETTINGS),
+        "times.retry back-off", "times.heartbeat interval",
+    ]  # fmt: skip
+    found, unknown = set[str](), []
+    for word in words:
+        wanted = _SINGULAR.get(word.lower(), word).lower()
+        named = {rule for rule in known if wanted in (rule.lower(), *_names(rule))}
+        if wanted in _TABLES:
+            named.add(wanted)
+        if not named:
+            unknown.append(word)
+        found |= named
+    return frozenset(found), unknown
+
+
+def _names(rule: str) -> tuple[str, str]:
+    """Return the name of an entry, with its unit and without: ``fetch max wait (ms)``, ``fetch max wait``."""
+    name = rule.partition(".")[2].lower()
+    return name, name.removesuffix(" (ms)")
+
+
+def hold(
+    profile: SideProfile, baseline: Baseline, lines: dict[str, int], *, file: str,
+    fail_on: Collection[str] = (), ignored: Collection[str] = (),
+) -> list[RuleOutcome]:  # fmt: skip
+    """Return what became of each entry of a baseline; and of APIs that it does not have, if it has versions.
+
+    `fail_on` and `ignored` are from `choices`; without `fail_on` every difference counts. `file` and `lines` are those
+    of the baseline."""
+    seen, first = observe(profile)
+    outcomes = []
+    for rule, status, message, api in _compared(baseline, seen):
+        table = rule.partition(".")[0]
+        if rule in ignored or table in ignored:
+            continue
+        if status is RuleStatus.BROKEN and fail_on and rule not in fail_on and table not in fail_on:
+            status = RuleStatus.ALLOWED
+        outcomes.append(RuleOutcome(rule, status, message, file, lines.get(rule), first.get(api)))
+    return outcomes
+
+
+def _compared(baseline: Baseline, seen: Baseline) -> Iterator[tuple[str, RuleStatus, str, str]]:
+    """Yield the rule, its status, what is to say of it, and the API that shows it."""
+    names = sorted(baseline.versions.keys() | seen.versions.keys()) if baseline.versions else ()
+    for api in names:
+        before, after = (each.versions.get(api, NOT_REQUESTED) for each in (baseline, seen))
+        yield f"versions.{api}", *_verdict(before, after), api
+    for name, before in baseline.settings.items():
+        apis = [api for api in SETTINGS[name] if api in seen.versions]
+        api = apis[0] if apis else ""
+        if SETTINGS[name] and not apis:
+            yield f"settings.{name}", RuleStatus.NOT_SEEN, f"{before}; no request shows it", api
+        else:
+            yield f"settings.{name}", *_verdict(before, seen.settings.get(name, "-")), api
+    for name, before_ns in baseline.times.items():
+        after_ns = seen.times.get(name)
+        api = next((each for each in HEARTBEATS if each in seen.versions), "") if name.startswith("heart") else ""
+        if after_ns is None:
+            yield f"times.{name}", RuleStatus.NOT_SEEN, f"{duration(before_ns)}; the capture shows none", api
+        elif before_ns / TOLERANCE <= after_ns <= before_ns * TOLERANCE:
+            yield f"times.{name}", RuleStatus.HELD, f"{duration(before_ns)} (now {duration(after_ns)})", api
+        else:
+            yield f"times.{name}", *_verdict(duration(before_ns), duration(after_ns)), api
+
+
+def _verdict(before: str, after: str) -> tuple[RuleStatus, str]:
+    return (RuleStatus.HELD, before) if before == after else (RuleStatus.BROKEN, f"{before} → {after}")

@@ -1,0 +1,38 @@
+"""Baselines as programs use them: what a client does, and captures held to it."""
+
+from collections.abc import Iterable
+from os import PathLike, fspath
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from dissector.analysis.baseline import choices, hold, observe, read_baseline, write_baseline
+from dissector.analysis.diff import DiffSide
+from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.outcomes import RuleOutcome
+
+if TYPE_CHECKING:
+    from dissector.capture_session import Capture as Session
+
+
+def baseline_of(session: "Session") -> str:
+    """Return the text of a baseline of a capture that has been read."""
+    return write_baseline(observe(_profile(session))[0])
+
+
+def held_to(
+    session: "Session", path: str | PathLike[str], fail_on: Iterable[str], ignore: Iterable[str]
+) -> list[RuleOutcome]:
+    """Return what became of each line of a baseline. Raises `ValueError` for names that no baseline has, and for a text
+    that is no baseline."""
+    chosen = []
+    for words in (fail_on, ignore):
+        found, unknown = choices([words] if isinstance(words, str) else list(words))
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no line of a baseline: try version, setting, retries, acks, or an API")
+        chosen.append(found)
+    baseline, lines = read_baseline(Path(path).read_text("utf-8"))
+    return hold(_profile(session), baseline, lines, file=fspath(path), fail_on=chosen[0], ignored=chosen[1])
+
+
+def _profile(session: "Session") -> SideProfile:
+    return SideProfile(DiffSide(session, PurePath(session.names[0]).stem), {}, {})

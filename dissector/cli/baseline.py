@@ -1,0 +1,95 @@
+"""`kdissect diff --save-baseline` and `--baseline`: one capture, and a text of what its client does."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from dissector.analysis.baseline import BaselineError, choices, hold, observe, read_baseline, write_baseline
+from dissector.analysis.diff import DiffSide
+from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.outcomes import RuleStatus
+from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_message, print_error
+from dissector.cli.formats import DiffFormat
+from dissector.cli.options import CaptureOptions, parse_filter
+from dissector.cli.render.outcomes import write_outcomes
+from dissector.cli.show import read_rows
+from dissector.core.garbage_collection import infrequent_collection
+from dissector.core.text import counted
+
+
+class BaselineOptions(NamedTuple):
+    """The options of `kdissect diff` that are about a baseline."""
+
+    save: str | None
+    baseline: str | None
+    fail_on: str | None
+    ignore: str | None
+
+
+def baseline(
+    files: Sequence[str], asked: BaselineOptions, form: DiffFormat, row_filter: str | None, others: Sequence[str], *,
+    options: CaptureOptions,
+) -> int:  # fmt: skip
+    """Write a baseline, or hold a capture to one; return the exit code: 0 if it holds, 1 if not, 2 if there is nothing
+    to hold."""
+    _check_usage(files, asked, others)
+    fail_on, ignored = _choices(asked.fail_on, "--fail-on"), _choices(asked.ignore, "--ignore")
+    rows = parse_filter(row_filter, "--a")
+    try:
+        known = None if asked.baseline is None else read_baseline(Path(asked.baseline).read_text("utf-8"))
+    except OSError as error:
+        return print_error(f"can't read {asked.baseline}: {os_error_message(error)}")
+    except (BaselineError, UnicodeDecodeError) as error:
+        return print_error(f"{asked.baseline} is no baseline: {error}")
+    with infrequent_collection(), options.open([files[0]]) as capture:
+        if not read_rows(capture):
+            return BAD_INPUT
+        name = PurePath(capture.names[0]).stem
+        profile = SideProfile(DiffSide(capture, name, rows), {}, {})
+        if not profile.exchanges:
+            return print_error(f"{name}: no Kafka request in it")
+        if known is None:
+            return _save(profile, asked.save or "")
+        held_to, lines = known
+        outcomes = hold(profile, held_to, lines, file=asked.baseline or "", fail_on=fail_on, ignored=ignored)
+        write_outcomes(form, f"{name} held to {PurePath(asked.baseline or '').name}", outcomes)
+        return NEGATIVE if any(each.status is RuleStatus.BROKEN for each in outcomes) else 0
+
+
+def _check_usage(files: Sequence[str], asked: BaselineOptions, others: Sequence[str]) -> None:
+    """Raise `UsageError` for an invalid combination of options."""
+    if len(files) != 1:
+        raise UsageError(f"a baseline is of one capture, not of {len(files)}")
+    if others:
+        raise UsageError(f"{others[0]} needs two sides: with a baseline, --a chooses the rows")
+    if asked.save is not None and asked.baseline is not None:
+        raise UsageError("--save-baseline and --baseline are two commands")
+    if asked.baseline is None and (asked.fail_on is not None or asked.ignore is not None):
+        raise UsageError("--fail-on and --ignore need --baseline")
+
+
+def _choices(text: str | None, option: str) -> frozenset[str]:
+    """Return the rules that an option names. Raises `UsageError`."""
+    words = [word.strip() for word in (text or "").split(",") if word.strip()]
+    found, unknown = choices(words)
+    if unknown:
+        raise UsageError(
+            f"{option}: {unknown[0]!r} is no line of a baseline: try version, setting, retries, acks, or an API"
+        )
+    return found
+
+
+def _save(profile: SideProfile, path: str) -> int:
+    observed, _ = observe(profile)
+    text = write_baseline(observed)
+    if path == "-":
+        print(text, end="")
+        return 0
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        return print_error(f"can't write {path}: {os_error_message(error)}")
+    lines = len(observed.versions) + len(observed.settings) + len(observed.times)
+    print(f"{path}: {counted(lines, 'line')} on {observed.software}", file=sys.stderr)
+    return 0

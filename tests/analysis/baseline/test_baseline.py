@@ -1,0 +1,185 @@
+"""A baseline stands the same program recorded again, and catches what a client changed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.analysis.baseline import (
+    Baseline,
+    BaselineError,
+    choices,
+    hold,
+    observe,
+    read_baseline,
+    write_baseline,
+)
+from dissector.analysis.baseline.baseline import SETTINGS
+from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.outcomes import RuleOutcome, RuleStatus
+from tests.analysis.diff.editing import Lines, bundled, edited, of, side
+
+CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
+
+
+def profile(path: str) -> SideProfile:
+    return SideProfile(side(path), {}, {})
+
+
+def held(path: str, text: str, **words: frozenset[str]) -> list[RuleOutcome]:
+    baseline, lines = read_baseline(text)
+    return hold(profile(path), baseline, lines, file="orders.toml", **words)
+
+
+def text_of(path: str) -> str:
+    return write_baseline(observe(profile(path))[0])
+
+
+def changed(outcomes: list[RuleOutcome]) -> dict[str, str]:
+    return {each.rule: each.message for each in outcomes if each.status is RuleStatus.BROKEN}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_same_program_recorded_again_holds(client: str) -> None:
+    text = text_of(bundled(f"compare-{client}-1"))
+    outcomes = held(bundled(f"compare-{client}-2"), text)
+    assert len(outcomes) >= 25
+    assert {each.status for each in outcomes} == {RuleStatus.HELD}
+
+
+def test_other_clients_do_not_hold() -> None:
+    texts = {client: text_of(bundled(f"compare-{client}-1")) for client in CLIENTS}
+    for client, text in texts.items():
+        for other in set(CLIENTS) - {client}:
+            assert len(changed(held(bundled(f"compare-{other}-1"), text))) >= 5, (client, other)
+
+
+def newer(lines: Lines) -> None:
+    for line in of(lines, "Heartbeat"):
+        line["api_version"] = line["request"]["header"]["request_api_version"] = 3
+
+
+def acks(lines: Lines) -> None:
+    for line in of(lines, "Produce"):
+        line["request"]["body"]["acks"] = 1
+
+
+def waits(lines: Lines) -> None:
+    for line in of(lines, "Fetch"):
+        line["request"]["body"]["max_wait_ms"] = 100
+
+
+def timeout(lines: Lines) -> None:
+    of(lines, "JoinGroup")[0]["request"]["body"]["session_timeout_ms"] = 10_000
+
+
+def leaves_silently(lines: Lines) -> Lines:
+    return [line for line in lines if line["api"] != "LeaveGroup"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("edit", "rule", "message"),
+    [
+        (newer, "versions.Heartbeat", "v4 → v3"),
+        (acks, "settings.acks", "-1 ALL → 1 LEADER"),
+        (waits, "settings.fetch max wait (ms)", "500 → 100"),
+        (timeout, "settings.session timeout (ms)", "45000 → 10000, 45000"),
+        (leaves_silently, "versions.LeaveGroup", "v5 → not requested"),
+    ],
+    ids=lambda each: getattr(each, "__name__", None),
+)
+def test_a_change_is_caught(edit: Callable[[Lines], Lines | None], rule: str, message: str, tmp_path: Path) -> None:
+    text = text_of(bundled("compare-java-1"))
+    found = changed(held(edited(bundled("compare-java-1"), tmp_path, edit), text))
+    assert found[rule] == message
+    consequences = {"settings.shutdown"} if edit is leaves_silently else set()
+    assert set(found) == {rule} | consequences
+
+
+def test_a_codec_is_caught() -> None:
+    text = text_of(bundled("compare-java-1")).replace('compression = "none"', 'compression = "lz4"')
+    assert changed(held(bundled("compare-java-1"), text)) == {"settings.compression": "lz4 → none"}
+
+
+@pytest.mark.parametrize(("ms", "is_held"), [(117, True), (80, True), (180, True), (1_000, False), (10, False)])
+def test_back_offs_are_equal_within_what_clients_vary(ms: int, is_held: bool) -> None:
+    text = text_of(bundled("compare-java-1"))
+    found = changed(held(bundled("compare-java-1"), text.replace('(ms)" = 117', f'(ms)" = {ms}')))
+    assert ("times.retry back-off" not in found) is is_held
+
+
+def test_what_the_capture_does_not_show_is_not_seen() -> None:
+    text = text_of(bundled("compare-java-1"))
+    outcomes = {each.rule: each.status for each in held(bundled("trouble-tiny-batches"), text)}
+    assert outcomes["settings.session timeout (ms)"] is RuleStatus.NOT_SEEN
+    assert outcomes["times.heartbeat interval"] is RuleStatus.NOT_SEEN
+    assert outcomes["versions.JoinGroup"] is RuleStatus.BROKEN
+
+
+def test_each_line_names_its_place_in_the_text_and_an_exchange() -> None:
+    text = text_of(bundled("compare-java-1"))
+    outcomes = held(bundled("compare-librdkafka-1"), text)
+    lines = text.splitlines()
+    for each in outcomes:
+        if each.rule == "settings.isolation level":
+            assert each.line is not None
+            assert lines[each.line - 1].startswith('"isolation level" =')
+            assert each.exchange == 25
+    assert all(each.line for each in outcomes if not each.message.startswith("not requested →"))
+
+
+def test_names_choose_what_counts_and_what_is_left_out() -> None:
+    text = text_of(bundled("compare-java-1"))
+    other = bundled("compare-librdkafka-1")
+    only_acks, unknown = choices(["acks", "retries"])
+    assert not unknown
+    assert not changed(held(other, text, fail_on=only_acks))
+    versions, _ = choices(["version"])
+    assert all(rule.startswith("versions.") for rule in changed(held(other, text, fail_on=versions)))
+    without, _ = choices(["Fetch", "settings", "Fetch Max Wait"])
+    rules = {each.rule for each in held(other, text, ignored=without)}
+    assert "versions.Fetch" not in rules
+    assert not any(rule.startswith("settings.") for rule in rules)
+    assert choices(["nonsense"]) == (frozenset(), ["nonsense"])
+
+
+def test_a_line_that_is_deleted_is_not_asked_for() -> None:
+    text = text_of(bundled("compare-java-1"))
+    kept = [line for line in text.splitlines() if not line.startswith(("idempotence", '"isolation'))]
+    found = changed(held(bundled("compare-librdkafka-1"), "\n".join(kept)))
+    assert not {"settings.idempotence", "settings.isolation level"} & set(found)
+    no_versions = text.partition("[versions]")[0]
+    assert not any(rule.startswith("versions.") for rule in changed(held(bundled("compare-librdkafka-1"), no_versions)))
+
+
+@given(
+    software=st.text(), versions=st.dictionaries(st.text(min_size=1), st.text()),
+    settings=st.dictionaries(st.sampled_from(sorted(SETTINGS)), st.text()),
+    times=st.dictionaries(st.sampled_from(["retry back-off", "heartbeat interval"]), st.integers(1, 10**9)),
+)  # fmt: skip
+def test_any_text_comes_back(
+    software: str, versions: dict[str, str], settings: dict[str, str], times: dict[str, int]
+) -> None:
+    baseline = Baseline(software, versions, settings, {name: ms * 1_000_000 for name, ms in times.items()})
+    assert read_baseline(write_baseline(baseline))[0] == baseline
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("acks", "no TOML"),
+        ("[setings]", r"\[setings\]: a baseline has the tables"),
+        ("settings = 3", "settings is no table"),
+        ("[settings]\nacks = 1", "settings: 'acks' wants a text"),
+        ("[settings]\nakcs = '1'", "settings: 'akcs' is none of topic ids in requests, "),
+        ('[times]\n"retry back-off (ms)" = "1"', "wants a whole number"),
+        ("[times]\nretry = 1", "times: 'retry' is none of"),
+    ],
+)
+def test_a_text_that_is_no_baseline_is_told(text: str, words: str) -> None:
+    with pytest.raises(BaselineError, match=words) as raised:
+        read_baseline(text)
+    assert "\n" not in str(raised.value)
