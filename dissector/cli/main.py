@@ -11,7 +11,7 @@ import typer
 
 from dissector.cli.command import command
 from dissector.cli.command_group import CommandGroup, print_version
-from dissector.cli.errors import print_error
+from dissector.cli.errors import UsageError, print_error
 from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.schema_commands import schema
@@ -212,6 +212,34 @@ def diff(
         from tui.app import run_diff
     shown = run_diff if on_screen else form or DiffFormat.TEXT
     return run(files, shown, (a, b), match or [], options=options, cluster=cluster)
+
+
+@command(
+    app,
+    "check",
+    epilog="Examples: kdissect check orders.pcapng; check *.pcapng -f junit > rules.xml; check --rules",
+)
+def check(
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Captures; - is standard input.")] = None,
+    *,
+    form: Annotated[DiffFormat, typer.Option("--format", "-f", help="Print in this format.")] = DiffFormat.TEXT,
+    ignore: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Rules to leave out: throttle-time,topic-name.")
+    ] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules with their sources.")] = False,
+    options: Annotated[CaptureOptions, "port", "keylog"],
+) -> int:
+    """Hold clients and brokers to the protocol's rules; exit code 0 if all are kept, 1 if one is broken.
+
+    Each broken rule comes with its source (KIP, schema, Kafka's own code), the exchange and the bytes.
+    """
+    from dissector.cli.check import check_captures, list_rules
+
+    if rules:
+        return list_rules(form)
+    if not files:
+        raise UsageError("name one or more captures, or --rules")
+    return check_captures(files, form, ignore, options=options)
 
 
 @command(

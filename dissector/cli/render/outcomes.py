@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
@@ -27,8 +27,13 @@ def write_outcomes(form: DiffFormat, title: str, outcomes: Sequence[RuleOutcome]
     elif form is DiffFormat.SARIF:
         sys.stdout.buffer.write(dumps(sarif(outcomes)) + b"\n")
     else:
-        for line in _RENDERERS[form](_report(title, outcomes)):
-            print(line)
+        write_blocks(form, _report(title, outcomes))
+
+
+def write_blocks(form: DiffFormat, blocks: Iterable[ReportBlock]) -> None:
+    """Print a report as text, Markdown or HTML."""
+    for line in _RENDERERS[form](blocks):
+        print(line)
 
 
 def _report(title: str, outcomes: Sequence[RuleOutcome]) -> Iterator[ReportBlock]:

@@ -1,0 +1,114 @@
+"""Hold captures to all rules, and count for each client what it kept and what it broke."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from dissector.analysis.conformance.events import MessageEvent, events
+from dissector.analysis.conformance.registry import RULES
+from dissector.analysis.conformance.rule import REST, ProtocolRule, Verdict
+from dissector.capture_session import Capture
+
+MOST_BREACHES: Final = 1_000
+"""Breaches of a rule that are kept; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A message that breaks a rule."""
+
+    rule: type[ProtocolRule]
+    file: str
+    client: str
+    """The client of its connection: software and version, else the client id."""
+    exchange: int
+    """Its number, from 1."""
+    time_ns: int
+    part: str
+    """``request`` or ``response``."""
+    path: str
+    """The field, in the body; empty for the whole message."""
+    start: int
+    """Where its bytes begin in the frame, and how many they are."""
+    size: int
+    words: str
+
+
+@dataclass
+class CheckResult:
+    """What became of each rule. `kept` and `broken` count messages by the rule's code and the client."""
+
+    rules: Sequence[type[ProtocolRule]] = RULES
+    kept: Counter[tuple[str, str]] = field(default_factory=Counter)
+    broken: Counter[tuple[str, str]] = field(default_factory=Counter)
+    breaches: list[Breach] = field(default_factory=list)
+    exchanges: int = 0
+
+    @property
+    def clients(self) -> list[str]:
+        """The clients that some rule applied to."""
+        return sorted({client for _, client in (*self.kept, *self.broken)})
+
+    def counts(self, rule: type[ProtocolRule]) -> tuple[int, int]:
+        """Return how many messages kept a rule, and how many broke it."""
+        return tuple(sum(n for (code, _), n in each.items() if code == rule.code) for each in (self.kept, self.broken))  # type: ignore[return-value]
+
+
+def check(captures: Iterable[tuple[str, Capture]], rules: Sequence[type[ProtocolRule]] = RULES) -> CheckResult:
+    """Hold captures, each with its name, to rules; a rule forgets with each. They have been read to their end, and show
+    secrets: a body that is masked as it can't be understood is not seen by rules."""
+    result = CheckResult(rules)
+    for name, capture in captures:
+        _check(result, name, capture)
+    return result
+
+
+def _check(result: CheckResult, name: str, capture: Capture) -> None:
+    made = [rule() for rule in result.rules]
+    by_api: dict[str, list[ProtocolRule]] = {}
+    clients: dict[int, str] = {}
+    for it in events(capture.exchanges()):
+        result.exchanges += it.is_request
+        rules = by_api.get(it.api)
+        if rules is None:
+            rules = by_api[it.api] = [each for each in made if not each.apis or it.api in each.apis]
+        for rule in rules:
+            for found in rule.request(it) if it.is_request else rule.response(it):
+                client = clients.get(it.connection)
+                if client is None:
+                    client = clients[it.connection] = _client(capture, it)
+                _count(result, rule, found, name, client)
+
+
+def _count(result: CheckResult, rule: ProtocolRule, found: Verdict, file: str, client: str) -> None:
+    (result.kept if found.is_kept else result.broken)[rule.code, client] += 1
+    if found.is_kept or result.broken[rule.code, client] > MOST_BREACHES:
+        return
+    it = found.event
+    start, size = _place(it, found.path)
+    part = "request" if it.is_request else "response"
+    result.breaches.append(
+        Breach(type(rule), file, client, it.number, it.time_ns, part, found.path, start, size, found.words)
+    )
+
+
+def _place(it: MessageEvent, path: str) -> tuple[int, int]:
+    """Return where the bytes of a field are in its frame; those of the whole frame for no field."""
+    if path == REST:
+        size = len(it.message.rest)
+        return it.message.size - size, size
+    if path:
+        wanted = f"body.{path}"
+        for node in it.message.tree.walk():
+            if node.path == wanted and node.source == 0:
+                return node.start, node.size
+    return 0, it.message.size
+
+
+def _client(capture: Capture, it: MessageEvent) -> str:
+    name, version = capture.connections.software(it.connection)
+    if name:
+        return f"{name} {version}".strip()
+    client_id = it.exchange.fields.client_id
+    return f"client id {client_id}" if client_id else it.exchange.fields.client

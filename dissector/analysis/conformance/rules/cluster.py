@@ -1,0 +1,153 @@
+"""Rules on topics, transactions, and what brokers say of their cluster."""
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rules.produce import NO_PRODUCER, batches
+
+METADATA: Final = frozenset({"Metadata"})
+ZERO_ID: Final = "A" * 22
+ADDED_BY_BROKERS: Final = 12
+"""The version of Produce since which brokers add partitions to transactions themselves (KIP-890)."""
+
+
+class TopicNames(ProtocolRule):
+    """Topics to create have legal names."""
+
+    code = "topic-name"
+    title = "a topic to create has 1 to 249 letters, digits, dots, underscores and dashes"
+    source = "Kafka's Topic; error INVALID_TOPIC_EXCEPTION"
+    apis = frozenset({"CreateTopics"})
+    _LEGAL: ClassVar = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(it.body.get("topics", ())):
+            name = topic["name"]
+            is_kept = bool(self._LEGAL.fullmatch(name)) and name not in (".", "..")
+            yield verdict(it, is_kept, f"topics[{n}].name", f"{name[:60]!r} is refused by brokers")
+
+
+class TopicIds(ProtocolRule):
+    """Where a topic is named by its id, the id is not zero."""
+
+    code = "topic-id"
+    title = "Produce and Fetch since v13 name topics by ids that are not zero"
+    source = "KIP-516"
+    apis = frozenset({"Produce", "Fetch"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        name = "topic_data" if it.api == "Produce" else "topics"
+        for n, topic in enumerate(it.body.get(name, ())):
+            if "topic_id" in topic and it.version >= 13:
+                yield verdict(it, topic["topic_id"] != ZERO_ID, f"{name}[{n}].topic_id", "the id is zero")
+
+
+class TransactionalBatches(ProtocolRule):
+    """A transactional batch is sent under a transactional id."""
+
+    code = "transactional-batch"
+    title = "a Produce request with a transactional batch has a transactional id and the batch a producer id"
+    source = "KIP-98; Kafka's KafkaApis"
+    apis = frozenset({"Produce"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(it):
+            if each.batch.is_transactional:
+                is_kept = it.body.get("transactional_id") is not None and each.batch.producer_id != NO_PRODUCER
+                yield verdict(it, is_kept, "transactional_id", "it is missing, or the batch has no producer id")
+
+
+class PartitionsAdded(ProtocolRule):
+    """A partition is added to a transaction before it is written to."""
+
+    code = "partition-not-added"
+    title = "before Produce v12, a partition is added to the transaction before a transactional batch goes to it"
+    source = "KIP-98, KIP-890"
+    apis = frozenset({"Produce", "AddPartitionsToTxn", "EndTxn", "InitProducerId"})
+
+    def __init__(self) -> None:
+        self._added: dict[str, set[tuple[str, int]]] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "AddPartitionsToTxn":
+            old = {
+                "transactional_id": it.body.get("v3_and_below_transactional_id"),
+                "topics": it.body.get("v3_and_below_topics", ()),
+            }
+            for each in it.body.get("transactions") or (old,):
+                known = self._added.setdefault(str(each["transactional_id"]), set())
+                known |= {(topic["name"], n) for topic in each["topics"] for n in topic["partitions"]}
+        elif it.api == "Produce" and it.version < ADDED_BY_BROKERS:
+            known = self._added.get(str(it.body.get("transactional_id")), set())
+            for topic, partition, path, batch in batches(it):
+                if batch.is_transactional:
+                    yield verdict(it, (topic, partition) in known, path, f"{topic} partition {partition} is not added")
+        elif it.api in ("EndTxn", "InitProducerId"):
+            self._added.pop(str(it.body.get("transactional_id")), None)
+
+
+class EndInFlight(ProtocolRule):
+    """A transaction ends when its batches are written."""
+
+    code = "transaction-end-in-flight"
+    title = "EndTxn is sent when the transaction's Produce requests are answered"
+    source = "KIP-98; Kafka's TransactionManager"
+    apis = frozenset({"Produce", "EndTxn"})
+
+    def __init__(self) -> None:
+        self._open: dict[str, set[int]] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        name = str(it.body.get("transactional_id"))
+        if it.api == "EndTxn":
+            waiting = self._open.get(name, set())
+            yield verdict(it, not waiting, "", f"{len(waiting)} Produce requests wait for their response")
+        elif it.body.get("transactional_id") is not None:
+            self._open.setdefault(name, set()).add(it.number)
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        self._open.get(str(it.request.get("transactional_id")), set()).discard(it.number)
+        return iter(())
+
+
+class LeadersListed(ProtocolRule):
+    """Leaders are brokers of the same answer."""
+
+    code = "leader-listed"
+    title = "a partition without an error has a leader among the brokers of the response"
+    source = "MetadataResponse.json; error LEADER_NOT_AVAILABLE"
+    side = RuleSide.BROKER
+    apis = METADATA
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        brokers = {each["node_id"] for each in it.body.get("brokers", ())}
+        for n, topic in enumerate(it.body.get("topics", ())):
+            for m, each in enumerate(topic["partitions"]):
+                if each["error_code"] == 0:
+                    path = f"topics[{n}].partitions[{m}].leader_id"
+                    yield verdict(it, each["leader_id"] in brokers, path, f"leader {each['leader_id']} is not listed")
+
+
+class ReplicasInSync(ProtocolRule):
+    """Replicas in sync are replicas."""
+
+    code = "isr-nodes"
+    title = "the replicas in sync are among the replicas, and no node is twice a replica"
+    source = "MetadataResponse.json"
+    side = RuleSide.BROKER
+    apis = METADATA
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(it.body.get("topics", ())):
+            for m, each in enumerate(topic["partitions"]):
+                replicas, in_sync = each["replica_nodes"], each["isr_nodes"]
+                is_kept = set(in_sync) <= set(replicas) and len(set(replicas)) == len(replicas)
+                yield verdict(it, is_kept, f"topics[{n}].partitions[{m}].isr_nodes", f"{in_sync} of {replicas}")
+
+
+RULES: Final = (
+    TopicNames, TopicIds, TransactionalBatches, PartitionsAdded, EndInFlight, LeadersListed, ReplicasInSync,
+)  # fmt: skip

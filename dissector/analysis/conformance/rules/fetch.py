@@ -1,0 +1,169 @@
+"""Rules on Fetch and ListOffsets, for clients and for brokers."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+
+FETCH: Final = frozenset({"Fetch"})
+MAX_EPOCH: Final = (1 << 31) - 1
+FINAL_EPOCH: Final = -1
+_SESSION_ERRORS: Final = frozenset({70, 71, 113})
+_SPECIAL_SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
+"""Special timestamps by the first version that has them (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
+
+
+class FetchSessionEpochs(ProtocolRule):
+    """The requests of a fetch session are numbered."""
+
+    code = "fetch-session-epoch"
+    title = "each request of a fetch session has the next epoch"
+    source = "KIP-227"
+    apis = FETCH
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[int, int], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        session, epoch = it.body.get("session_id", 0), it.body.get("session_epoch", -1)
+        if not session:
+            if "session_id" in it.body:
+                yield verdict(it, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of no session")
+            return
+        expected = self._next.get((it.connection, session))
+        if expected is not None:
+            is_kept = epoch in (expected, 0, FINAL_EPOCH)
+            yield verdict(it, is_kept, "session_epoch", f"epoch {epoch} of session {session}, not {expected}")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        session, epoch = it.body.get("session_id", 0), it.request.get("session_epoch", FINAL_EPOCH)
+        if it.body.get("error_code") == 0 and session and epoch != FINAL_EPOCH:
+            self._next[it.connection, session] = 1 if epoch == MAX_EPOCH else epoch + 1
+        return iter(())
+
+
+class LostSession(ProtocolRule):
+    """After a session is lost, a client fetches all partitions."""
+
+    code = "fetch-session-lost"
+    title = "after a fetch session's error the next request begins a new session, or has none"
+    source = "KIP-227"
+    apis = FETCH
+
+    def __init__(self) -> None:
+        self._lost: set[int] = set()
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.connection in self._lost and it.body:
+            self._lost.discard(it.connection)
+            epoch = it.body.get("session_epoch", FINAL_EPOCH)
+            yield verdict(it, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of a session that was lost")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("error_code") in _SESSION_ERRORS:
+            self._lost.add(it.connection)
+        return iter(())
+
+
+class FetchLimits(ProtocolRule):
+    """Sizes and times of a fetch are not negative."""
+
+    code = "fetch-limits"
+    title = "max_wait_ms, min_bytes, max_bytes and partition_max_bytes are not negative"
+    source = "FetchRequest.json"
+    apis = FETCH
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for name in ("max_wait_ms", "min_bytes", "max_bytes"):
+            if name in it.body:
+                yield verdict(it, it.body[name] >= 0, name, f"{name} is {it.body[name]}")
+        for n, topic in enumerate(it.body.get("topics", ())):
+            for m, each in enumerate(topic["partitions"]):
+                size = each["partition_max_bytes"]
+                path = f"topics[{n}].partitions[{m}].partition_max_bytes"
+                yield verdict(it, size >= 0, path, f"partition_max_bytes is {size}")
+
+
+class IsolationLevel(ProtocolRule):
+    """There are two isolation levels."""
+
+    code = "isolation-level"
+    title = "isolation_level is 0 or 1"
+    source = "KIP-98; FetchRequest.json, ListOffsetsRequest.json"
+    apis = frozenset({"Fetch", "ListOffsets"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        level = it.body.get("isolation_level")
+        if level is not None:
+            yield verdict(it, level in (0, 1), "isolation_level", f"isolation_level is {level}")
+
+
+class OutOfRange(ProtocolRule):
+    """After OFFSET_OUT_OF_RANGE a client asks for another offset."""
+
+    code = "offset-out-of-range"
+    title = "after OFFSET_OUT_OF_RANGE the same offset is not fetched again"
+    source = "Kafka's consumer; auto.offset.reset"
+    apis = FETCH
+
+    def __init__(self) -> None:
+        self._refused: dict[tuple[int, str, int], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(it.body.get("topics", ())):
+            for m, each in enumerate(topic["partitions"]):
+                refused = self._refused.get((it.connection, it.topic(topic), each["partition"]))
+                if refused is not None:
+                    path = f"topics[{n}].partitions[{m}].fetch_offset"
+                    yield verdict(it, each["fetch_offset"] != refused, path, f"offset {refused} is out of range")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        errors = {
+            (it.topic(topic), each["partition_index"])
+            for topic in it.body.get("responses", ()) for each in topic["partitions"] if each["error_code"] == 1
+        }  # fmt: skip
+        for topic in it.request.get("topics", ()) if errors else ():
+            for each in topic["partitions"]:
+                if (it.topic(topic), each["partition"]) in errors:
+                    self._refused[it.connection, it.topic(topic), each["partition"]] = each["fetch_offset"]
+        return iter(())
+
+
+class SpecialTimestamps(ProtocolRule):
+    """Special timestamps have their versions."""
+
+    code = "list-offsets-timestamp"
+    title = "a special timestamp is asked in a version that has it"
+    source = "KIP-79, KIP-734, KIP-405, KIP-1005; ListOffsetsRequest.json"
+    apis = frozenset({"ListOffsets"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(it.body.get("topics", ())):
+            for m, each in enumerate(topic["partitions"]):
+                time = each["timestamp"]
+                is_kept = time >= -2 or it.version >= _SPECIAL_SINCE.get(time, 1 << 15)
+                yield verdict(
+                    it, is_kept, f"topics[{n}].partitions[{m}].timestamp", f"timestamp {time} in v{it.version}"
+                )
+
+
+class Watermarks(ProtocolRule):
+    """Offsets of a partition are in their order."""
+
+    code = "watermarks"
+    title = "last_stable_offset is not above high_watermark"
+    source = "KIP-98; FetchResponse.json"
+    side = RuleSide.BROKER
+    apis = FETCH
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(it.body.get("responses", ())):
+            for m, each in enumerate(topic["partitions"]):
+                high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
+                if each["error_code"] == 0 and high >= 0:
+                    path = f"responses[{n}].partitions[{m}].high_watermark"
+                    yield verdict(it, stable <= high, path, f"last_stable_offset {stable}, high_watermark {high}")
+
+
+RULES: Final = (FetchSessionEpochs, LostSession, FetchLimits, IsolationLevel, OutOfRange, SpecialTimestamps, Watermarks)

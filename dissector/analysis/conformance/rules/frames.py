@@ -1,0 +1,224 @@
+"""Rules on any message: what its schema says, correlation ids, versions that were offered, throttling."""
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar, Final
+
+from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.rule import REST, ProtocolRule, RuleSide, Verdict, verdict
+from dissector.core.text import counted, duration
+
+_MS: Final = 1_000_000
+_DAMAGE: Final = {"malformed", "cell-too-large"}
+
+
+def _trailing(it: MessageEvent) -> Iterator[Verdict]:
+    if it.message.layout.body is not None and it.message.whole == it.message.size:
+        rest = len(it.message.rest) if it.message.body or not it.message.decoded.findings else 0
+        yield verdict(it, not rest, REST, f"{counted(rest, 'byte')} that {it.api} v{it.version} does not have")
+
+
+def _malformed(it: MessageEvent) -> Iterator[Verdict]:
+    damage = [each for each in it.message.decoded.findings if each.code in _DAMAGE]
+    if it.message.whole == it.message.size and (damage or it.message.layout.body is not None):
+        yield verdict(it, not damage, "", "it can't be read to its end")
+
+
+class RequestSize(ProtocolRule):
+    """A request ends where its schema ends."""
+
+    code = "request-trailing-bytes"
+    title = "a request has no bytes behind its last field"
+    source = "the request's schema; KIP-482 on tagged fields"
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        return _trailing(it)
+
+
+class ResponseSize(ProtocolRule):
+    """A response ends where its schema ends."""
+
+    code = "response-trailing-bytes"
+    title = "a response has no bytes behind its last field"
+    source = "the response's schema; KIP-482 on tagged fields"
+    side = RuleSide.BROKER
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        return _trailing(it)
+
+
+class RequestSchema(ProtocolRule):
+    """A request can be read by its schema."""
+
+    code = "request-malformed"
+    title = "a request has the fields of its version"
+    source = "the request's schema"
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        return _malformed(it)
+
+
+class ResponseSchema(ProtocolRule):
+    """A response can be read by its schema."""
+
+    code = "response-malformed"
+    title = "a response has the fields of its version"
+    source = "the response's schema"
+    side = RuleSide.BROKER
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        return _malformed(it)
+
+
+class CorrelationIds(ProtocolRule):
+    """Requests in flight on one connection have different correlation ids."""
+
+    code = "correlation-id-in-use"
+    title = "a correlation id is not used again before its response"
+    source = "RequestHeader.json; Kafka's NetworkClient"
+
+    def __init__(self) -> None:
+        self._open: dict[int, set[int]] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        number = it.exchange.fields.correlation_id
+        if number is None:
+            return
+        used = self._open.setdefault(it.connection, set())
+        yield verdict(it, number not in used, "", f"correlation id {number} waits for a response already")
+        if it.exchange.response is not None:  # one that never comes would be in use for ever
+            used.add(number)
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        self._open.get(it.connection, set()).discard(it.exchange.fields.correlation_id or 0)
+        return iter(())
+
+
+class ResponseOrder(ProtocolRule):
+    """A broker answers the requests of a connection in their order."""
+
+    code = "response-order"
+    title = "responses come in the order of their requests"
+    source = "Kafka's protocol guide, Network: requests of a connection are processed in order"
+    side = RuleSide.BROKER
+
+    def __init__(self) -> None:
+        self._last: dict[int, int] = {}
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        last = self._last.get(it.connection, 0)
+        yield verdict(it, it.number > last, "", f"exchange {last:,}, a later request, was answered before")
+        self._last[it.connection] = max(last, it.number)
+
+
+class OfferedVersions(ProtocolRule):
+    """A client uses versions that the broker offers."""
+
+    code = "version-not-offered"
+    title = "a request has a version that the broker offered"
+    source = "KIP-35"
+
+    def __init__(self) -> None:
+        self._offers: dict[int, dict[int, tuple[int, int]]] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        offered = self._offers.get(it.connection)
+        key = it.message.header.get("request_api_key")
+        if offered is None or it.api == "ApiVersions" or not isinstance(key, int):
+            return
+        low, high = offered.get(key, (0, -1))
+        words = f"the broker offers v{low} to v{high}" if high >= low else "the broker does not offer it"
+        yield verdict(it, low <= it.version <= high, "", f"{it.api} v{it.version}: {words}")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "ApiVersions" and it.body.get("error_code") == 0:
+            keys = it.body.get("api_keys", ())
+            self._offers[it.connection] = {each["api_key"]: (each["min_version"], each["max_version"]) for each in keys}
+        return iter(())
+
+
+class OfferedRanges(ProtocolRule):
+    """An offer names each API once, with a range that is not empty."""
+
+    code = "offered-ranges"
+    title = "ApiVersions has each API once, its lowest version not above its highest"
+    source = "KIP-35; ApiVersionsResponse.json"
+    side = RuleSide.BROKER
+    apis = frozenset({"ApiVersions"})
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        seen: set[int] = set()
+        for n, each in enumerate(it.body.get("api_keys", ())):
+            is_kept = each["min_version"] <= each["max_version"] and each["api_key"] not in seen
+            words = f"API {each['api_key']}: v{each['min_version']} to v{each['max_version']}"
+            yield verdict(it, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
+            seen.add(each["api_key"])
+
+
+class VersionFallback(ProtocolRule):
+    """After UNSUPPORTED_VERSION a client asks ApiVersions in a version that the broker has."""
+
+    code = "api-versions-fallback"
+    title = "after UNSUPPORTED_VERSION, ApiVersions is asked again in a lower version"
+    source = "KIP-511"
+    apis = frozenset({"ApiVersions"})
+
+    def __init__(self) -> None:
+        self._refused: dict[int, int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        refused = self._refused.pop(it.connection, None)
+        if refused is not None:
+            yield verdict(it, it.version < refused, "", f"v{it.version} after v{refused} was refused")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("error_code") == 35:
+            self._refused[it.connection] = it.version
+        return iter(())
+
+
+class SoftwareNames(ProtocolRule):
+    """Names of software have the characters that brokers accept."""
+
+    code = "client-software-name"
+    title = "name and version of the client's software have letters, digits, dots and dashes alone"
+    source = "KIP-511; ApiVersionsRequest.json"
+    apis = frozenset({"ApiVersions"})
+    _LEGAL: ClassVar = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for name in ("client_software_name", "client_software_version"):
+            value = it.body.get(name)
+            if isinstance(value, str) and it.version >= 3:
+                yield verdict(it, bool(self._LEGAL.fullmatch(value)), name, f"{value!r} is refused by brokers")
+
+
+class ThrottleTime(ProtocolRule):
+    """A client waits as long as the broker asks it to."""
+
+    code = "throttle-time"
+    title = "a client that is throttled waits for throttle_time_ms"
+    source = "KIP-219"
+    _SINCE: ClassVar = {"Produce": 6, "Fetch": 8, "Metadata": 6, "FindCoordinator": 2, "OffsetCommit": 4}
+
+    def __init__(self) -> None:
+        self._until: dict[int, tuple[int, int]] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        answered, wait_ns = self._until.pop(it.connection, (0, 0))
+        if wait_ns:
+            waited = it.time_ns - answered
+            words = f"asked to wait {duration(wait_ns)}, it waited {duration(waited)}"
+            yield verdict(it, waited >= wait_ns, "", words)
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        wait = it.body.get("throttle_time_ms", 0)
+        if wait > 0 and it.version >= self._SINCE.get(it.api, 1 << 15):
+            self._until[it.connection] = it.time_ns, wait * _MS
+        return iter(())
+
+
+RULES: Final = (
+    RequestSize, ResponseSize, RequestSchema, ResponseSchema, CorrelationIds, ResponseOrder, OfferedVersions,
+    OfferedRanges, VersionFallback, SoftwareNames, ThrottleTime,
+)  # fmt: skip

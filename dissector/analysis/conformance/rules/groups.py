@@ -1,0 +1,316 @@
+"""Rules on members of groups: classic ones, those of KIP-848, and share groups."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.core.text import duration
+
+_CLASSIC: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup"})
+_GENERATION: Final = "generation_id_or_member_epoch"
+
+
+class MemberIdRequired(ProtocolRule):
+    """A member that was given its id joins with it."""
+
+    code = "member-id-required"
+    title = "after MEMBER_ID_REQUIRED a member joins with the id of the response"
+    source = "KIP-394"
+    apis = frozenset({"JoinGroup"})
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[int, str], str] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        given = self._given.pop((it.connection, it.body.get("group_id", "")), None)
+        if given is not None:
+            member = it.body["member_id"]
+            yield verdict(it, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("error_code") == 79:
+            self._given[it.connection, it.request.get("group_id", "")] = it.body["member_id"]
+        return iter(())
+
+
+class GroupProtocols(ProtocolRule):
+    """A member offers protocols."""
+
+    code = "group-protocols"
+    title = "JoinGroup has a protocol type and at least one protocol"
+    source = "KIP-62; error INCONSISTENT_GROUP_PROTOCOL"
+    apis = frozenset({"JoinGroup"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body:
+            yield verdict(it, bool(it.body["protocol_type"] and it.body["protocols"]), "protocols", "there is none")
+
+
+class Subscriptions(ProtocolRule):
+    """The subscription of a consumer has the fields of its version."""
+
+    code = "subscription-format"
+    title = "a consumer's subscription has the fields of its version, owned_partitions since v1"
+    source = "ConsumerProtocolSubscription.json; KIP-429"
+    apis = frozenset({"JoinGroup"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("protocol_type") == "consumer":
+            for n, each in enumerate(it.body["protocols"]):
+                decoded = each.get("metadata_decoded")
+                missing = (decoded or {}).get("missing_fields", ())
+                words = f"the subscription for {each['name']} " + (
+                    f"ends before {', '.join(missing)}" if missing else "can't be read to its end"
+                )
+                yield verdict(it, decoded is not None and not missing, f"protocols[{n}].metadata", words)
+
+
+class Assignments(ProtocolRule):
+    """The leader alone assigns, and each partition once."""
+
+    code = "assignment"
+    title = "a leader assigns each partition to one member, in a format that can be read"
+    source = "ConsumerProtocolAssignment.json; KIP-62"
+    apis = frozenset({"SyncGroup"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("protocol_type", "consumer") not in ("consumer", None):
+            return
+        owners: dict[tuple[str, int], str] = {}
+        for n, each in enumerate(it.body.get("assignments", ())):
+            path = f"assignments[{n}].assignment"
+            decoded = each.get("assignment_decoded")
+            if decoded is None:
+                yield verdict(it, not each["assignment"], path, "the assignment can't be read to its end")
+                continue
+            for topic in decoded.get("assigned_partitions", ()):
+                for partition in topic["partitions"]:
+                    key = topic["topic"], partition
+                    owner = owners.setdefault(key, each["member_id"])
+                    words = f"{key[0]} partition {partition} belongs to {owner}, too"
+                    yield verdict(it, owner == each["member_id"], path, words)
+
+
+class Generations(ProtocolRule):
+    """A member uses the generation that it has."""
+
+    code = "stale-generation"
+    title = "a member does not use a generation older than the one that it joined"
+    source = "KIP-62; error ILLEGAL_GENERATION"
+    apis = _CLASSIC
+
+    def __init__(self) -> None:
+        self._joined: dict[tuple[str, str], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        name = "generation_id" if "generation_id" in it.body else _GENERATION
+        joined = self._joined.get((it.body.get("group_id", ""), it.body.get("member_id", "")))
+        generation = it.body.get(name)
+        if joined is not None and generation is not None and generation >= 0:
+            yield verdict(it, generation >= joined, name, f"generation {generation}, but it joined {joined}")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "JoinGroup" and it.body.get("error_code") == 0:
+            self._joined[it.request.get("group_id", ""), it.body["member_id"]] = it.body["generation_id"]
+        return iter(())
+
+
+class UnknownMember(ProtocolRule):
+    """A member that the group does not know joins as a new one."""
+
+    code = "unknown-member"
+    title = "after UNKNOWN_MEMBER_ID a member does not use its id again"
+    source = "KIP-62; Kafka's ConsumerCoordinator"
+    apis = _CLASSIC
+
+    def __init__(self) -> None:
+        self._unknown: set[tuple[str, str]] = set()
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        member = it.body.get("member_id", "")
+        if (it.body.get("group_id", ""), member) in self._unknown and it.api != "LeaveGroup":
+            yield verdict(it, False, "member_id", f"{member!r} is not known to the group")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("error_code") == 25 and it.request.get("member_id"):
+            self._unknown.add((it.request.get("group_id", ""), it.request["member_id"]))
+            yield verdict(it, True, "", "")
+
+
+class RejoinAfterRebalance(ProtocolRule):
+    """A member that is told of a rebalance joins within its time."""
+
+    code = "rebalance-ignored"
+    title = "after REBALANCE_IN_PROGRESS a member joins again within its rebalance timeout"
+    source = "KIP-62; max.poll.interval.ms"
+    apis = _CLASSIC
+
+    def __init__(self) -> None:
+        self._timeouts: dict[tuple[str, str], int] = {}
+        self._told: dict[tuple[str, str], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        key = it.body.get("group_id", ""), it.body.get("member_id", "")
+        told = self._told.get(key)
+        if told is None:
+            return
+        if it.api in ("JoinGroup", "LeaveGroup"):
+            del self._told[key]
+        limit, waited = self._timeouts.get(key, 300_000) * 1_000_000, it.time_ns - told
+        yield verdict(it, waited <= limit, "", f"{it.api} {duration(waited)} after it, of {duration(limit)}")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        key = it.request.get("group_id", ""), it.request.get("member_id", "")
+        if it.api == "JoinGroup" and it.body.get("error_code") == 0:
+            self._timeouts[key[0], it.body["member_id"]] = it.request.get("rebalance_timeout_ms", 300_000)
+        elif it.api == "Heartbeat" and it.body.get("error_code") == 27:
+            self._told.setdefault(key, it.time_ns)
+        return iter(())
+
+
+class CommittedOffsets(ProtocolRule):
+    """Committed offsets exist."""
+
+    code = "committed-offset"
+    title = "a committed offset is not negative"
+    source = "OffsetCommitRequest.json; Kafka's OffsetAndMetadata"
+    apis = frozenset({"OffsetCommit", "TxnOffsetCommit"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(it.body.get("topics", ())):
+            for m, each in enumerate(topic["partitions"]):
+                path = f"topics[{n}].partitions[{m}].committed_offset"
+                yield verdict(it, each["committed_offset"] >= 0, path, f"offset {each['committed_offset']}")
+
+
+class CoordinatorMoved(ProtocolRule):
+    """After NOT_COORDINATOR a client looks for the coordinator."""
+
+    code = "not-coordinator"
+    title = "after NOT_COORDINATOR a client looks for the coordinator before it asks the same broker again"
+    source = "error NOT_COORDINATOR; Kafka's AbstractCoordinator"
+    apis = _CLASSIC | {"OffsetFetch", "ConsumerGroupHeartbeat", "FindCoordinator"}
+
+    def __init__(self) -> None:
+        self._moved: set[tuple[int, str]] = set()
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "FindCoordinator":
+            keys = {it.body.get("key"), *it.body.get("coordinator_keys", ())}
+            self._moved = {each for each in self._moved if each[1] not in keys}
+        elif (it.connection, it.body.get("group_id", "")) in self._moved:
+            yield verdict(it, False, "group_id", "the same broker is asked again")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("error_code") == 16 and it.request.get("group_id"):
+            self._moved.add((it.connection, it.request["group_id"]))
+            yield verdict(it, True, "", "")
+
+
+class FirstHeartbeat(ProtocolRule):
+    """A consumer that joins says all."""
+
+    code = "first-heartbeat"
+    title = "the first ConsumerGroupHeartbeat has the rebalance timeout, a subscription and no partitions"
+    source = "KIP-848; ConsumerGroupHeartbeatRequest.json"
+    apis = frozenset({"ConsumerGroupHeartbeat"})
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("member_epoch") != 0:
+            return
+        body = it.body
+        has_topics = body["subscribed_topic_names"] is not None or body.get("subscribed_topic_regex") is not None
+        missing = [
+            words for words, is_kept in (
+                ("no rebalance_timeout_ms", body["rebalance_timeout_ms"] > 0), ("no subscription", has_topics),
+                ("partitions", body["topic_partitions"] == []), ("no member_id", body["member_id"] or it.version == 0),
+            ) if not is_kept
+        ]  # fmt: skip
+        yield verdict(it, not missing, "", f"it has {', '.join(missing)}")
+
+
+class MemberEpochs(ProtocolRule):
+    """A member of a group of KIP-848 uses the epoch that the broker gave it."""
+
+    code = "member-epoch"
+    title = "a heartbeat has the member epoch of the last response; 0 after it was fenced; less than 0 to leave"
+    source = "KIP-848, KIP-932"
+    apis = frozenset({"ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
+
+    def __init__(self) -> None:
+        self._epochs: dict[tuple[str, str], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        epoch = it.body.get("member_epoch", 0)
+        expected = self._epochs.get((it.body.get("group_id", ""), it.body.get("member_id", "")))
+        if expected is not None and epoch >= 0:
+            is_kept = epoch in (expected, 0)
+            yield verdict(it, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if not it.body:
+            return iter(())
+        member = it.body.get("member_id") or it.request.get("member_id", "")
+        key = it.request.get("group_id", ""), member
+        if it.body.get("error_code") == 0:
+            self._epochs[key] = it.body["member_epoch"]
+        elif it.body.get("error_code") in (25, 110):
+            self._epochs[key] = 0
+        return iter(())
+
+
+class ShareSessions(ProtocolRule):
+    """The requests of a share session are numbered, and the first acknowledges nothing."""
+
+    code = "share-session-epoch"
+    title = "each ShareFetch and ShareAcknowledge has the next share session epoch; the first acknowledges nothing"
+    source = "KIP-932"
+    apis = frozenset({"ShareFetch", "ShareAcknowledge"})
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[int, str], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        epoch = it.body.get("share_session_epoch")
+        if epoch is None:
+            return
+        expected = self._next.get((it.connection, it.body["member_id"]))
+        if epoch == 0:
+            partitions = (each for topic in it.body["topics"] for each in topic["partitions"])
+            acknowledged = any(each["acknowledgement_batches"] for each in partitions)
+            yield verdict(it, not acknowledged, "topics", "the first request of a session acknowledges records")
+        elif expected is not None and epoch > 0:
+            yield verdict(it, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        epoch = it.request.get("share_session_epoch", -1)
+        if it.body.get("error_code") == 0 and epoch >= 0:
+            self._next[it.connection, it.request["member_id"]] = epoch + 1
+        return iter(())
+
+
+class GenerationsGoUp(ProtocolRule):
+    """The generations of a group go up."""
+
+    code = "generation-order"
+    title = "the generation of a group does not go down"
+    source = "KIP-62; Kafka's group coordinator"
+    side = RuleSide.BROKER
+    apis = frozenset({"JoinGroup"})
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[str, str], int] = {}
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body.get("error_code") == 0:
+            key = it.exchange.fields.server, it.request.get("group_id", "")
+            last, generation = self._last.get(key, 0), it.body["generation_id"]
+            yield verdict(it, generation >= last, "generation_id", f"generation {generation} after {last}")
+            self._last[key] = max(last, generation)
+
+
+RULES: Final = (
+    MemberIdRequired, GroupProtocols, Subscriptions, Assignments, Generations, UnknownMember, RejoinAfterRebalance,
+    CommittedOffsets, CoordinatorMoved, FirstHeartbeat, MemberEpochs, ShareSessions, GenerationsGoUp,
+)  # fmt: skip

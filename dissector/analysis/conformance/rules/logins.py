@@ -1,0 +1,101 @@
+"""Rules on logging in with SASL."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.rule import ProtocolRule, Verdict, verdict
+
+_LOGIN: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
+_SASL: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
+
+
+class HandshakeFirst(ProtocolRule):
+    """Tokens come after a handshake that the broker took."""
+
+    code = "sasl-handshake-first"
+    title = "SaslAuthenticate follows a SaslHandshake that succeeded"
+    source = "KIP-43, KIP-152"
+    apis = _SASL
+
+    def __init__(self) -> None:
+        self._accepted: dict[int, bool] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "SaslAuthenticate":
+            accepted = self._accepted.get(it.connection)
+            words = "the handshake was refused" if accepted is False else "there was no handshake"
+            yield verdict(it, bool(accepted), "", words)
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "SaslHandshake":
+            self._accepted[it.connection] = it.body.get("error_code") == 0
+        return iter(())
+
+
+class NothingDuringLogin(ProtocolRule):
+    """Between the handshake and the end of the login a client asks nothing else."""
+
+    code = "request-during-login"
+    title = "until it is logged in, a client asks nothing but ApiVersions and SASL's requests"
+    source = "KIP-43; Kafka's SaslServerAuthenticator"
+
+    def __init__(self) -> None:
+        self._logging_in: dict[int, bool] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "SaslHandshake":
+            self._logging_in.setdefault(it.connection, it.version >= 1)  # the end of v0 is no message of Kafka's
+        elif self._logging_in.get(it.connection):
+            yield verdict(it, it.api in _LOGIN, "", f"{it.api} while the login goes on")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "SaslAuthenticate" and it.body.get("error_code") == 0:
+            self._logging_in[it.connection] = False  # several steps: a request after the first is not blamed
+        return iter(())
+
+
+class RefusedLogin(ProtocolRule):
+    """After a refused login the connection is of no use."""
+
+    code = "request-after-refused-login"
+    title = "after a refused login nothing more is asked on the connection"
+    source = "KIP-152"
+
+    def __init__(self) -> None:
+        self._refused: set[int] = set()
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.connection in self._refused:
+            yield verdict(it, False, "", f"{it.api} after SASL_AUTHENTICATION_FAILED")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api == "SaslAuthenticate":
+            if it.body.get("error_code") == 58:
+                self._refused.add(it.connection)
+            yield verdict(it, True, "", "")
+
+
+class SessionLifetime(ProtocolRule):
+    """A session that ends is renewed in time."""
+
+    code = "sasl-session-lifetime"
+    title = "a session with a lifetime is authenticated again before it ends"
+    source = "KIP-368"
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        end = self._ends.get(it.connection)
+        if end is not None and it.api not in _LOGIN:
+            yield verdict(it, it.time_ns <= end, "", f"{it.api} after the session's lifetime")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        lifetime = it.body.get("session_lifetime_ms", 0)
+        if it.api == "SaslAuthenticate" and it.body.get("error_code") == 0 and lifetime > 0:
+            self._ends[it.connection] = it.time_ns + lifetime * 1_000_000
+        return iter(())
+
+
+RULES: Final = (HandshakeFirst, NothingDuringLogin, RefusedLogin, SessionLifetime)

@@ -1,0 +1,319 @@
+"""Rules on Produce requests and their batches."""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from dissector.analysis.conformance.events import Body, MessageEvent
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.protocol.records.batch import Batch
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+
+PRODUCE: Final = frozenset({"Produce"})
+ZSTD: Final = 4
+ZSTD_SINCE: Final = 7
+NO_PRODUCER: Final = -1
+IN_FLIGHT: Final = 5
+
+
+class SentBatch(NamedTuple):
+    """A batch of magic 2 in a request."""
+
+    topic: str
+    partition: int
+    path: str
+    batch: Batch
+
+
+def partitions(body: Body) -> Iterator[tuple[Body, Body, str]]:
+    """Yield topic, partition and path of each partition of a Produce request."""
+    for n, topic in enumerate(body.get("topic_data", ())):
+        for m, partition in enumerate(topic["partition_data"]):
+            yield topic, partition, f"topic_data[{n}].partition_data[{m}].records"
+
+
+def batches(it: MessageEvent) -> Iterator[SentBatch]:
+    """Yield the batches of a Produce request."""
+    for topic, partition, path in partitions(it.message.body):
+        for batch in batches_in(partition["records"] or b""):
+            yield SentBatch(it.topic(topic), partition["index"], path, batch)
+
+
+def batches_in(data: bytes) -> list[Batch]:
+    """Return the whole batches of a `records` field."""
+    return [
+        Batch.read(data[entry.start : entry.end])
+        for entry in split_entries(data)
+        if entry.kind is RecordsEntryKind.BATCH
+    ]
+
+
+class Acks(ProtocolRule):
+    """acks has a value that brokers know."""
+
+    code = "acks-value"
+    title = "acks is 0, 1 or -1"
+    source = "ProduceRequest.json; error INVALID_REQUIRED_ACKS"
+    apis = PRODUCE
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.body:
+            acks = it.body["acks"]
+            yield verdict(it, acks in (-1, 0, 1), "acks", f"acks is {acks}")
+
+
+class OneBatch(ProtocolRule):
+    """Since version 3 a partition has exactly one batch, of magic 2."""
+
+    code = "one-batch-a-partition"
+    title = "since v3 a partition of a Produce request has exactly one batch, of magic 2"
+    source = "KIP-98; Kafka's ProduceRequest"
+    apis = PRODUCE
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.version < 3:
+            return
+        for _, partition, path in partitions(it.message.body):
+            kinds = [entry.kind for entry in split_entries(partition["records"] or b"")]
+            words = f"{len(kinds)} entries: {', '.join(kind.value for kind in kinds[:3]) or 'none'}"
+            yield verdict(it, kinds == [RecordsEntryKind.BATCH], path, words)
+
+
+class Crc(ProtocolRule):
+    """The CRC of a batch is that of its bytes."""
+
+    code = "batch-crc"
+    title = "a batch has the CRC-32C of its bytes"
+    source = "KIP-98, the record batch"
+    apis = PRODUCE
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(it):
+            if not it.message.masked:
+                yield verdict(
+                    it, each.batch.crc_valid, each.path, f"CRC {each.batch.crc:#010x} is not that of the batch"
+                )
+
+
+class Counts(ProtocolRule):
+    """The header's offsets are those of its records."""
+
+    code = "batch-offsets"
+    title = "a produced batch counts from offset 0: last_offset_delta is its number of records less 1"
+    source = "KIP-98; Kafka's LogValidator"
+    apis = PRODUCE
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(it):
+            delta, count = each.batch.last_offset_delta, each.batch.records_count
+            yield verdict(
+                it, count > 0 and delta == count - 1, each.path, f"last_offset_delta {delta} of {count} records"
+            )
+
+
+class KnownCodec(ProtocolRule):
+    """A batch is compressed by a codec that the version has."""
+
+    code = "batch-codec"
+    title = "a batch has a known codec; zstd since Produce v7"
+    source = "KIP-110"
+    apis = PRODUCE
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(it):
+            codec = each.batch.codec
+            is_kept = codec < ZSTD or (codec == ZSTD and it.version >= ZSTD_SINCE)
+            yield verdict(it, is_kept, each.path, f"{each.batch.compression} in v{it.version}")
+
+
+class AttributesOfClients(ProtocolRule):
+    """Clients leave to brokers what is theirs."""
+
+    code = "batch-attributes"
+    title = "a producer sends no control batch, and no time of LogAppendTime"
+    source = "KIP-98, KIP-32"
+    apis = PRODUCE
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(it):
+            marks = {"control": each.batch.is_control, "LogAppendTime": each.batch.is_append_time}
+            found = [name for name, is_set in marks.items() if is_set]
+            yield verdict(it, not found, each.path, f"a batch with {' and '.join(found)}")
+
+
+class IdempotentAcks(ProtocolRule):
+    """Idempotence needs all replicas."""
+
+    code = "idempotent-acks"
+    title = "batches with a producer id are sent with acks=-1"
+    source = "KIP-98"
+    apis = PRODUCE
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if any(each.batch.producer_id != NO_PRODUCER for each in batches(it)):
+            yield verdict(
+                it, it.body["acks"] == -1, "acks", f"acks is {it.body['acks']}, and a batch has a producer id"
+            )
+
+
+class IdempotentInFlight(ProtocolRule):
+    """A broker remembers five batches of a producer."""
+
+    code = "idempotent-in-flight"
+    title = "an idempotent producer has at most 5 requests in flight on a connection"
+    source = "KIP-98; max.in.flight.requests.per.connection of Kafka's producer"
+    apis = PRODUCE
+
+    def __init__(self) -> None:
+        self._open: dict[int, int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.exchange.response is None:
+            return
+        self._open[it.connection] = count = self._open.get(it.connection, 0) + 1
+        if any(each.batch.producer_id != NO_PRODUCER for each in batches(it)):
+            yield verdict(it, count <= IN_FLIGHT, "", f"{count} Produce requests are in flight")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        self._open[it.connection] = self._open.get(it.connection, 1) - 1
+        return iter(())
+
+
+class Sequences(ProtocolRule):
+    """Batches of a producer are numbered without holes."""
+
+    code = "sequence-numbers"
+    title = "a producer numbers the records of a partition without a hole; a new epoch begins at 0"
+    source = "KIP-98, KIP-360; error OUT_OF_ORDER_SEQUENCE_NUMBER"
+    apis = PRODUCE
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[int, str, int], tuple[int, int]] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for topic, partition, path, batch in batches(it):
+            if batch.producer_id == NO_PRODUCER:
+                continue
+            key = batch.producer_id, topic, partition
+            epoch, expected = self._next.get(key, (None, 0))
+            first = batch.base_sequence
+            if epoch == batch.producer_epoch:
+                yield verdict(it, first <= expected, path, f"sequence {first} after {expected - 1}")
+            elif epoch is not None:
+                yield verdict(it, first == 0, path, f"sequence {first} begins epoch {batch.producer_epoch}")
+            after = (first + batch.records_count) % (1 << 31)
+            if epoch != batch.producer_epoch or first >= expected:
+                self._next[key] = batch.producer_epoch, after
+
+
+class ProducerEpochs(ProtocolRule):
+    """The epoch of a producer never goes back."""
+
+    code = "producer-epoch"
+    title = "the epoch of a producer id never goes down"
+    source = "KIP-98, KIP-360"
+    apis = PRODUCE
+
+    def __init__(self) -> None:
+        self._epochs: dict[tuple[int, int], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for _, _, path, batch in batches(it):
+            if batch.producer_id == NO_PRODUCER:
+                continue
+            key = it.connection, batch.producer_id
+            last = self._epochs.get(key, -1)
+            yield verdict(it, batch.producer_epoch >= last, path, f"epoch {batch.producer_epoch} after {last}")
+            self._epochs[key] = max(last, batch.producer_epoch)
+
+
+class FencedProducer(ProtocolRule):
+    """A producer that was fenced stops."""
+
+    code = "fenced-producer"
+    title = "after PRODUCER_FENCED or INVALID_PRODUCER_EPOCH nothing is produced with that epoch"
+    source = "KIP-98, KIP-360, KIP-588"
+    apis = PRODUCE
+    _FENCED: Final = frozenset({47, 90})
+
+    def __init__(self) -> None:
+        self._fenced: set[tuple[int, int]] = set()
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for _, _, path, batch in batches(it):
+            if (batch.producer_id, batch.producer_epoch) in self._fenced:
+                yield verdict(it, False, path, f"producer {batch.producer_id}, epoch {batch.producer_epoch} is fenced")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if not any(error in self._FENCED for _, _, error in produce_errors(it.body)):
+            return
+        yield verdict(it, True, "", "")
+        for _, partition, _ in partitions(it.request):
+            self._fenced |= {
+                (each.producer_id, each.producer_epoch) for each in batches_in(partition["records"] or b"")
+                if each.producer_id != NO_PRODUCER
+            }  # fmt: skip
+
+
+class TooLarge(ProtocolRule):
+    """A batch that is too large is not sent again as it is."""
+
+    code = "fatal-error-retried"
+    title = "a batch that was refused for good is not sent again as it is"
+    source = (
+        "errors MESSAGE_TOO_LARGE, INVALID_RECORD, INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED: not retriable"
+    )
+    apis = PRODUCE
+    _FATAL: Final = frozenset({10, 18, 21, 29, 43, 76, 87})
+
+    def __init__(self) -> None:
+        self._refused: dict[tuple[int, int], int] = {}
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        for _, partition, path in partitions(it.message.body):
+            refused = self._refused.get((it.connection, hash(partition["records"])))
+            if refused is not None:
+                yield verdict(it, False, path, f"the batch of exchange {refused:,}, which was refused for good")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        errors = {(topic, index) for topic, index, error in produce_errors(it.body) if error in self._FATAL}
+        if not errors:
+            return
+        yield verdict(it, True, "", "")
+        for topic in it.request.get("topic_data", ()):
+            for partition in topic["partition_data"]:
+                if (_key(topic), partition["index"]) in errors and len(self._refused) < 10_000:
+                    self._refused[it.connection, hash(partition["records"])] = it.number
+
+
+class ProducePartitions(ProtocolRule):
+    """A broker answers for each partition that was asked."""
+
+    code = "produce-partitions"
+    title = "a Produce response has the partitions of its request"
+    source = "ProduceResponse.json"
+    side = RuleSide.BROKER
+    apis = PRODUCE
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if not it.body or not it.request:
+            return
+        asked = {(_key(topic), each["index"]) for topic in it.request["topic_data"] for each in topic["partition_data"]}
+        told = {(_key(topic), each["index"]) for topic in it.body["responses"] for each in topic["partition_responses"]}
+        yield verdict(it, asked == told, "responses", f"{len(told)} partitions for {len(asked)} that were asked")
+
+
+def produce_errors(body: Body) -> Iterator[tuple[Any, int, int]]:
+    """Yield the topic, the partition and the error of each partition of a response."""
+    for topic in body.get("responses", ()):
+        for partition in topic["partition_responses"]:
+            yield _key(topic), partition["index"], partition["error_code"]
+
+
+def _key(topic: Body) -> Any:
+    return topic.get("name") or topic.get("topic_id")
+
+
+RULES: Final = (
+    Acks, OneBatch, Crc, Counts, KnownCodec, AttributesOfClients, IdempotentAcks, IdempotentInFlight, Sequences,
+    ProducerEpochs, FencedProducer, TooLarge, ProducePartitions,
+)  # fmt: skip

@@ -1,0 +1,136 @@
+"""`kdissect check`: hold captures to the rules of the protocol."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Final
+
+from dissector.analysis.conformance import RULES, Breach, CheckResult, ProtocolRule, check
+from dissector.analysis.diff.report import HeadingBlock, ListBlock, ReportBlock, TableBlock
+from dissector.analysis.outcomes import RuleOutcome, RuleStatus
+from dissector.capture_session import Capture
+from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
+from dissector.cli.formats import DiffFormat
+from dissector.cli.options import CaptureOptions
+from dissector.cli.render.outcomes import write_blocks, write_outcomes
+from dissector.cli.show import read_rows
+from dissector.core.garbage_collection import infrequent_collection
+from dissector.core.text import clean, counted
+
+SHOWN: Final = 3
+"""Messages that a report has for each rule and client; all are counted."""
+TITLE: Final = "kdissect check"
+
+
+def check_captures(files: Sequence[str], form: DiffFormat, ignored: str | None, *, options: CaptureOptions) -> int:
+    """Check and print; return the exit code: 0 if all rules are kept, 1 if not, 2 if there is nothing to check."""
+    rules = _without(ignored)
+    with infrequent_collection(), ExitStack() as stack:
+        captures: list[tuple[str, Capture]] = []
+        for file in files:
+            # Rules see all bytes: a masked body may be a broken one. What they say has no values that may be secrets.
+            capture = stack.enter_context(replace(options, show_secrets=True).open([file]))
+            if not read_rows(capture):
+                return BAD_INPUT
+            captures.append((file, capture))
+        result = check(captures, rules)
+    if not result.exchanges:
+        return print_error(f"{files[0]}: no Kafka request in it")
+    if form in (DiffFormat.JSON, DiffFormat.JUNIT, DiffFormat.SARIF):
+        write_outcomes(form, TITLE, list(_outcomes(result)))
+    else:
+        write_blocks(form, _report(result, len(files)))
+    return NEGATIVE if result.broken else 0
+
+
+def list_rules(form: DiffFormat) -> int:
+    """Print all rules with their sources."""
+    if form in (DiffFormat.MARKDOWN, DiffFormat.HTML):
+        head = ("rule", "whose", "what is required", "source")
+        rows = (head, *((each.code, each.side.value, each.title, each.source) for each in RULES))
+        write_blocks(form, [HeadingBlock(1, f"{len(RULES)} rules"), TableBlock(rows)])
+        return 0
+    blocks = [ListBlock(f"{each.code}: {each.title}", each.side.value, (each.source,)) for each in RULES]
+    write_blocks(DiffFormat.TEXT, [HeadingBlock(1, f"{len(RULES)} rules"), *blocks])
+    return 0
+
+
+def _without(ignored: str | None) -> list[type[ProtocolRule]]:
+    """Return the rules that are not ignored. Raises `UsageError`."""
+    words = {word.strip() for word in (ignored or "").split(",") if word.strip()}
+    for word in sorted(words - {each.code for each in RULES}):
+        raise UsageError(f"--ignore: {word!r} is no rule: kdissect check --rules lists them")
+    return [each for each in RULES if each.code not in words]
+
+
+def _outcomes(result: CheckResult) -> Iterator[RuleOutcome]:
+    """Yield an outcome for each client and rule, and one for each rule that no message was about."""
+    first: dict[tuple[str, str], Breach] = {}
+    for each in result.breaches:
+        first.setdefault((each.rule.code, each.client), each)
+    for rule in result.rules:
+        for client in result.clients:
+            key = rule.code, client
+            if not result.kept[key] and not result.broken[key]:
+                continue
+            found = first.get(key)
+            status = RuleStatus.HELD if found is None else RuleStatus.BROKEN
+            words = rule.title if found is None else f"{rule.title}: {_where(found)}: {found.words}"
+            yield RuleOutcome(
+                f"{client}.{rule.code}", status, words, found.file if found else "", None,
+                found.exchange if found else None, rule.source,
+            )  # fmt: skip
+        if not any(result.counts(rule)):
+            words = f"{rule.title}: no message is about it"
+            yield RuleOutcome(f"rules.{rule.code}", RuleStatus.NOT_SEEN, words, "", source=rule.source)
+
+
+def _where(breach: Breach) -> str:
+    field = f" {breach.path}" if breach.path else ""
+    last = breach.start + max(0, breach.size - 1)
+    return f"exchange {breach.exchange:,}, {breach.part}{field}, bytes {breach.start:,} to {last:,}"
+
+
+def _report(result: CheckResult, files: int) -> Iterator[ReportBlock]:
+    broken = [each for each in result.rules if result.counts(each)[1]]
+    kept = [each for each in result.rules if result.counts(each)[0] and each not in broken]
+    unseen = [each for each in result.rules if not any(result.counts(each))]
+    read = f"{counted(result.exchanges, 'exchange')} in {counted(files, 'file')}"
+    rules = f"{counted(len(broken), 'rule')} broken, {len(kept):,} kept, {len(unseen):,} that no message is about"
+    yield HeadingBlock(1, f"{read}: {rules}")
+    by_key: dict[tuple[str, str], list[Breach]] = {}
+    for each in result.breaches:
+        by_key.setdefault((each.client, each.rule.code), []).append(each)
+    for client in result.clients:
+        found = {rule: by_key[client, rule.code] for rule in broken if (client, rule.code) in by_key}
+        if found:
+            yield HeadingBlock(2, clean(client))
+        for rule, breaches in found.items():
+            yield _breaches(rule, breaches, result.broken[rule.code, client], result.kept[rule.code, client])
+    if len(result.clients) > 1 and broken:
+        yield HeadingBlock(2, "Broken rules by client")
+        yield _table(result, broken)
+
+
+def _breaches(rule: type[ProtocolRule], breaches: list[Breach], broken: int, kept: int) -> ListBlock:
+    blamed = "" if rule.side == "client" else "the broker: "
+    details = [clean(f"{each.file} {_where(each)}: {each.words}") for each in breaches[:SHOWN]]
+    if broken > SHOWN:
+        details.append(f"and {broken - SHOWN:,} more")
+    text = f"{rule.code}: {blamed}{rule.title} ({broken:,} of {counted(broken + kept, 'message')})"
+    return ListBlock(text, rule.source, tuple(details))
+
+
+def _table(result: CheckResult, broken: Sequence[type[ProtocolRule]]) -> TableBlock:
+    clients = [client for client in result.clients if any(result.broken[rule.code, client] for rule in broken)]
+    rows = [
+        (rule.code, *(_cell(result.broken[rule.code, client], result.kept[rule.code, client]) for client in clients))
+        for rule in broken
+    ]
+    return TableBlock((("", *map(clean, clients)), *rows))
+
+
+def _cell(broken: int, kept: int) -> str:
+    if broken:
+        return f"broken {broken:,} of {broken + kept:,}"
+    return "kept" if kept else "-"
