@@ -48,7 +48,7 @@ class Diff:
         return f"<diff: {len(self):,} differences>"
 
     def _repr_html_(self) -> str:
-        return "\n".join(render_html(diff_report(self._result)))
+        return "\n".join(render_html(diff_report(self._result, with_bytes=True)))
 
 
 def diff(a: "Capture", b: "Capture") -> Diff:

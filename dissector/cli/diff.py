@@ -67,7 +67,7 @@ def compare(
         for side in (comparison.a, comparison.b):
             if not side.exchanges:
                 return print_error(f"{side.label}: no Kafka request in it")
-        _write(form, diff_to_json(comparison), diff_report(comparison))
+        _write(form, diff_to_json(comparison), diff_report(comparison, with_bytes=form is DiffFormat.HTML))
         return 0 if comparison.is_same else NEGATIVE
 
 

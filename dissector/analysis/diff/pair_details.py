@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.field_comparison import KeyDifference
@@ -10,17 +11,21 @@ from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath, message_leaves, path_without_labels
 from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.node_lookup import find_node
 from dissector.analysis.diff.result import (
     ComparedField,
     DiffEntry,
     DiffReason,
     ExchangePair,
+    FieldBytes,
     FieldDifference,
     PairVerdict,
 )
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.exchange.model import Exchange
 
+VERSION_AT: Final = 6
+"""Where a request has its version: behind its size and the key of its API."""
 MessageFields = dict[LeafPath, list[tuple[LeafPath, ComparedValue]]]
 """The fields of one message, by their canonical path: the paths in the message itself, and the values."""
 
@@ -85,6 +90,21 @@ class PairDecoder:
             return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))
         return True  # counts, intervals, batches: all exchanges of the API together
 
+    def field_bytes(self, pair: ExchangePair, entry: DiffEntry) -> list[FieldBytes]:
+        found: list[FieldBytes] = []
+        shown = (each for each in self.differences(pair) if (each.part, each.path) == (entry.part, entry.path))
+        difference = next(shown, None)
+        for side, row in enumerate((pair.a, pair.b)):
+            if row is None:
+                continue
+            exchange, name = self._exchange(side, row), "AB"[side]
+            if entry.path == "version" and exchange.request is not None:
+                data = exchange.request.data[VERSION_AT : VERSION_AT + 2]
+                found.append(FieldBytes(name, row, "request", "", f"v{exchange.fields.version}", VERSION_AT, data))
+            elif difference is not None:
+                found += _bytes_of(name, row, exchange, difference)
+        return found
+
     def _described(self, pair: ExchangePair) -> str:
         """Describe the key of a pair that only one side has."""
         side, row = (0, pair.a) if pair.a is not None else (1, pair.b)
@@ -140,3 +160,18 @@ class PairDecoder:
     def _own(self, side: int, values: Iterable[ComparedValue]) -> list[str]:
         """Return values as text, with the names that a side has itself."""
         return [format_value(self._names.own(side, value)) for value in values]
+
+
+def _bytes_of(name: str, row: int, exchange: Exchange, difference: FieldDifference) -> list[FieldBytes]:
+    """Return the field of a difference in one exchange; none on a side that does not have it."""
+    is_a = name == "A"
+    where, path = (difference.where_a, difference.path_a) if is_a else (difference.where_b, difference.path_b)
+    message = exchange.request if difference.part == "request" else exchange.response
+    if where is None or path is None or message is None:
+        return []
+    node = find_node(message, where)
+    if node is None or node.source:  # what was compressed has no bytes of its own in the frame
+        return []
+    value = difference.value_a if is_a else difference.value_b
+    data = message.data[node.start : node.start + node.size]
+    return [FieldBytes(name, row, difference.part, path, value, node.start, data)]

@@ -17,8 +17,12 @@ HEAD: Final = """<!DOCTYPE html>
 body{font:15px/1.45 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
 h2{margin:1.6rem 0 .3rem;border-bottom:1px solid #d0d7de}li{margin:.35rem 0}small{display:block;color:#57606a}
 em{font-style:normal;border:1px solid #8c959f;border-radius:.6em;padding:0 .5em;font-size:85%}
+details{margin:.2rem 0}summary{cursor:pointer;color:#0969da;font-size:85%}
+pre{margin:.3rem 0;padding:.5rem .7rem;overflow-x:auto;background:#f6f8fa;border-radius:.4rem;
+font:12.5px/1.4 ui-monospace,monospace}
 table{border-collapse:collapse}td,th{border:1px solid #d0d7de;padding:.25rem .5rem;text-align:left;vertical-align:top}
-@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}small{color:#9198a1}}
+@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}small{color:#9198a1}
+summary{color:#4493f8}pre{background:#151b23}h2{border-color:#3d444d}td,th{border-color:#3d444d}}
 </style></head><body>
 """
 
@@ -77,6 +81,13 @@ def _escape_markdown(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "\\`*_{}[]<>()#+!|~&$" else letter for letter in text)
 
 
+def _folded(lines: tuple[str, ...]) -> str:
+    if not lines:
+        return ""
+    text = "\n".join(map(escape, lines))
+    return f"<details><summary>fields and bytes</summary><pre>{text}</pre></details>"
+
+
 def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
     """Yield a complete page."""
     yield HEAD
@@ -90,7 +101,7 @@ def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
         elif isinstance(block, ListBlock):
             reason = f" <em>{escape(block.reason)}</em>" if block.reason else ""
             details = "".join(f"<small>{escape(text)}</small>" for text in block.details)
-            yield f"<li>{escape(block.text)}{reason}{details}</li>"
+            yield f"<li>{escape(block.text)}{reason}{details}{_folded(block.folded)}</li>"
         else:
             yield "<table>"
             for n, row in enumerate(block.rows):

@@ -4,7 +4,7 @@ Invariant: every text is cleaned here (`core.text.clean`), and nowhere else: a r
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from dissector.analysis.diff.consequences import FOLLOWED_BY
@@ -29,6 +29,8 @@ class ListBlock:
     text: str
     reason: str = ""
     details: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()
+    """Lines of fixed width that a page folds behind the item; other forms leave them out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,14 @@ class TableBlock:
     rows: tuple[tuple[str, ...], ...]
 
 
+MOST_BYTES: Final = 64
+"""Bytes of a field that a page shows."""
 COUNTED_UNITS: Final = {DiffReason.CONTENT: ("record", "records"), DiffReason.BATCHING: ("batch", "batches")}
 ReportBlock = HeadingBlock | ListBlock | TableBlock
 
 
-def diff_report(result: DiffResult) -> Iterator[ReportBlock]:
-    """Yield the report on two sides."""
+def diff_report(result: DiffResult, *, with_bytes: bool = False) -> Iterator[ReportBlock]:
+    """Yield the report on two sides; `with_bytes` folds the bytes of each field behind its difference."""
     yield HeadingBlock(1, "No differences" if result.is_same else counted(len(result.entries), "difference"))
     yield ListBlock(_side_line("A", result.a))
     yield ListBlock(_side_line("B", result.b))
@@ -52,10 +56,23 @@ def diff_report(result: DiffResult) -> Iterator[ReportBlock]:
         if entry.api != api:
             api = entry.api
             yield HeadingBlock(2, clean(api) or "Connections")
-        yield entry_block(entry)
+        block = entry_block(entry)
+        yield replace(block, folded=_field_lines(result, entry)) if with_bytes else block
     yield HeadingBlock(2, "Ignored")
     for text in result.ignored:
         yield ListBlock(clean(text))
+
+
+def _field_lines(result: DiffResult, entry: DiffEntry) -> tuple[str, ...]:
+    """Return for each side the field, its value and its bytes."""
+    lines = []
+    for each in result.field_bytes(entry):
+        name = ".".join(filter(None, (each.part, each.path))) if each.path else "version"
+        lines.append(f"{each.side}, exchange {each.row + 1:,}: {name} = {each.value}")
+        last = each.start + len(each.data) - 1
+        more = f" and {len(each.data) - MOST_BYTES:,} more" if len(each.data) > MOST_BYTES else ""
+        lines.append(f"    bytes {each.start:,} to {last:,}: {each.data[:MOST_BYTES].hex(' ')}{more}")
+    return tuple(map(clean, lines))
 
 
 def _side_line(name: str, side: SideSummary) -> str:

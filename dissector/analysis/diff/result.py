@@ -60,6 +60,21 @@ class FieldDifference(NamedTuple):
         return None if self.where_b is None else format_path(self.where_b)
 
 
+class FieldBytes(NamedTuple):
+    """The bytes of a field on one side."""
+
+    side: str
+    """``A`` or ``B``."""
+    row: int
+    part: str
+    path: PathText
+    """With labels; empty for the version in the header."""
+    value: str
+    start: int
+    """In the frame, size prefix included."""
+    data: bytes
+
+
 class ComparedField(NamedTuple):
     """A field of a pair, with its path on either side; None on a side that does not have it."""
 
@@ -175,6 +190,21 @@ class DiffResult:
         """Return whether a pair shows the difference of an entry."""
         return self._details.shows(pair, entry)
 
+    def field_bytes(self, entry: DiffEntry) -> list[FieldBytes]:
+        """Return the field of an entry on both sides, in the first pair that shows it; none if no pair does."""
+        if not entry.part and entry.path != "version":
+            return []
+        first = next((pair for pair in self._pairs_of(entry) if self._details.shows(pair, entry)), None)
+        return [] if first is None else self._details.field_bytes(first, entry)
+
+    def _pairs_of(self, entry: DiffEntry) -> Iterator[ExchangePair]:
+        """Yield the pairs of an entry's first rows."""
+        wanted = (entry.row_a, entry.row_b)
+        return (
+            pair for pair in self.pairs
+            if any(row is not None and row == first for row, first in zip((pair.a, pair.b), wanted, strict=True))
+        )  # fmt: skip
+
 
 class PairDetails(Protocol):
     """Decodes single pairs on demand."""
@@ -184,6 +214,8 @@ class PairDetails(Protocol):
     def fields(self, pair: ExchangePair) -> list[ComparedField]: ...
 
     def shows(self, pair: ExchangePair, entry: DiffEntry) -> bool: ...
+
+    def field_bytes(self, pair: ExchangePair, entry: DiffEntry) -> list[FieldBytes]: ...
 
 
 def pairs_with_verdict(pairs: tuple[ExchangePair, ...], verdict: PairVerdict) -> Iterator[ExchangePair]:
