@@ -172,9 +172,9 @@ def _why(entry: DiffEntry, width: int) -> str:
 
 
 def cause_text(entry: DiffEntry) -> str:
-    """Return all of an entry in one line."""
+    """Return all of an entry in one line: first the settings, then what follows from it, which may be long."""
     block = entry_block(entry)
-    more = "".join(f" · {words}" for words in block.details)
+    more = "".join(f" · {words}" for words in reversed(block.details))
     return f"{clean(entry.api)} {block.text} · {block.reason}{more}".strip()
 
 

@@ -10,7 +10,7 @@ from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleStatus
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_message, print_error
-from dissector.cli.formats import DiffFormat
+from dissector.cli.formats import RuleFormat
 from dissector.cli.options import CaptureOptions, parse_filter
 from dissector.cli.render.outcomes import write_outcomes
 from dissector.cli.show import read_rows
@@ -28,7 +28,7 @@ class BaselineOptions(NamedTuple):
 
 
 def baseline(
-    files: Sequence[str], asked: BaselineOptions, form: DiffFormat, row_filter: str | None, others: Sequence[str], *,
+    files: Sequence[str], asked: BaselineOptions, form: RuleFormat, row_filter: str | None, others: Sequence[str], *,
     options: CaptureOptions,
 ) -> int:  # fmt: skip
     """Write a baseline, or hold a capture to one; return the exit code: 0 if it holds, 1 if not, 2 if there is nothing

@@ -10,7 +10,7 @@ from dissector.analysis.diff.report import HeadingBlock, ListBlock, ReportBlock,
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from dissector.capture_session import Capture
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, print_error
-from dissector.cli.formats import DiffFormat
+from dissector.cli.formats import RuleFormat
 from dissector.cli.options import CaptureOptions
 from dissector.cli.render.outcomes import write_blocks, write_outcomes
 from dissector.cli.show import read_rows
@@ -22,7 +22,7 @@ SHOWN: Final = 3
 TITLE: Final = "kdissect check"
 
 
-def check_captures(files: Sequence[str], form: DiffFormat, ignored: str | None, *, options: CaptureOptions) -> int:
+def check_captures(files: Sequence[str], form: RuleFormat, ignored: str | None, *, options: CaptureOptions) -> int:
     """Check and print; return the exit code: 0 if all rules are kept, 1 if not, 2 if there is nothing to check."""
     rules = _without(ignored)
     with infrequent_collection(), ExitStack() as stack:
@@ -36,22 +36,22 @@ def check_captures(files: Sequence[str], form: DiffFormat, ignored: str | None, 
         result = check(captures, rules)
     if not result.exchanges:
         return print_error(f"{files[0]}: no Kafka request in it")
-    if form in (DiffFormat.JSON, DiffFormat.JUNIT, DiffFormat.SARIF):
+    if form in (RuleFormat.JSON, RuleFormat.JUNIT, RuleFormat.SARIF):
         write_outcomes(form, TITLE, list(_outcomes(result)))
     else:
         write_blocks(form, _report(result, len(files)))
     return NEGATIVE if result.broken else 0
 
 
-def list_rules(form: DiffFormat) -> int:
+def list_rules(form: RuleFormat) -> int:
     """Print all rules with their sources."""
-    if form in (DiffFormat.MARKDOWN, DiffFormat.HTML):
+    if form in (RuleFormat.MARKDOWN, RuleFormat.HTML):
         head = ("rule", "whose", "what is required", "source")
         rows = (head, *((each.code, each.side.value, each.title, each.source) for each in RULES))
         write_blocks(form, [HeadingBlock(1, f"{len(RULES)} rules"), TableBlock(rows)])
         return 0
     blocks = [ListBlock(f"{each.code}: {each.title}", each.side.value, (each.source,)) for each in RULES]
-    write_blocks(DiffFormat.TEXT, [HeadingBlock(1, f"{len(RULES)} rules"), *blocks])
+    write_blocks(RuleFormat.TEXT, [HeadingBlock(1, f"{len(RULES)} rules"), *blocks])
     return 0
 
 

@@ -43,8 +43,6 @@ def compare(
     nothing to compare.
 
     `filters` are those of A and of B. A single file is both sides."""
-    if form in (DiffFormat.JUNIT, DiffFormat.SARIF):
-        raise UsageError(f"--format {form.value} is for what became of a baseline: it needs --baseline")
     connections = tuple(map(_parse_match, matches))
     tables = [side_of_tables(each) for each in files]
     if any(tables) or any(map(is_folder, files)):

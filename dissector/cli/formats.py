@@ -28,13 +28,20 @@ class StatsFormat(StrEnum):
 
 
 class DiffFormat(StrEnum):
-    """Output formats of a comparison, and of what became of rules."""
+    """Output formats of a comparison."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+class RuleFormat(StrEnum):
+    """Output formats of what became of rules: those of a comparison, and two for other programs."""
 
     TEXT = "text"
     JSON = "json"
     MARKDOWN = "markdown"
     HTML = "html"
     JUNIT = "junit"
-    """What became of rules only."""
     SARIF = "sarif"
-    """The same."""

@@ -12,7 +12,7 @@ import typer
 from dissector.cli.command import command
 from dissector.cli.command_group import CommandGroup, print_version
 from dissector.cli.errors import UsageError, print_error
-from dissector.cli.formats import DiffFormat, Format, ProbeFormat, StatsFormat
+from dissector.cli.formats import DiffFormat, Format, ProbeFormat, RuleFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.schema_commands import schema
 from dissector.cli.tables_commands import tables
@@ -167,7 +167,7 @@ def diff(
         list[str], typer.Argument(metavar="A B…", help="Two captures, or more for a matrix; one for a baseline.")
     ],
     *,
-    form: Annotated[DiffFormat | None, typer.Option("--format", "-f", help="Print a report in this format.")] = None,
+    form: Annotated[RuleFormat | None, typer.Option("--format", "-f", help="Print a report in this format.")] = None,
     a: Annotated[
         str | None, typer.Option("--a", metavar="FILTER", help="Rows of A to compare, or of the only capture.")
     ] = None,
@@ -204,13 +204,15 @@ def diff(
 
         others = (*(each for each, value in (("--b", b), ("--match", match)) if value),)
         asked = BaselineOptions(save_baseline, baseline, fail_on, ignore)
-        return run_baseline(files, asked, form or DiffFormat.TEXT, a, others, options=options)
+        return run_baseline(files, asked, form or RuleFormat.TEXT, a, others, options=options)
     from dissector.cli.diff import compare as run
 
     on_screen = form is None and len(files) <= 2 and takes_screen(files)
     if on_screen:
         from tui.app import run_diff
-    shown = run_diff if on_screen else form or DiffFormat.TEXT
+    if form in (RuleFormat.JUNIT, RuleFormat.SARIF):
+        raise UsageError(f"--format {form.value} is for what became of a baseline: it needs --baseline")
+    shown = run_diff if on_screen else DiffFormat(form or DiffFormat.TEXT)
     return run(files, shown, (a, b), match or [], options=options, cluster=cluster)
 
 
@@ -222,7 +224,7 @@ def diff(
 def check(
     files: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Captures; - is standard input.")] = None,
     *,
-    form: Annotated[DiffFormat, typer.Option("--format", "-f", help="Print in this format.")] = DiffFormat.TEXT,
+    form: Annotated[RuleFormat, typer.Option("--format", "-f", help="Print in this format.")] = RuleFormat.TEXT,
     ignore: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Rules to leave out: throttle-time,topic-name.")
     ] = None,

@@ -127,3 +127,11 @@ async def test_r_shows_the_other_message_on_both_sides() -> None:
         assert screen.path == "supported_features"
         await screen.press("r")
         assert [side.side for side in screen.sides] == ["request", "request"]
+
+
+async def test_all_words_of_a_cause_are_drawn_on_a_small_terminal() -> None:
+    async with opened(size=(80, 24)) as screen:
+        await to_cause(screen, "Fetch", "isolation_level")
+        drawn = " ".join(screen.lines().split())
+        for words in ("A has the schema's default", "set by isolation.level (Java), isolation.level (librdkafka)"):
+            assert words in drawn, words

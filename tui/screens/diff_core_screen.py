@@ -46,6 +46,7 @@ class DiffCoreScreen(Screen[None]):
     #causes, #pairs { height: 9fr; }
     #differences { height: 7fr; border-top: solid $boost; border-title-color: $secondary; }
     #both { height: 6fr; }
+    #inspector { height: 4; text-wrap: wrap; }
     #bytes-a, #bytes-b {
       width: 1fr; border-top: solid $boost; border-title-color: $secondary; background: $surface;
       scrollbar-size: 1 1; overflow-x: hidden;

@@ -8,29 +8,29 @@ from typing import Final
 from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
 from dissector.analysis.diff.report import HeadingBlock, ListBlock, ReportBlock
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus, junit, sarif
-from dissector.cli.formats import DiffFormat
+from dissector.cli.formats import RuleFormat
 from dissector.core.json_text import dumps
 from dissector.core.text import clean
 
-_RENDERERS: Final = {DiffFormat.TEXT: render_text, DiffFormat.MARKDOWN: render_markdown, DiffFormat.HTML: render_html}
+_RENDERERS: Final = {RuleFormat.TEXT: render_text, RuleFormat.MARKDOWN: render_markdown, RuleFormat.HTML: render_html}
 _WORDS: Final = {
     RuleStatus.BROKEN: "Differs", RuleStatus.ALLOWED: "Differs, and does not count", RuleStatus.NOT_SEEN: "Not seen",
 }  # fmt: skip
 
 
-def write_outcomes(form: DiffFormat, title: str, outcomes: Sequence[RuleOutcome]) -> None:
+def write_outcomes(form: RuleFormat, title: str, outcomes: Sequence[RuleOutcome]) -> None:
     """Print outcomes; those that hold are counted in a report, and listed where programs read."""
-    if form is DiffFormat.JSON:
+    if form is RuleFormat.JSON:
         sys.stdout.buffer.write(dumps({"title": title, "outcomes": [each._asdict() for each in outcomes]}) + b"\n")
-    elif form is DiffFormat.JUNIT:
+    elif form is RuleFormat.JUNIT:
         sys.stdout.buffer.write(junit(title, outcomes) + b"\n")
-    elif form is DiffFormat.SARIF:
+    elif form is RuleFormat.SARIF:
         sys.stdout.buffer.write(dumps(sarif(outcomes)) + b"\n")
     else:
         write_blocks(form, _report(title, outcomes))
 
 
-def write_blocks(form: DiffFormat, blocks: Iterable[ReportBlock]) -> None:
+def write_blocks(form: RuleFormat, blocks: Iterable[ReportBlock]) -> None:
     """Print a report as text, Markdown or HTML."""
     for line in _RENDERERS[form](blocks):
         print(line)
