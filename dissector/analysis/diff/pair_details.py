@@ -17,7 +17,7 @@ from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
     ExchangePair,
-    FieldBytes,
+    DifferenceBytes,
     FieldDifference,
     PairVerdict,
 )
@@ -90,8 +90,8 @@ class PairDecoder:
             return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))
         return True  # counts, intervals, batches: all exchanges of the API together
 
-    def field_bytes(self, pair: ExchangePair, entry: DiffEntry) -> list[FieldBytes]:
-        found: list[FieldBytes] = []
+    def field_bytes(self, pair: ExchangePair, entry: DiffEntry) -> list[DifferenceBytes]:
+        found: list[DifferenceBytes] = []
         shown = (each for each in self.differences(pair) if (each.part, each.path) == (entry.part, entry.path))
         difference = next(shown, None)
         for side, row in enumerate((pair.a, pair.b)):
@@ -100,7 +100,7 @@ class PairDecoder:
             exchange, name = self._exchange(side, row), "AB"[side]
             if entry.path == "version" and exchange.request is not None:
                 data = exchange.request.data[VERSION_AT : VERSION_AT + 2]
-                found.append(FieldBytes(name, row, "request", "", f"v{exchange.fields.version}", VERSION_AT, data))
+                found.append(DifferenceBytes(name, row, "request", "", f"v{exchange.fields.version}", VERSION_AT, data))
             elif difference is not None:
                 found += _bytes_of(name, row, exchange, difference)
         return found
@@ -162,7 +162,7 @@ class PairDecoder:
         return [format_value(self._names.own(side, value)) for value in values]
 
 
-def _bytes_of(name: str, row: int, exchange: Exchange, difference: FieldDifference) -> list[FieldBytes]:
+def _bytes_of(name: str, row: int, exchange: Exchange, difference: FieldDifference) -> list[DifferenceBytes]:
     """Return the field of a difference in one exchange; none on a side that does not have it."""
     is_a = name == "A"
     where, path = (difference.where_a, difference.path_a) if is_a else (difference.where_b, difference.path_b)
@@ -174,4 +174,4 @@ def _bytes_of(name: str, row: int, exchange: Exchange, difference: FieldDifferen
         return []
     value = difference.value_a if is_a else difference.value_b
     data = message.data[node.start : node.start + node.size]
-    return [FieldBytes(name, row, difference.part, path, value, node.start, data)]
+    return [DifferenceBytes(name, row, difference.part, path, value, node.start, data)]

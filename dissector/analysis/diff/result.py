@@ -60,7 +60,7 @@ class FieldDifference(NamedTuple):
         return None if self.where_b is None else format_path(self.where_b)
 
 
-class FieldBytes(NamedTuple):
+class DifferenceBytes(NamedTuple):
     """The bytes of a field on one side."""
 
     side: str
@@ -190,7 +190,7 @@ class DiffResult:
         """Return whether a pair shows the difference of an entry."""
         return self._details.shows(pair, entry)
 
-    def field_bytes(self, entry: DiffEntry) -> list[FieldBytes]:
+    def field_bytes(self, entry: DiffEntry) -> list[DifferenceBytes]:
         """Return the field of an entry on both sides, in the first pair that shows it; none if no pair does."""
         if not entry.part and entry.path != "version":
             return []
@@ -215,7 +215,7 @@ class PairDetails(Protocol):
 
     def shows(self, pair: ExchangePair, entry: DiffEntry) -> bool: ...
 
-    def field_bytes(self, pair: ExchangePair, entry: DiffEntry) -> list[FieldBytes]: ...
+    def field_bytes(self, pair: ExchangePair, entry: DiffEntry) -> list[DifferenceBytes]: ...
 
 
 def pairs_with_verdict(pairs: tuple[ExchangePair, ...], verdict: PairVerdict) -> Iterator[ExchangePair]:
