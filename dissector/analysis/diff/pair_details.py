@@ -15,9 +15,9 @@ from dissector.analysis.diff.node_lookup import find_node
 from dissector.analysis.diff.result import (
     ComparedField,
     DiffEntry,
+    DifferenceBytes,
     DiffReason,
     ExchangePair,
-    DifferenceBytes,
     FieldDifference,
     PairVerdict,
 )
