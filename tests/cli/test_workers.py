@@ -87,7 +87,7 @@ def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
 @pytest.mark.slow
 def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))
-    command = [sys.executable, "-m", "dissector.cli.main", "show", path, "-f", "json"]
+    command = [sys.executable, "-m", "tests.cli.three_workers", "show", path, "-f", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -101,7 +101,7 @@ def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_an_interrupt_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))
-    command = [sys.executable, "-m", "dissector.cli.main", "show", path, "-f", "json"]
+    command = [sys.executable, "-m", "tests.cli.three_workers", "show", path, "-f", "json"]
     words = [sys.executable, "-c", HEEDING, *command]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
