@@ -52,7 +52,10 @@ class CheckResult:
 
     def counts(self, rule: type[ProtocolRule]) -> tuple[int, int]:
         """Return how many messages kept a rule, and how many broke it."""
-        return tuple(sum(n for (code, _), n in each.items() if code == rule.code) for each in (self.kept, self.broken))  # type: ignore[return-value]
+        kept, broken = (
+            sum(n for (code, _), n in each.items() if code == rule.code) for each in (self.kept, self.broken)
+        )
+        return kept, broken
 
 
 def check(captures: Iterable[tuple[str, Capture]], rules: Sequence[type[ProtocolRule]] = RULES) -> CheckResult:
