@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.capture.files import AnyReader
+from dissector.capture.file_opening import AnyReader
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding, Severity

@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.files import GrowingFile, OpenFile, open_capture, raise_open_file_limit
+from dissector.capture.file_opening import open_capture, raise_open_file_limit
+from dissector.capture.files import GrowingFile, OpenFile
 from dissector.capture.merge import PacketMerger
 from dissector.capture.packet_objects import PacketObjects
 from dissector.capture.partition import CapturePartition

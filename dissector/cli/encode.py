@@ -9,7 +9,7 @@ from typing import IO, Final
 import orjson
 
 from dissector.capture import CaptureError
-from dissector.capture.files import STDIN
+from dissector.capture.file_opening import STDIN
 from dissector.cli.encode_targets import ENCODED, EXCHANGE, CaptureTarget, TranscriptTarget, add_line
 from dissector.cli.errors import NEGATIVE, os_error_message, print_error
 from dissector.protocol.wire.writing import EncodeError

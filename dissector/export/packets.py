@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.capture.files import ALL_FILES, open_capture
+from dissector.capture.file_opening import ALL_FILES, open_capture
 from dissector.capture.merge import PacketMerger
 from dissector.capture_session import Capture
 from dissector.conversation import Packet

@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.errors import CaptureError, DamagedRange, NoRoomError
-from dissector.capture.files import Reader, open_capture
+from dissector.capture.file_opening import open_capture
+from dissector.capture.files import Reader
 from dissector.capture.partition import COLUMN_BYTES
 from dissector.core.finding import Finding, Severity
 from dissector.core.store import Store

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.errors import CaptureError
-from dissector.capture.files import ALL_FILES, AnyReader, Reader, open_capture
+from dissector.capture.file_opening import ALL_FILES, AnyReader, open_capture
+from dissector.capture.files import Reader
 from dissector.capture.merge import PacketMerger, slice_batch
 from dissector.capture.partition import Block, block_of_rows
 from dissector.capture_session.tally import CaptureTally

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.capture.errors import CaptureError, DamagedRange
-from dissector.capture.files import ALL_FILES, Reader, open_capture
+from dissector.capture.file_opening import ALL_FILES, open_capture
+from dissector.capture.files import Reader
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan

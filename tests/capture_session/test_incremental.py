@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture.files import Reader, open_capture
+from dissector.capture.file_opening import open_capture
+from dissector.capture.files import Reader
 from dissector.capture.partition import Block, CapturePartition, block_of_rows
 from dissector.capture_session import Capture
 from dissector.core.store import Store

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dissector.capture.files import Reader, open_capture
+from dissector.capture.file_opening import open_capture
+from dissector.capture.files import Reader
 from dissector.core.store import Store
 
 NANOSECONDS = 0xA1B23C4D

@@ -152,7 +152,7 @@ def test_frames_that_were_kept_give_the_same_trees() -> None:
 @pytest.mark.parametrize("name", ["java", "librdkafka-pipelined", "java-sasl-plain", "java-streams"])
 def test_damage_changes_nothing(name: str, tmp_path: Path) -> None:
     # Every ninth packet is missing, and of the others only 250 bytes are there.
-    from dissector.capture.files import open_capture
+    from dissector.capture.file_opening import open_capture
     from dissector.capture.merge import PacketMerger
     from dissector.conversation import Packet, pcapng
     from dissector.core.limits import DEFAULT

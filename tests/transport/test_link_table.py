@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture.files import open_capture
+from dissector.capture.file_opening import open_capture
 from dissector.capture_session import Capture
 from dissector.core.store import Store
 from tests.needs import needs

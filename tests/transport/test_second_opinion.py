@@ -6,7 +6,7 @@ from typing import NamedTuple
 import dpkt
 import pytest
 
-from dissector.capture.files import open_capture
+from dissector.capture.file_opening import open_capture
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.tls.handshake import ClientHello, ServerHello, parse_client_hello, parse_server_hello

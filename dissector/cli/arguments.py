@@ -1,0 +1,22 @@
+"""Arguments and options that several commands have, as types of their parameters."""
+
+from typing import Annotated
+
+import typer
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE…", help="Captures, hex dumps, Kafka log segments, or a folder of tables; - is standard input."
+    ),
+]
+Fields = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C", help="Print these row fields and field paths as columns: conn,api,latency,request.acks."
+    ),
+]
+RowFilter = Annotated[
+    str | None, typer.Option("-Y", metavar="FILTER", help='Only matching rows: "api == Fetch && latency > 50ms".')
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")]

@@ -1,0 +1,102 @@
+"""`kdissect diff` and `check`: clients beside each other, and beside the rules of the protocol."""
+
+from typing import Annotated
+
+import typer
+
+from dissector.cli.command import command
+from dissector.cli.errors import UsageError
+from dissector.cli.formats import DiffFormat, RuleFormat
+from dissector.cli.options import CaptureOptions, Cluster
+from dissector.cli.terminal import takes_screen
+
+comparing_commands = typer.Typer()
+
+
+@command(
+    comparing_commands,
+    "diff",
+    epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; diff *.pcapng -f html; "
+    "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'; "
+    "diff orders.pcapng --save-baseline orders.toml; diff new.pcapng --baseline orders.toml --fail-on version,acks",
+)
+def diff(
+    files: Annotated[
+        list[str], typer.Argument(metavar="A B…", help="Two captures, or more for a matrix; one for a baseline.")
+    ],
+    *,
+    form: Annotated[RuleFormat | None, typer.Option("--format", "-f", help="Print a report in this format.")] = None,
+    a: Annotated[
+        str | None, typer.Option("--a", metavar="FILTER", help="Rows of A to compare, or of the only capture.")
+    ] = None,
+    b: Annotated[
+        str | None, typer.Option("--b", metavar="FILTER", help="Rows of B to compare, or of the only capture.")
+    ] = None,
+    match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A:N=B:M", help="Compare these two connections; may be repeated."),
+    ] = None,
+    save_baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write what the client does as a short TOML text.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Hold the client to this text: 0 it does so, 1 it differs.")
+    ] = None,
+    fail_on: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="With --baseline, only these count: version,acks,retries.")
+    ] = None,
+    ignore: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="With --baseline, leave these out: PushTelemetry,compression.")
+    ] = None,
+    options: Annotated[CaptureOptions, "port", "keylog"],
+    cluster: Cluster,
+) -> int:
+    """Compare two clients side by side, or more in a matrix; exit code 0 for the same, 1 for different.
+
+    On a terminal, two sides open in the terminal UI. With tables, a side is TABLES:NAME, a client id or a capture, and
+    the result is a matrix.
+    """
+    if save_baseline is not None or baseline is not None or fail_on is not None or ignore is not None:
+        from dissector.cli.baseline import BaselineOptions
+        from dissector.cli.baseline import baseline as run_baseline
+
+        others = (*(each for each, value in (("--b", b), ("--match", match)) if value),)
+        asked = BaselineOptions(save_baseline, baseline, fail_on, ignore)
+        return run_baseline(files, asked, form or RuleFormat.TEXT, a, others, options=options)
+    from dissector.cli.diff import compare as run
+
+    on_screen = form is None and len(files) <= 2 and takes_screen(files)
+    if on_screen:
+        from tui.app import run_diff
+    if form in (RuleFormat.JUNIT, RuleFormat.SARIF):
+        raise UsageError(f"--format {form.value} is for what became of a baseline: it needs --baseline")
+    shown = run_diff if on_screen else DiffFormat(form or DiffFormat.TEXT)
+    return run(files, shown, (a, b), match or [], options=options, cluster=cluster)
+
+
+@command(
+    comparing_commands,
+    "check",
+    epilog="Examples: kdissect check orders.pcapng; check *.pcapng -f junit > rules.xml; check --rules",
+)
+def check(
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Captures; - is standard input.")] = None,
+    *,
+    form: Annotated[RuleFormat, typer.Option("--format", "-f", help="Print in this format.")] = RuleFormat.TEXT,
+    ignore: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Rules to leave out: throttle-time,topic-name.")
+    ] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules with their sources.")] = False,
+    options: Annotated[CaptureOptions, "port", "keylog"],
+) -> int:
+    """Hold clients and brokers to the protocol's rules; exit code 0 if all are kept, 1 if one is broken.
+
+    Each broken rule comes with its source (KIP, schema, Kafka's own code), the exchange and the bytes.
+    """
+    from dissector.cli.check import check_captures, list_rules
+
+    if rules:
+        return list_rules(form)
+    if not files:
+        raise UsageError("name one or more captures, or --rules")
+    return check_captures(files, form, ignore, options=options)

@@ -1,0 +1,65 @@
+"""`kdissect encode`, `explain` and `probe`: messages without a capture."""
+
+from typing import Annotated
+
+import typer
+
+from dissector.cli.command import command
+from dissector.cli.formats import ProbeFormat
+
+message_commands = typer.Typer()
+
+
+@command(
+    message_commands, "encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng"
+)
+def encode(
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="JSON lines that show printed; - is standard input.")
+    ] = "-",
+    out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture.")] = None,
+) -> int:
+    """Encode the JSON that show prints: as a hex transcript, or as a capture."""
+    from dissector.cli.encode import encode as run
+
+    return run(file, out)
+
+
+@command(
+    message_commands,
+    "explain",
+    epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches",
+)
+def explain(
+    word: Annotated[
+        str,
+        typer.Argument(
+            metavar="API", help="A name, key, message or finding; or primitives, records, headers, errors, findings."
+        ),
+    ],
+    version: Annotated[
+        str | None, typer.Argument(metavar="[VERSION]", help="By default the newest stable version.")
+    ] = None,
+) -> int:
+    """Explain a message (fields, bytes, versions, an example), a finding or an error."""
+    from dissector.cli.explain import explain as run
+
+    return run(word, version)
+
+
+@command(message_commands, "probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
+def probe(
+    address: Annotated[
+        str, typer.Argument(metavar="HOST[:PORT]", help="A broker's PLAINTEXT listener, by default on port 9092.")
+    ],
+    form: Annotated[
+        ProbeFormat, typer.Option("--format", "-f", help="A report, or the probe's exchanges as show prints them.")
+    ] = ProbeFormat.TEXT,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Timeout of each response.")] = 5.0,
+    client_id: Annotated[str, typer.Option("--client-id", help="Client id of the requests.")] = "kdissect",
+    topics: Annotated[bool, typer.Option("--topics", help="Also list the topics.")] = False,
+) -> int:
+    """Show the API versions and the cluster of a broker."""
+    from dissector.cli.probe import probe as run
+
+    return run(address, form, timeout, client_id, topics=topics)

@@ -1,0 +1,119 @@
+"""`kdissect open`, `show` and `stats`: captures and tables, on the screen, as rows, counted."""
+
+from typing import Annotated
+
+import typer
+
+from dissector.cli.arguments import Fields, Files, Limit, RowFilter
+from dissector.cli.command import command
+from dissector.cli.errors import print_error
+from dissector.cli.formats import Format, StatsFormat
+from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
+from dissector.cli.terminal import takes_screen
+
+reading_commands = typer.Typer()
+
+
+@command(
+    reading_commands,
+    "open",
+    epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'",
+)
+def open_files(
+    files: Files,
+    *,
+    filter: Annotated[
+        str | None,
+        typer.Option("-Y", metavar="FILTER", help="With tables, show only matching rows; / filters on the screen."),
+    ] = None,
+    options: CaptureOptions,
+    cluster: Cluster,
+) -> int:
+    """Open captures or tables in the terminal UI; without a terminal, print their rows."""
+    if not takes_screen(files):
+        return show(files, filter=filter, csv=CsvOptions(), options=options, cluster=cluster)
+    from dissector.cli.tables import are_tables
+    from tui.app import run
+
+    if are_tables(files, cluster, options):
+        from dissector.cli.table_captures import show_on_screen
+
+        return show_on_screen(files[0], cluster, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
+    if filter is not None:
+        return print_error("-Y is for tables: to filter a capture on the screen, press /")
+    return run(
+        files, options.response_to, ports=options.ports, key_logs=options.key_logs, show_secrets=options.show_secrets
+    )
+
+
+@command(reading_commands, "recent", hidden=True)
+def recent() -> int:
+    """Choose a recent capture."""
+    from tui.app import run
+
+    return run([])
+
+
+@command(
+    reading_commands,
+    "show",
+    epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api",
+)
+def show(
+    files: Files,
+    *,
+    form: Annotated[
+        Format,
+        typer.Option(
+            "--format",
+            "-f",
+            help="One line, a tree or a JSON object for each exchange, or CSV with text as it was sent: "
+            "for a spreadsheet add --escape-formulas.",
+        ),
+    ] = Format.TEXT,
+    fields: Fields = None,
+    filter: RowFilter = None,
+    limit: Limit = None,
+    csv: CsvOptions,
+    options: CaptureOptions,
+    cluster: Cluster,
+) -> int:
+    """Print the exchanges of captures or tables."""
+    from dissector.cli.show import show as run
+
+    return run(files, form, limit, fields, filter, csv=csv, options=options, cluster=cluster)
+
+
+@command(
+    reading_commands,
+    "stats",
+    epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng -Y 'latency > 1s' --by topic -f json",
+)
+def stats(
+    files: Files,
+    *,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD",
+            help="One table with all lines: api, client, connection, topic, partition, version, error, field (bytes of"
+            " each field), or any other row field.",
+        ),
+    ] = None,
+    form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Text tables, or one JSON object per line.")] = (
+        StatsFormat.TEXT
+    ),
+    filter: RowFilter = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
+    ] = False,
+    options: Annotated[CaptureOptions, "response", "port", "keylog"],
+    cluster: Cluster,
+) -> int:
+    """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field.
+
+    Latencies are those without long polls (Fetch, JoinGroup, …), unless a line has no others.
+    """
+    from dissector.cli.stats import stats as run
+
+    return run(files, by, form, filter, plot=plot, options=options, cluster=cluster)

@@ -1,0 +1,143 @@
+"""`kdissect live`, `export` and `ingest`: what makes captures, files and tables."""
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from dissector.cli.arguments import Fields, Files, Limit, RowFilter
+from dissector.cli.command import command
+from dissector.cli.formats import Format
+from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
+from dissector.cli.terminal import is_terminal
+from dissector.export.formats import ExportFormat
+
+writing_commands = typer.Typer()
+
+
+@command(
+    writing_commands,
+    "live",
+    epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api",
+)
+def live(
+    *,
+    interface: Annotated[
+        str | None, typer.Option("-i", metavar="NAME", help="Interface name, or any; by default loopback.")
+    ] = None,
+    port: Annotated[
+        list[int] | None, typer.Option("-p", min=1, max=65535, help="Broker port, by default 9092; may be repeated.")
+    ] = None,
+    expression: Annotated[str, typer.Option("-f", metavar="FILTER", help="A tcpdump filter instead of ports.")] = "",
+    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Write the packets as pcapng.")] = "",
+    ring: Annotated[
+        list[str] | None,
+        typer.Option("-b", metavar="WHEN:N", help="With -w, a ring of files: filesize:KB, duration:S, files:COUNT."),
+    ] = None,
+    promiscuous: Annotated[
+        bool, typer.Option("--promiscuous", help="Also capture packets for other machines.")
+    ] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")] = False,
+    form: Annotated[Format | None, typer.Option("--format", help="Output format of the rows.")] = None,
+    fields: Fields = None,
+    filter: Annotated[str | None, typer.Option("-Y", metavar="FILTER", help="Only matching rows on stdout.")] = None,
+    duration: Annotated[
+        float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
+    ] = None,
+    limit: Limit = None,
+    csv: CsvOptions,
+    options: Annotated[CaptureOptions, "keylog", "show_secrets"],
+    listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
+) -> int:
+    """Capture and dissect live traffic."""
+    from dissector.cli.live import capture_settings, list_interfaces
+    from dissector.cli.live import live as run
+    from dissector.cli.options import parse_filter
+    from dissector.cli.render.printing import RowRenderer
+
+    if listed:
+        return list_interfaces()
+    prints = text or any(option is not None for option in (form, fields, limit, filter, csv.escape_formulas or None))
+    on_screen = not prints and is_terminal()
+    return run(
+        capture_settings(interface, port or [], expression, path, ring or [], promiscuous=promiscuous),
+        None if on_screen else RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas),
+        duration,
+        limit,
+        parse_filter(filter),
+        options,
+    )
+
+
+@command(
+    writing_commands,
+    "export",
+    epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
+)
+def export(
+    files: Files,
+    *,
+    out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
+    rows: Annotated[
+        str | None, typer.Option(metavar="N,N-M", help="Rows by number, as in show; by default all.")
+    ] = None,
+    filter: RowFilter = None,
+    form: Annotated[
+        ExportFormat | None,
+        typer.Option("--format", "-f", help="File format; by default from the suffix of OUT: .pcapng .txt .py …"),
+    ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Replace record contents, credentials, names and addresses.")
+    ] = False,
+    no_secrets: Annotated[
+        bool, typer.Option("--no-secrets", help="Leave the TLS secrets of decrypted connections out of a capture.")
+    ] = False,
+    decrypted: Annotated[
+        bool, typer.Option("--decrypted", help="Write decrypted exchanges as plain TCP, in place of their packets.")
+    ] = False,
+    options: Annotated[CaptureOptions, "port", "keylog", "show_secrets"],
+) -> int:
+    """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
+    file that replays them, or the command that shows them.
+
+    Secrets are masked, except in a capture that is not redacted. Redaction keeps sizes and structure, and replaces the
+    same name by the same name.
+    """
+    from dissector.cli.export import export as run
+
+    return run(
+        files, out, form, rows, filter, redact=redact, secrets=not no_secrets, decrypted=decrypted, options=options
+    )
+
+
+@command(writing_commands, "ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
+def ingest(
+    captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
+    *,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Folder of the tables; an existing one is extended.")],
+    cluster: Annotated[Cluster, "master", "remote", "conf"],
+    frames: Annotated[bool, typer.Option("--frames", help="Also keep the bytes of requests and responses.")] = False,
+    hashed: Annotated[
+        bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
+    ] = False,
+    options: Annotated[CaptureOptions, "keylog", "show_secrets"],
+    log: Annotated[Cluster, "verbose"],
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Keep reading a folder's files as tcpdump or dumpcap close them, until Ctrl+C."),
+    ] = False,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="With --follow, write everything and end when nothing has come for this long."
+        ),
+    ] = None,
+) -> int:
+    """Convert captures to tables of Delta Lake: small ones here, others with Spark."""
+    from dissector.cli.ingest import ingest as run
+
+    return run(
+        captures, out, replace(cluster, verbose=log.verbose), frames=frames, hashed=hashed,
+        show_secrets=options.show_secrets, follow=follow, idle=idle,
+        key_logs=options.key_logs,
+    )  # fmt: skip
