@@ -2,7 +2,7 @@
 
 Invariants:
   * records are in the order of the wire, control batches included;
-  * an unreadable batch has no records: its body has the reason.
+  * an unreadable batch has no records, and the reason.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,10 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.records.batch import Batch, Record, RecordHeader
+from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader, read_records
+from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import LOG_OVERHEAD
+from dissector.protocol.records.to_json import frame_budget
+from dissector.protocol.wire import WireError
 from dissector.storage.segment import partition_of
 
+MASKED: Final = "masked, as it may hold a secret"
 NO_SEQUENCE: Final = -1
 NO_PRODUCER: Final = -1
 """The id and the epoch of a producer that is not idempotent (KIP-98)."""
@@ -38,6 +42,12 @@ class BatchHead(NamedTuple):
     max_timestamp: int
     transactional: bool
     crc_valid: bool
+    record_count: int
+    """As the header says."""
+    uncompressed_size: int | None
+    """Bytes that it would have without compression, header included; None if it can't be decompressed."""
+    error: str | None
+    """Why its records can't be read."""
 
 
 class CarriedRecords(NamedTuple):
@@ -84,31 +94,41 @@ def records_of_entry(file: str, body: Body) -> Iterator[CarriedRecords]:
     yield from records_of_object(body, LogPartition(*partition_of(file)))
 
 
-def records_of_batch(batch: Batch, records: list[Record], log: LogPartition) -> Iterator[CarriedRecords]:
-    """Yield the records of a batch of magic 2 that have been read."""
-    if records:
-        yield CarriedRecords(
-            *log, records, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
-            batch.compression, batch.is_control, _head(batch),
-        )  # fmt: skip
+def records_of_batch(batch: Batch, budget: DecompressionBudget, log: LogPartition) -> CarriedRecords:
+    """Return a batch of magic 2 with its records."""
+    plain: bytes | None = None
+    records: list[Record] = []
+    error: str | None = MASKED if batch.is_masked else None
+    if error is None:
+        try:
+            plain = batch.decompressed(budget)
+            records = read_records(plain, batch, budget)
+        except (DecompressionError, WireError) as unread:
+            error = str(unread)
+    return CarriedRecords(
+        *log, records, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
+        batch.compression, batch.is_control, _head(batch, None if plain is None else len(plain), error),
+    )  # fmt: skip
 
 
 def records_of_object(batch: Body, log: LogPartition) -> Iterator[CarriedRecords]:
     """Yield the records of a JSON object: a batch of magic 2, an older message, or a wrapper of such messages."""
     if batch.get("magic") != 2:
         yield from _of_messages(batch, log, batch.get("compression", "none"))
-    elif batch["records"]:
+    elif "records" in batch:
+        records = [_record_fields(record) for record in batch["records"] or ()]
         yield CarriedRecords(
-            *log, [_record_fields(record) for record in batch["records"]], batch["base_offset"], batch["producer_id"],
+            *log, records, batch["base_offset"], batch["producer_id"],
             batch["producer_epoch"], batch["base_sequence"], batch["compression"], batch["control"],
             _head_of_object(batch),
         )  # fmt: skip
 
 
-def _head(batch: Batch) -> BatchHead:
+def _head(batch: Batch, plain_size: int | None, error: str | None) -> BatchHead:
     return BatchHead(
         batch.base_offset + batch.last_offset_delta, len(batch.data), batch.timestamp_type, batch.base_timestamp,
-        batch.max_timestamp, batch.is_transactional, batch.crc_valid,
+        batch.max_timestamp, batch.is_transactional, batch.crc_valid, batch.records_count, _uncompressed(plain_size),
+        error,
     )  # fmt: skip
 
 
@@ -116,8 +136,25 @@ def _head_of_object(batch: Body) -> BatchHead:
     return BatchHead(
         batch["base_offset"] + batch["last_offset_delta"], LOG_OVERHEAD + batch["batch_length"],
         batch["timestamp_type"], batch["base_timestamp"], batch["max_timestamp"], batch["transactional"],
-        batch["crc_valid"],
+        batch["crc_valid"], batch["records_count"], _uncompressed(_plain_size(batch)),
+        MASKED if "masked" in batch else batch.get("error"),
     )  # fmt: skip
+
+
+def _uncompressed(plain_size: int | None) -> int | None:
+    return None if plain_size is None else HEADER.size + plain_size
+
+
+def _plain_size(batch: Body) -> int | None:
+    """Return the size of the decompressed section of a JSON object."""
+    if "masked" in batch:
+        return None
+    if not batch["attributes"] & CODEC_MASK:
+        return int(LOG_OVERHEAD + batch["batch_length"] - HEADER.size)
+    try:
+        return len(frame_budget().decompressed(batch["attributes"] & CODEC_MASK, bytes.fromhex(batch["compressed"])))
+    except DecompressionError:
+        return None
 
 
 def _of_messages(message: Body, log: LogPartition, codec: str) -> Iterator[CarriedRecords]:

@@ -16,7 +16,9 @@ from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.row_batches import RowBatches
 from dissector.tables.schemas import BY_NAME, KEYS
 
-TABLES: Final = ("exchanges", "records", "batches", "partitions", "groups", "findings", "connections")
+TABLES: Final = (
+    "exchanges", "records", "batches", "partitions", "groups", "topics", "brokers", "findings", "connections",
+)  # fmt: skip
 _OF_MANY: Final = frozenset((*(each.name for each in KEYS), "merged_packet", "start", "nth", "replaces"))
 """Columns that a table of one capture has no use for."""
 _ORIGIN: Final = Origin(0, "", 0, 0)

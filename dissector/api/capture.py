@@ -151,9 +151,9 @@ class Capture:
         return counted_by(session, by, rows, self._examine)
 
     def to_arrow(self, table: str = "exchanges", filter: str | None = None) -> "pyarrow.Table":
-        """Return exchanges, or ``"records"``, ``"batches"``, ``"partitions"``, ``"groups"``, ``"findings"`` or
-        ``"connections"``, as a table of Arrow's, with the columns that `kdissect ingest` writes; `number` is that of
-        the exchange. Needs the extra `tables`."""
+        """Return exchanges, or ``"records"``, ``"batches"``, ``"partitions"``, ``"groups"``, ``"topics"``,
+        ``"brokers"``, ``"findings"`` or ``"connections"``, as a table of Arrow's, with the columns that `kdissect
+        ingest` writes; `number` is that of the exchange. Needs the extra `tables`."""
         from dissector.api.arrow import arrow_table
 
         parsed = _parsed(filter)

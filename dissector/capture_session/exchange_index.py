@@ -9,6 +9,7 @@ from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.body_columns import BodyColumns
+from dissector.exchange.body_numbers import BodyNumbers, OfBodies
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
 from dissector.exchange.info_texts import InfoTexts
@@ -68,6 +69,7 @@ class ExchangeIndex:
         self._bodies = BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
         self._answers = MessageAnswers(self._bodies, decoder, pipeline.indexer.conversation_state.topic_names)
         self._shapes = MessageShapes(self._bodies)
+        self._numbers = BodyNumbers(self._bodies)
 
     def is_complete(self, rows: Int64) -> Bool:
         """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
@@ -138,6 +140,10 @@ class ExchangeIndex:
     def message_shapes(self, rows: Int64, *, is_request: bool) -> list[Shape | None]:
         """The shapes of messages of rows of connections: see `MessageShapes`."""
         return self._shapes.of(self._rows.index_rows(rows), is_request=is_request)
+
+    def body_numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> dict[str, OfBodies]:
+        """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""
+        return self._numbers.of(self._rows.index_rows(rows), names, is_request=is_request)
 
     def fetch_session(self, row: int) -> dict[str, list[int]] | None:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""

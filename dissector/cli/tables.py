@@ -89,6 +89,7 @@ def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageP
 
 def seen_tables(folder: str) -> "Snapshot":
     """Return what is to be seen of the tables of a folder. Raises `CaptureError` if there are none."""
+    from dissector.tables.delta_log import OTHER_VERSION
     from dissector.tables.file_systems import normal_uri
     from dissector.tables.snapshot import OtherVersionError, snapshot
     from dissector.tables.storage import StorageError
@@ -96,7 +97,7 @@ def seen_tables(folder: str) -> "Snapshot":
     try:
         found = snapshot(normal_uri(folder))
     except OtherVersionError:
-        raise CaptureError(f"{folder}: tables of another version: ingest the captures again") from None
+        raise CaptureError(f"{folder}: {OTHER_VERSION}: ingest the captures again") from None
     except StorageError as error:
         raise CaptureError(str(error)) from None
     if found is None:

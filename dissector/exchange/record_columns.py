@@ -42,10 +42,15 @@ class CarriedColumns(NamedTuple):
     """Of an entry that is no batch it means nothing."""
 
     @property
+    def is_batch(self) -> Bool:
+        """Which entries are batches."""
+        is_batch: Bool = self.records.entries["kind"] == _BATCH
+        return is_batch
+
+    @property
     def refused(self) -> Int64:
         """The places of rows that need a careful look."""
-        entries = self.records.entries
-        is_refused: Bool = (entries["error"] != BatchError.NONE) & (entries["kind"] == _BATCH)
+        is_refused: Bool = self.is_batch & (self.records.entries["error"] != BatchError.NONE)
         return self.row[is_refused]
 
 

@@ -1,4 +1,4 @@
-"""Rows of the tables `partitions` and `groups`: what the bodies of an exchange say, in typed columns.
+"""Rows of the tables `partitions`, `groups`, `topics` and `brokers`: what bodies of exchanges say, in typed columns.
 
 Invariant: they are made of the JSON in `bodies`, so that they say what it says, and no secret.
 """
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.whole_exchanges import Texts
-from dissector.pipeline import group_cells, partition_cells
+from dissector.pipeline import broker_cells, group_cells, partition_cells, topic_cells
 from dissector.pipeline.carried_columns import Columns
 from dissector.tables.arrow_types import arrow_schema, column
 from dissector.tables.rows import Cells
@@ -33,7 +33,10 @@ class _BodyTable(NamedTuple):
 _TABLES: Final = (
     _BodyTable("partitions", partition_cells.APIS, partition_cells.COLUMNS, partition_cells.partition_cells),
     _BodyTable("groups", group_cells.APIS, group_cells.COLUMNS, group_cells.group_cells),
+    _BodyTable("topics", topic_cells.APIS, topic_cells.COLUMNS, topic_cells.topic_cells),
+    _BodyTable("brokers", broker_cells.APIS, broker_cells.COLUMNS, broker_cells.broker_cells),
 )
+_APIS: Final = frozenset().union(*(table.apis for table in _TABLES))
 
 
 def body_rows(api_key: int | None, content: Cells, shared: Cells) -> Iterator[tuple[str, Cells]]:
@@ -51,23 +54,27 @@ def body_columns(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield the rows of many exchanges, of those that are kept; `of_row` has the columns that tables share."""
     sides = [(np.append(0, np.cumsum(each.sizes)).tolist(), memoryview(each.data)) for each in (requests, responses)]
-    for table in _TABLES:
-        chosen = np.flatnonzero(is_kept & np.isin(api_keys, list(table.apis)))
-        at: list[int] = []
-        rows: list[tuple[Any, ...]] = []
-        for place, api_key in zip(chosen.tolist(), api_keys[chosen].tolist(), strict=True):
-            request, response = (_parsed(data[ends[place] : ends[place + 1]]) for ends, data in sides)
-            made = table.cells(api_key, request, response)
-            rows += made
-            at += [place] * (len(rows) - len(at))
-        if rows:
+    chosen = np.flatnonzero(is_kept & np.isin(api_keys, list(_APIS)))
+    found = [_RowsOfTable([], []) for _ in _TABLES]
+    for place, api_key in zip(chosen.tolist(), api_keys[chosen].tolist(), strict=True):
+        request, response = (_parsed(data[ends[place] : ends[place + 1]]) for ends, data in sides)
+        for table, of_table in zip(_TABLES, found, strict=True):
+            if api_key in table.apis:
+                of_table.rows.extend(table.cells(api_key, request, response))
+                of_table.at.extend([place] * (len(of_table.rows) - len(of_table.at)))
+    for table, of_table in zip(_TABLES, found, strict=True):
+        if of_table.rows:
             schema = arrow_schema(BY_NAME[table.name])
-            of_rows = zip(table.columns, zip(*rows, strict=True), strict=True)
-            where = {name: values.take(pa.array(at)) for name, values in of_row.items()}
-            yield (
-                table.name,
-                pa.table(where | {name: column(cells, schema.field(name).type) for name, cells in of_rows}),
-            )
+            cells = zip(table.columns, zip(*of_table.rows, strict=True), strict=True)
+            where = {name: values.take(pa.array(of_table.at)) for name, values in of_row.items()}
+            yield table.name, pa.table(where | {name: column(of, schema.field(name).type) for name, of in cells})
+
+
+class _RowsOfTable(NamedTuple):
+    """Rows of one table, and the place of the exchange that each is of."""
+
+    rows: list[tuple[Any, ...]]
+    at: list[int]
 
 
 def _parsed(text: memoryview) -> Body | None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.record_columns import CarriedColumns
-from dissector.protocol.records.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
+from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
 from dissector.protocol.records.columns import gathered
 from dissector.protocol.records.compression import CODECS
 
@@ -34,13 +34,15 @@ def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
     return {
         "topic": _topics(carried).filter(is_batch), "partition": pa.array(carried.partition[is_batch], pa.int32()),
         "base_offset": of("base_offset", pa.int64()), "last_offset": pa.array(last, mask=is_wide),
-        "record_count": of("records", pa.int64()), "size": pa.array(entries["end"] - entries["start"]),
+        "record_count": of("records_count", pa.int64()), "size": pa.array(entries["end"] - entries["start"]),
+        "uncompressed_size": pa.array(entries["section_end"] - entries["section_start"] + HEADER.size),
         "codec": _CODECS.take(attributes & CODEC),
         "timestamp_type": _TIMESTAMP_TYPES.take((attributes & LOG_APPEND_TIME != 0).astype(np.int64)),
         "first_timestamp_ms": of("base_timestamp", pa.int64()), "max_timestamp_ms": of("max_timestamp", pa.int64()),
         "producer_id": of("producer_id", pa.int64()), "producer_epoch": of("producer_epoch", pa.int32()),
         "base_sequence": of("base_sequence", pa.int32()), "transactional": pa.array(attributes & TRANSACTIONAL != 0),
         "control": pa.array(attributes & CONTROL != 0), "crc_valid": pa.array(carried.crc_valid[is_batch]),
+        "error": pa.nulls(len(entries), pa.string()),
     }  # fmt: skip
 
 

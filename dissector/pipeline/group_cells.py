@@ -16,7 +16,7 @@ GroupCells = tuple[Any, ...]
 """Cells of `COLUMNS`."""
 COLUMNS: Final = (
     "group_id", "event", "member_id", "group_instance_id", "generation", "protocol_type", "protocol", "leader",
-    "member_count", "reason", "error",
+    "member_count", "session_timeout_ms", "rebalance_timeout_ms", "reason", "error",
 )  # fmt: skip
 _NEXT: Final = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "consumer",
@@ -53,7 +53,7 @@ def _classic(api_key: int, request: Body, response: Body) -> GroupCells:
         response.get("member_id") or known, request.get("group_instance_id"),
         None if generation == -1 else generation, response.get("protocol_type") or request.get("protocol_type"),
         response.get("protocol_name") or request.get("protocol_name"), response.get("leader") or None,
-        len(members) if members else None, request.get("reason") or None, _error(response),
+        len(members) if members else None, *_timeouts(request), request.get("reason") or None, _error(response),
     )  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def _leaving(request: Body, response: Body) -> Iterator[GroupCells]:
     for member in list(objects(request, "members")) or [request]:
         of_member = member.get("member_id")
         yield (
-            request.get("group_id"), LEAVE, of_member, member.get("group_instance_id"), None, None, None, None, None,
+            request.get("group_id"), LEAVE, of_member, member.get("group_instance_id"), *(None,) * 7,
             member.get("reason") or None, _error(response) or errors.get(of_member),
         )  # fmt: skip
 
@@ -80,8 +80,14 @@ def _next_generation(protocol_type: str, request: Body, response: Body) -> Itera
         yield (
             request.get("group_id"), event, request.get("member_id") or response.get("member_id"),
             request.get("instance_id"), None if error or event is LEAVE else after, protocol_type,
-            request.get("server_assignor"), None, None, response.get("error_message"), error,
+            request.get("server_assignor"), None, None, *_timeouts(request), response.get("error_message"), error,
         )  # fmt: skip
+
+
+def _timeouts(request: Body) -> tuple[int | None, int | None]:
+    """The cells of a member's timeouts. -1 is for one that stays as it was (KIP-848)."""
+    session, rebalance = request.get("session_timeout_ms"), request.get("rebalance_timeout_ms")
+    return session, None if rebalance == -1 else rebalance
 
 
 def _error(body: Body) -> str | None:

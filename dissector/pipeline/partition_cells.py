@@ -21,7 +21,7 @@ _NOTHING: Final[Body] = {}
 _NUMBERS: Final = ("partition_index", "index", "partition")
 _SENT_OFFSETS: Final = ("committed_offset", "fetch_offset")
 _RECEIVED_OFFSETS: Final = ("committed_offset", "offset", "base_offset")
-_ISOLATION: Final[dict[Any, str]] = {0: "read_uncommitted", 1: "read_committed"}
+ISOLATION: Final[dict[Any, str]] = {0: "read_uncommitted", 1: "read_committed"}
 
 
 class _Lists(NamedTuple):
@@ -57,7 +57,7 @@ def partition_cells(api_key: int, request: Body | None, response: Body | None) -
 def _rows(names: _Lists, group_id: str | None, request: Body, asked: Body, answered: Body) -> list[PartitionCells]:
     """Return the cells of the partitions in what is asked and answered about a group, or about all."""
     of = (
-        group_id, request.get("acks"), request.get("transactional_id"), _ISOLATION.get(request.get("isolation_level")),
+        group_id, request.get("acks"), request.get("transactional_id"), ISOLATION.get(request.get("isolation_level")),
     )  # fmt: skip
     answers = dict(_partitions(answered, names.response))
     found = [(*key, *of, *_values(sent, answers.pop(key, _NOTHING))) for key, sent in _partitions(asked, names.request)]

@@ -28,6 +28,7 @@ from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.input_files import input_file
 from dissector.pipeline.observations import finding_cells, row_of
 from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
+from dissector.pipeline.request_columns import number_cells
 from dissector.pipeline.whole_rows import WholeRowBuilder
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.data_files import TALLIES
@@ -128,7 +129,7 @@ class RowBuilder:
         content = to_object(exchange, record_rows.body_packer(batches, kept=self._options.records))
         yield "exchanges", self._exchange(where, exchange) | {
             "merged_packet": place.merged_packet, "expected_response": expected_response,
-        }  # fmt: skip
+        } | number_cells(content if row.kind == "exchange" else {})  # fmt: skip
         cells, lost = self._body(key, exchange, content)
         yield "bodies", cells
         for nth, finding in enumerate((*(exchange.findings if row.severity else ()), *lost)):
@@ -145,7 +146,8 @@ class RowBuilder:
         for batch in batches:
             if batch.head is not None:
                 yield "batches", record_rows.batch_row(batch, batch.head, shared)
-            yield "records", record_rows.record_rows(batch, shared, kept=self._options.records)
+            if batch.records:
+                yield "records", record_rows.record_rows(batch, shared, kept=self._options.records)
 
     def _exchange(self, where: Cells, exchange: Exchange) -> Cells:
         """Return the row of `exchanges`."""

@@ -48,11 +48,13 @@ def batch_row(batch: CarriedRecords, head: BatchHead, common: Cells) -> Cells:
     [last_offset] = _bigints([head.last_offset])
     return common | {
         "topic": batch.topic or None, "partition": batch.partition, "base_offset": batch.base_offset,
-        "last_offset": last_offset, "record_count": len(batch.records), "size": head.size, "codec": batch.codec,
+        "last_offset": last_offset, "record_count": head.record_count, "size": head.size,
+        "uncompressed_size": head.uncompressed_size, "codec": batch.codec,
         "timestamp_type": head.timestamp_type, "first_timestamp_ms": head.first_timestamp,
         "max_timestamp_ms": head.max_timestamp, "producer_id": batch.producer_id,
         "producer_epoch": batch.producer_epoch, "base_sequence": batch.base_sequence,
         "transactional": head.transactional, "control": batch.control, "crc_valid": head.crc_valid,
+        "error": head.error,
     }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from dissector.pipeline.carried_columns import Columns, batch_columns, record_co
 from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import Origins
+from dissector.pipeline.request_columns import number_columns
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.rows import TableRow
 
@@ -108,6 +109,7 @@ class WholeRowBuilder:
             "latency_ns": pa.array(columns.latency_ns, mask=~columns.has_latency),
             "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
             "expected_response": pa.array(columns.expects_response),
+            **number_columns(partial(self._capture.index.body_numbers, whole.rows)),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
         }  # fmt: skip
 
@@ -138,11 +140,11 @@ class WholeRowBuilder:
         of_row: Columns | None = None
         for carried in self._capture.index.records(rows):
             refused.append(carried.refused)
-            if not len(carried.records.offset):
+            is_batch = carried.is_batch
+            if not is_batch.any():
                 continue
             if of_row is None:
                 of_row = self._of_carried(rows, where)
-            is_batch = carried.records.entries["records"] > 0
             for table, row, make in (
                 ("batches", carried.row[is_batch], partial(batch_columns, carried, is_batch)),
                 ("records", carried.row[carried.records.entry], partial(record_columns, carried)),

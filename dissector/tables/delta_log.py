@@ -28,6 +28,7 @@ from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from dissector.tables.storage import StorageError
 
 CAPTURES: Final = "captures"
+OTHER_VERSION: Final = "tables of another version"
 _ALONE: Final = CommitProperties(max_commit_retries=0)
 """For a commit that any other commit makes wrong: the library would retry it, and it would land."""
 Row = dict[str, Any]
@@ -59,13 +60,23 @@ def _plain_errors(uri: str) -> Iterator[None]:
 
 
 def create_tables(uri: str) -> None:
-    """Create the tables that do not exist yet. Raises `StorageError`."""
+    """Create the tables that do not exist yet. Raises `StorageError`, also for tables with other columns: a commit
+    would not notice."""
     with _plain_errors(uri):
         for name, table in BY_NAME.items():
-            if delta_table(uri, name) is None:
+            found = delta_table(uri, name)
+            if found is not None and not is_of_this_version(name, found):
+                raise StorageError(f"{uri}: {OTHER_VERSION}: ingest into another folder")
+            if found is None:
                 DeltaTable.create(
                     delta_uri(f"{uri}/{name}"), arrow_schema(table), mode="ignore", storage_options=delta_options(uri)
                 )
+
+
+def is_of_this_version(name: str, table: DeltaTable) -> bool:
+    """Return whether a table has the columns that this version writes."""
+    expected: list[str] = arrow_schema(BY_NAME[name]).names
+    return [field.name for field in table.schema().fields] == expected
 
 
 def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, int] | None = None) -> None:

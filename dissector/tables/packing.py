@@ -20,7 +20,6 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
 from dissector.protocol.embedded.values import RecordsDecoder, has_names, records_decoder, topic_of
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.to_json import (
     Object,
@@ -32,7 +31,6 @@ from dissector.protocol.records.to_json import (
     rest_object,
     unread_object,
 )
-from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
 
 BYTES: Final = "bytes"
@@ -92,12 +90,12 @@ class Packer:
         return value
 
     def _batch(self, batch: Batch, log: LogPartition) -> Object:
+        carried = records_of_batch(batch, self._budget, log)
+        self._carried.append(carried)
         if batch.is_masked:
             return head_object(batch) | masked_object(batch)
-        try:
-            self._carried += records_of_batch(batch, batch.records(self._budget), log)
-        except (DecompressionError, WireError) as error:
-            return head_object(batch) | unread_object(batch, error)
+        if carried.head is not None and carried.head.error is not None:
+            return head_object(batch) | unread_object(batch, carried.head.error)
         return _size_object(batch) if self._kept else head_object(batch)
 
     def _message(self, raw: bytes, log: LogPartition) -> Object:

@@ -111,6 +111,15 @@ TABLES: Final = (
         _C("response_size", "BIGINT", "bytes of the response on the wire, size prefix included"),
         _C("expected_response", "BOOLEAN", "whether a response was to come: not to a Produce with acks=0; null if the"
            " request is missing"),
+        _C("throttle_time_ms", "INT", "how long a quota made or makes the client wait; null where a response has none"),
+        _C("acks", "INT", "of a Produce: 0, 1, or -1 for all"),
+        _C("timeout_ms", "INT", "how long the broker may wait for others, in a Produce and in requests about topics"),
+        _C("max_wait_ms", "INT", "of a Fetch: how long the broker may wait for `min_bytes`"),
+        _C("min_bytes", "INT", "of a Fetch"),
+        _C("max_bytes", "INT", "of a Fetch: of the whole response"),
+        _C("isolation_level", "STRING", "of a Fetch or ListOffsets: read_uncommitted or read_committed"),
+        _C("session_id", "INT", "of a Fetch: its fetch session (KIP-227); 0 for a new one or none"),
+        _C("session_epoch", "INT", "of a Fetch: 0 for a new session, -1 for none"),
         _C("errors", "ARRAY<STRING>", "names of the errors in the response, each once"),
         _C("info", "STRING", "the info column of the list; what findings say is in `findings`"),
     )),
@@ -147,7 +156,7 @@ TABLES: Final = (
         _C("codec", "STRING", "compression of the batch: none, gzip, snappy, lz4, zstd"),
         _C("control", "BOOLEAN", "whether it is a control record, such as the end of a transaction"),
     )),
-    TableSchema("batches", "One row per record batch (magic 2) whose records could be read", (
+    TableSchema("batches", "One row per record batch (magic 2), also one whose records can't be read", (
         *_FROM,
         _C("api", "STRING", "the API that carried it; batch in a log"),
         _C("client_id", "STRING", "client id"),
@@ -155,8 +164,10 @@ TABLES: Final = (
         _C("partition", "INT", "number of the partition"),
         _C("base_offset", "BIGINT", "offset of its first record; counted from 0 when it is produced"),
         _C("last_offset", "BIGINT", "offset of its last record; null if that has more than 64 bits"),
-        _C("record_count", "BIGINT", "number of its records"),
+        _C("record_count", "BIGINT", "number of its records, as its header says"),
         _C("size", "BIGINT", "bytes on the wire, header included"),
+        _C("uncompressed_size", "BIGINT", "bytes that it would have without compression, header included; null if it"
+           " can't be decompressed"),
         _C("codec", "STRING", "compression: none, gzip, snappy, lz4, zstd"),
         _C("timestamp_type", "STRING", "CreateTime or LogAppendTime"),
         _C("first_timestamp", "TIMESTAMP", "its base timestamp; null in years that have not four digits"),
@@ -169,6 +180,7 @@ TABLES: Final = (
         _C("transactional", "BOOLEAN", "whether it is part of a transaction"),
         _C("control", "BOOLEAN", "whether it has control records, such as the end of a transaction"),
         _C("crc_valid", "BOOLEAN", "whether its CRC-32C fits its bytes"),
+        _C("error", "STRING", "why its records can't be read; null if they can"),
     )),
     TableSchema("partitions", "One row per partition in a Produce, Fetch, ListOffsets, Metadata, OffsetCommit,"
                 " TxnOffsetCommit or OffsetFetch", (
@@ -205,8 +217,35 @@ TABLES: Final = (
         _C("protocol", "STRING", "the assignor that was chosen"),
         _C("leader", "STRING", "id of the member that leads, in the response to a JoinGroup"),
         _C("member_count", "INT", "number of members, in the leader's response to a JoinGroup"),
+        _C("session_timeout_ms", "INT", "after how long without a heartbeat a member is removed, in a JoinGroup"),
+        _C("rebalance_timeout_ms", "INT", "how long a member may take to join again, in a JoinGroup or a heartbeat of"
+           " KIP-848"),
         _C("reason", "STRING", "why the member joins or leaves, in its own words (KIP-800)"),
         _C("error", "STRING", "name of the error; null if there is none"),
+    )),
+    TableSchema("topics", "One row per topic in a Metadata, DescribeTopicPartitions, CreateTopics, CreatePartitions or"
+                " DeleteTopics", (
+        *_FROM,
+        _C("api", "STRING", "name of the API"),
+        _C("client_id", "STRING", "client id"),
+        _C("topic", "STRING", "name of the topic"),
+        _C("topic_id", "STRING", "its id (KIP-516), as Kafka prints it; null if it has none or none was said"),
+        _C("internal", "BOOLEAN", "whether it is one of Kafka's own"),
+        _C("partition_count", "INT", "number of partitions that are listed, or that it is to have"),
+        _C("replication_factor", "INT", "number of replicas of a partition"),
+        _C("error", "STRING", "name of the error; null if there is none"),
+    )),
+    TableSchema("brokers", "One row per broker in a Metadata or DescribeCluster", (
+        *_FROM,
+        _C("api", "STRING", "name of the API"),
+        _C("client_id", "STRING", "client id"),
+        _C("broker", "INT", "id of the broker"),
+        _C("host", "STRING", "host by which clients are to reach it"),
+        _C("port", "INT", "port by which clients are to reach it"),
+        _C("rack", "STRING", "its rack"),
+        _C("controller", "BOOLEAN", "whether it is the controller; of a cluster with KRaft, the broker that stands for"
+           " it"),
+        _C("cluster_id", "STRING", "id of the cluster"),
     )),
     TableSchema("findings", "One row per finding about a row of `exchanges`", (
         *_WHERE,
@@ -248,8 +287,8 @@ OBSERVATIONS: Final = TableSchema(
 ))  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
 FACT_TABLES: Final = (
-    "connections", "exchanges", "bodies", "partitions", "groups", "batches", "records", "findings", "gaps",
-    "quarantine",
+    "connections", "exchanges", "bodies", "partitions", "groups", "topics", "brokers", "batches", "records", "findings",
+    "gaps", "quarantine",
 )  # fmt: skip
 """Tables whose rows come from packets and entries: all but `captures`."""
 ROW_KEY: Final = ("capture", "packet", "start")

@@ -7,8 +7,8 @@ removed after it, so `captures` must be the same before and after the other tabl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_paths
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS
+from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_paths, is_of_this_version
+from dissector.tables.schemas import FACT_TABLES
 
 
 class OtherVersionError(Exception):
@@ -30,12 +30,13 @@ def snapshot(uri: str) -> Snapshot | None:
         captures = delta_table(uri, CAPTURES)
         if captures is None:
             return None
-        expected = [column.name for column in (*KEYS, *BY_NAME[CAPTURES].columns)]
-        if [field.name for field in captures.schema().fields] != expected:
+        if not is_of_this_version(CAPTURES, captures):
             raise OtherVersionError
         files = {}
         for name in FACT_TABLES:
             table = delta_table(uri, name)
+            if table is not None and not is_of_this_version(name, table):
+                raise OtherVersionError
             files[name] = [] if table is None else [f"{uri}/{name}/{path}" for path in file_paths(table)]
         version = captures.version()
         captures.update_incremental()

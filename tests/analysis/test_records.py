@@ -11,17 +11,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.records import NO_SEQUENCE, CarriedRecords, has_records_field, records_of_entry
+from dissector.analysis.records import (
+    NO_SEQUENCE,
+    CarriedRecords,
+    LogPartition,
+    has_records_field,
+    records_of_batch,
+    records_of_entry,
+    records_of_object,
+)
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import records_with_decoded
-from dissector.protocol.records.batch import Record, RecordHeader
+from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
+from dissector.protocol.records.compression import CODECS
+from dissector.protocol.records.to_json import frame_budget, records_object
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
 from dissector.tables.packing import Packer
 from tests.conftest import PCAPS
-from tests.protocol.records.test_batch import batch
+from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, wrapper
 
 LOGS = [path for path in sorted((PCAPS / "segments").glob("*/*")) if path.suffix in (".log", ".checkpoint")]
@@ -60,7 +70,6 @@ class Each(NamedTuple):
 
 def one_by_one(batches: Iterable[CarriedRecords]) -> Iterator[Each]:
     for some in batches:
-        assert some.records
         for record, sequence in zip(some.records, some.sequences, strict=True):
             yield Each(
                 some.topic, some.partition, *record, some.producer_id, some.producer_epoch, sequence, some.codec,
@@ -187,3 +196,44 @@ def test_only_messages_with_a_records_field_carry_records() -> None:
     with Capture([str(PCAPS / "librdkafka.pcapng")]) as capture:
         side = [(e.row.api, m) for e in capture.exchanges() for m in (e.request, e.response) if m is not None]
     assert {api for api, each in side if has_records_field(each)} == {"Produce", "Fetch"}
+
+
+ORDERS = LogPartition("orders", 3)
+
+
+def of_bytes(data: bytes) -> CarriedRecords:
+    return records_of_batch(Batch.read(data), frame_budget(), ORDERS)
+
+
+@given(many_records, st.sampled_from(list(CODECS)), st.integers(0, 1 << 30), st.binary(min_size=1, max_size=9))
+def test_a_batch_has_what_its_json_has_whatever_damage_did_to_it(
+    records: list[Record], codec: int, at: int, garbage: bytes
+) -> None:
+    whole = batch(records, codec)
+    sound = of_bytes(whole)
+    assert sound.head is not None
+    assert (sound.head.error, list(sound.records)) == (None, records)
+    assert sound.head.uncompressed_size == len(batch(records))
+    at = HEADER.size + at % (len(whole) - HEADER.size + 1)
+    damaged = (whole[:at] + garbage + whole[at + len(garbage) :])[: len(whole)]
+    for data in (whole, damaged):
+        [shown] = records_object(data)["batches"]
+        [carried] = records_of_object(shown, ORDERS)
+        assert carried == of_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "size"),
+    [
+        (batch([Record(100, 5_000, None, b"v", [])], 4)[: HEADER.size] + b"!" * 9, "frame descriptor", None),
+        (batch([Record(100, 5_000, None, b"v", [])])[:-1] + b"!", "header count runs past", 0),
+        (batch([Record(100, 5_000, None, b"value", [])])[: HEADER.size] + b"*" * 12, "masked", None),
+    ],
+    ids=["compressed", "plain", "masked"],
+)
+def test_a_batch_that_cannot_be_read_has_no_records_and_the_reason(data: bytes, error: str, size: int | None) -> None:
+    found = of_bytes(data)
+    assert found.head is not None
+    assert (found.records, found.head.record_count) == ([], 1)
+    assert error in (found.head.error or "none")
+    assert found.head.uncompressed_size == (size if size is None else len(data))

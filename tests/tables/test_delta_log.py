@@ -17,6 +17,7 @@ from dissector.tables.data_files import DataFile, Output, write_rows
 from dissector.tables.delta_log import append_facts, create_tables, put_captures, remove_epoch
 from dissector.tables.schemas import BY_NAME
 from dissector.tables.snapshot import OtherVersionError, snapshot
+from dissector.tables.storage import StorageError
 
 ROOT = Path(__file__).parents[2]
 
@@ -65,8 +66,12 @@ def test_where_no_tables_are_there_is_nothing_to_see(tmp_path: Path) -> None:
     assert not (tmp_path / "absent").exists()
 
 
-def test_tables_with_other_columns_are_told(tmp_path: Path) -> None:
-    write_deltalake(tmp_path / "captures", pa.table({"digest": ["a"]}))
+@pytest.mark.parametrize("name", ["captures", "gaps"])
+def test_tables_with_other_columns_are_told(tmp_path: Path, name: str) -> None:
+    """Trap: a commit of files does not look at their columns."""
+    write_deltalake(tmp_path / name, pa.table({"digest": ["a"]}))
+    with pytest.raises(StorageError, match="tables of another version"):
+        create_tables(str(tmp_path))
     with pytest.raises(OtherVersionError):
         snapshot(str(tmp_path))
 

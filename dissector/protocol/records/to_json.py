@@ -49,7 +49,7 @@ def _batch(batch: Batch, budget: DecompressionBudget) -> Object:
     try:
         records = record_objects(batch, budget)
     except (DecompressionError, WireError) as error:
-        value |= unread_object(batch, error)
+        value |= unread_object(batch, str(error))
         return value
     if batch.codec:
         value |= section_object(batch)
@@ -67,9 +67,9 @@ def masked_object(batch: Batch) -> Object:
     return section_object(batch) | {"records": None, "masked": len(batch.section)}
 
 
-def unread_object(batch: Batch, error: Exception) -> Object:
+def unread_object(batch: Batch, error: str) -> Object:
     """Return the fields in place of records, for a batch whose records can't be read."""
-    return section_object(batch) | {"records": None, "error": str(error)}
+    return section_object(batch) | {"records": None, "error": error}
 
 
 def head_object(batch: Batch) -> Object:

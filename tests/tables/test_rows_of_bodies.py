@@ -1,4 +1,4 @@
-"""The tables `partitions` and `groups` say what the bodies of the same exchanges say, as `show` has them."""
+"""Tables and columns that are made of bodies say what the bodies of the same exchanges say, as `show` has them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import exchange_object
-from dissector.pipeline import group_cells, partition_cells
+from dissector.pipeline import broker_cells, group_cells, partition_cells, topic_cells
+from dissector.pipeline.request_columns import OF_REQUEST, OF_RESPONSE
 from dissector.tables.file_systems import normal_uri
 from dissector.tables.schemas import BY_NAME
 from tests.pipeline.contents import rows_that_count
@@ -126,6 +127,53 @@ def test_topics_are_called_by_their_names(tables: dict[str, list[Object]]) -> No
     assert {row["topic"] for row in tables["records"]} - {None} <= topics
 
 
+def test_topics_are_those_that_metadata_lists(exchanges: list[Object], tables: dict[str, list[Object]]) -> None:
+    expected = Counter(
+        (topic["name"], topic.get("topic_id"), topic.get("is_internal"), len(topic["partitions"]))
+        for body in bodies(exchanges, "Metadata", "response")
+        for topic in body["topics"]
+        if topic["partitions"]
+    )
+    rows = [row for row in tables["topics"] if row["api"] == "Metadata" and row["partition_count"]]
+    columns = ("topic", "topic_id", "internal", "partition_count")
+    assert Counter(tuple(row[name] for name in columns) for row in rows) == expected != {}
+    assert {row["replication_factor"] for row in rows} == {1}
+
+
+def test_topics_that_are_created_have_what_was_asked_for_and_given() -> None:
+    request = {"topics": [{"name": "orders", "num_partitions": 6, "replication_factor": -1}]}
+    given = {"name": "orders", "topic_id": "x" * 22, "error_code": 0, "num_partitions": 6, "replication_factor": 3}
+    assert topic_cells.topic_cells(19, request, {"topics": [given]}) == [("orders", "x" * 22, None, 6, 3, None)]
+    refused = {"topics": [{"name": "orders", "error_code": 36, "num_partitions": -1}]}
+    [cells] = topic_cells.topic_cells(19, request, refused)
+    assert cells == ("orders", None, None, 6, None, "TOPIC_ALREADY_EXISTS")
+    assert [row[0] for row in topic_cells.topic_cells(20, {"topic_names": ["a", "b"]}, None)] == ["a", "b"]
+
+
+def test_brokers_are_those_that_metadata_lists(exchanges: list[Object], tables: dict[str, list[Object]]) -> None:
+    expected = Counter(
+        (each["node_id"], each["host"], each["port"], each.get("rack"), body.get("cluster_id"))
+        for body in bodies(exchanges, "Metadata", "response")
+        for each in body["brokers"]
+    )
+    rows = [row for row in tables["brokers"] if row["api"] == "Metadata"]
+    columns = ("broker", "host", "port", "rack", "cluster_id")
+    assert Counter(tuple(row[name] for name in columns) for row in rows) == expected != {}
+    assert any(row["controller"] for row in rows)
+
+
+@pytest.mark.parametrize("name", [*OF_REQUEST, *OF_RESPONSE])
+def test_numbers_of_bodies_are_columns(exchanges: list[Object], tables: dict[str, list[Object]], name: str) -> None:
+    side = "response" if name in OF_RESPONSE else "request"
+    sides = [each[side] for each in exchanges if each[side] and each[side]["body"]]
+    expected = Counter(each["body"][name] for each in sides if each["body"].get(name) is not None)
+    found = Counter(row[name] for row in tables["exchanges"])
+    del found[None]
+    if name == "isolation_level":
+        expected = Counter({partition_cells.ISOLATION[level]: count for level, count in expected.items()})
+    assert found == expected != {}
+
+
 NUMBER = st.none() | st.integers(-3, 1 << 62)
 TEXT = st.none() | st.text(max_size=3)
 LISTS = (
@@ -137,6 +185,8 @@ LISTS = (
     "partition_responses",
     "groups",
     "members",
+    "brokers",
+    "results",
 )
 BODY: st.SearchStrategy[Object] = st.deferred(
     lambda: st.fixed_dictionaries(
@@ -145,6 +195,8 @@ BODY: st.SearchStrategy[Object] = st.deferred(
             **dict.fromkeys(("group_id", "member_id", "name", "reason", "topic_id"), TEXT),
             **dict.fromkeys(("partition_index", "index", "error_code", "member_epoch", "offset", "acks"), NUMBER),
             **dict.fromkeys(LISTS, st.none() | st.lists(BODY, max_size=2)),
+            "topic_names": st.none() | st.lists(st.text(max_size=3), max_size=2),
+            "replica_nodes": st.none() | st.lists(st.integers(), max_size=2),
             "partition_indexes": st.none() | st.lists(st.integers(), max_size=2),
             "records": st.none() | st.fixed_dictionaries({}, optional={"size": NUMBER}),
         },
@@ -153,20 +205,22 @@ BODY: st.SearchStrategy[Object] = st.deferred(
 """A body of which damage may have cut anything."""
 
 
-@given(st.sampled_from(sorted(partition_cells.APIS | group_cells.APIS)), st.none() | BODY, st.none() | BODY)
+MODULES: tuple[tuple[str, Any, Any], ...] = (
+    ("partitions", partition_cells, partition_cells.partition_cells),
+    ("groups", group_cells, group_cells.group_cells),
+    ("topics", topic_cells, topic_cells.topic_cells),
+    ("brokers", broker_cells, broker_cells.broker_cells),
+)
+APIS = sorted({key for _, module, _ in MODULES for key in module.APIS})
+
+
+@given(st.sampled_from(APIS), st.none() | BODY, st.none() | BODY)
 def test_bodies_that_damage_has_cut_are_survived(api_key: int, request: Object | None, response: Object | None) -> None:
-    made = (
-        (module.APIS, module.COLUMNS, cells)
-        for module, cells in (
-            (partition_cells, partition_cells.partition_cells),
-            (group_cells, group_cells.group_cells),
-        )
-    )
-    for apis, columns, cells in made:
-        if api_key in apis:
-            assert all(len(row) == len(columns) for row in cells(api_key, request, response))
+    for _, module, cells in MODULES:
+        if api_key in module.APIS:
+            assert all(len(row) == len(module.COLUMNS) for row in cells(api_key, request, response))
 
 
 def test_the_columns_are_those_of_the_tables() -> None:
-    for name, module in (("partitions", partition_cells), ("groups", group_cells)):
+    for name, module, _ in MODULES:
         assert [column.name for column in BY_NAME[name].columns][-len(module.COLUMNS) :] == list(module.COLUMNS)

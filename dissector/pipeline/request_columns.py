@@ -1,0 +1,44 @@
+"""Columns of `exchanges` with what requests ask for, and how long a quota throttles: numbers of bodies.
+
+Invariant: `number_cells` and `number_columns` give the same (a test over all captures).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from dissector.exchange.body_numbers import OfBodies
+from dissector.pipeline.carried_columns import Columns
+from dissector.pipeline.partition_cells import ISOLATION
+from dissector.tables.rows import Cells
+
+OF_REQUEST: Final = (
+    "acks", "timeout_ms", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch",
+)  # fmt: skip
+OF_RESPONSE: Final = ("throttle_time_ms",)
+_ISOLATION: Final = "isolation_level"
+_LEVELS: Final = pa.array(list(ISOLATION.values()))
+_SIDES: Final = (("request", OF_REQUEST), ("response", OF_RESPONSE))
+
+
+def number_cells(content: Cells) -> Cells:
+    """Return the cells of one exchange, given as its JSON object."""
+    found: Cells = {}
+    for side, names in _SIDES:
+        message: Any = content.get(side) or {}
+        body = message.get("body")
+        if not isinstance(body, dict):
+            body = {}
+        found |= {name: body.get(name) for name in names}
+    return found | {_ISOLATION: ISOLATION.get(found[_ISOLATION])}
+
+
+def number_columns(of_side: Callable[..., dict[str, OfBodies]]) -> Columns:
+    """Return the columns of many exchanges; `of_side` gives fields of their requests, or of their responses."""
+    numbers = of_side(OF_REQUEST, is_request=True) | of_side(OF_RESPONSE, is_request=False)
+    level = numbers.pop(_ISOLATION)
+    is_known = level.is_there & (level.values >= 0) & (level.values < len(_LEVELS))
+    columns = {name: pa.array(each.values, pa.int32(), mask=~each.is_there) for name, each in numbers.items()}
+    return columns | {_ISOLATION: _LEVELS.take(pa.array(level.values.astype(np.int64), mask=~is_known))}
