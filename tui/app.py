@@ -254,6 +254,7 @@ def run(
     topics: Mapping[str, str] | None = None,
     key_logs: Sequence[str] = (),
     show_secrets: bool = False,
+    resolves: bool = False,
 ) -> int:
     """Open captures on the screen, or offer recent ones; return the exit code. Raises `capture.CaptureError` before the
     terminal is taken, or after it is given back if a pipe turned out to be no capture."""
@@ -261,8 +262,9 @@ def run(
 
     def opener(paths: Sequence[str]) -> Capture:
         return Capture(
-            paths, response_to=response_to, ports=ports, topics=topics, key_logs=key_logs, show_secrets=show_secrets
-        )
+            paths, response_to=response_to, ports=ports, topics=topics, key_logs=key_logs, show_secrets=show_secrets,
+            resolves=resolves,
+        )  # fmt: skip
 
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None

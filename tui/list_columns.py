@@ -50,7 +50,7 @@ _LAYOUT: Final = {
     "client_id": (24, 140),
 }  # fmt: skip
 """Width, and the width of the list from which a column is shown by default, of the default columns in their order."""
-_WIDTHS: Final = {FieldType.TEXT: 24, FieldType.TIME: 20, FieldType.FINDING: 24}
+_WIDTHS: Final = {FieldType.TEXT: 24, FieldType.TIME: 20, FieldType.FINDING: 24, FieldType.ADDRESS: 15}
 _NUMBERS: Final = (
     FieldType.INTEGER, FieldType.SIZE, FieldType.DURATION, FieldType.TIME, FieldType.CONNECTION,
 )  # fmt: skip

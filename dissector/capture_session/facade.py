@@ -10,6 +10,7 @@ from dissector.capture_session.connection_index import ConnectionIndex
 from dissector.capture_session.exchange_cache import ExchangeCache
 from dissector.capture_session.exchange_index import ExchangeIndex, WholeRows
 from dissector.capture_session.findings_pass import FindingsPass
+from dissector.capture_session.host_names import HostNames
 from dissector.capture_session.incremental import IncrementalReading
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import Progress, Source, StagePipeline, source_names
@@ -39,8 +40,9 @@ class Capture:
     Rows are numbered from 0, ascending in all arrays; `RowSpace` has the details. Secrets (passwords, tokens, keys) are
     masked unless `show_secrets`. `response_to` is the API key and version of responses whose request is missing; hex
     without marks is then the server's. `ports` are those of Kafka's brokers, whatever the bytes look like; TLS is still
-    recognized. `key_logs` are files with TLS secrets. `topics` are names by topic id, learned elsewhere. `checkpoint`
-    continues an earlier capture. Raises `capture.CaptureError` where a file can't be opened, with one plain line.
+    recognized. `key_logs` are files with TLS secrets. `topics` are names by topic id, learned elsewhere.
+    With `resolves` the system's resolver is asked for names of hosts. `checkpoint` continues an earlier capture. Raises
+    `capture.CaptureError` where a file can't be opened, with one plain line.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Capture:
         topics: Mapping[str, str] | None = None,
         key_logs: Sequence[str] = (),
         show_secrets: bool = False,
+        resolves: bool = False,
         checkpoint: bytes = b"",
     ) -> None:
         self.sources = tuple(paths)
@@ -70,6 +73,8 @@ class Capture:
             indexer, self.pipeline.store, connections, self.pipeline.framer.ignored, self.pipeline.tls.session,
             response_to, show_secrets=show_secrets,
         )  # fmt: skip
+        self.host_names = HostNames(self.pipeline.host_name, resolves=resolves)
+        decoder.lookup.host_name = self.host_names
         self.shows_secrets = decoder.shows_secrets
         named = {topic_id: (AFTER_ALL_PACKETS, name) for topic_id, name in (topics or {}).items()}
         indexer.conversation_state.merge(SharedState(topics=named))

@@ -191,12 +191,12 @@ class StagePipeline:
         """Comments on the capture as a whole, or on its interfaces."""
         return [text for reader in self._readers if reader.notes for text in reader.notes.remarks]
 
-    @property
-    def host_names(self) -> dict[str, list[str]]:
-        """Names of hosts that the files have, by address."""
-        return {
-            address: names for reader in self._readers if reader.notes for address, names in reader.notes.names.items()
-        }
+    def host_name(self, address: str) -> str | None:
+        """The name of a host that the files have, by its address."""
+        for reader in self._readers:
+            if reader.notes is not None and (names := reader.notes.names.get(address)):
+                return names[0]
+        return None
 
     @property
     def ignored(self) -> dict[str, int]:

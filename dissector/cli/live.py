@@ -76,7 +76,13 @@ def live(
                 recording.stop_after(duration)
             source, ports = recording_source(recording), frozenset(settings.ports)
             capture = stack.enter_context(
-                Capture([source], ports=ports, key_logs=options.key_logs, show_secrets=options.show_secrets)
+                Capture(
+                    [source],
+                    ports=ports,
+                    key_logs=options.key_logs,
+                    show_secrets=options.show_secrets,
+                    resolves=options.resolve,
+                )
             )
             captures.append((capture, recording))
             return capture, recording, settings

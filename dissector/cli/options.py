@@ -54,6 +54,15 @@ class CaptureOptions:
         ),
     ] = None  # fmt: skip
 
+    resolve: Annotated[
+        bool,
+        Option(
+            "--resolve",
+            help="Ask this machine's resolver, which may ask the network, for the names of hosts: fields host, "
+            "client.host, server.host.",
+        ),
+    ] = False
+
     @property
     def is_set(self) -> bool:
         """Whether any option is given: a key log of the environment is for whatever needs one."""
@@ -91,7 +100,7 @@ class CaptureOptions:
 
         return Capture(
             files, response_to=self.response_to, ports=self.ports, key_logs=self.key_logs,
-            show_secrets=self.show_secrets,
+            show_secrets=self.show_secrets, resolves=self.resolve,
         )  # fmt: skip
 
 

@@ -42,8 +42,9 @@ def open_files(
     if filter is not None:
         return print_error("-Y is for tables: to filter a capture on the screen, press /")
     return run(
-        files, options.response_to, ports=options.ports, key_logs=options.key_logs, show_secrets=options.show_secrets
-    )
+        files, options.response_to, ports=options.ports, key_logs=options.key_logs, show_secrets=options.show_secrets,
+        resolves=options.resolve,
+    )  # fmt: skip
 
 
 @command(reading_commands, "recent", hidden=True)
@@ -107,7 +108,7 @@ def stats(
     plot: Annotated[
         bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
     ] = False,
-    options: Annotated[CaptureOptions, "response", "port", "keylog"],
+    options: Annotated[CaptureOptions, "response", "port", "keylog", "resolve"],
     cluster: Cluster,
 ) -> int:
     """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,8 @@ from dissector.core.store import Store
 from dissector.detection.kafka_detector import Connections
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.exchange import message_rules, row_findings
-from dissector.exchange.endpoint_names import EndpointNames
+from dissector.exchange.connection_facts import ConnectionFacts, ConnectionLookup
+from dissector.exchange.endpoint_names import CACHE_SIZE, EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows
 from dissector.exchange.inference_words import OrphanFrame, certainty, claimed, layout_of_verdict
 from dissector.exchange.info_column import exchange_info, info, masked_words
@@ -59,6 +61,10 @@ class ExchangeDecoder:
         """Of each direction that is not Kafka."""
         self.tls_session = tls_session
         """The TLS of a connection; None where it is not encrypted."""
+        self.lookup = ConnectionLookup()
+        """Where facts of connections come from."""
+        self.facts = lru_cache(maxsize=CACHE_SIZE)(self._facts)
+        """What is known of a connection besides its messages."""
         self.response_to = response_to
         """API key and version of responses whose request is missing, as the user gave them."""
         self.shows_secrets = show_secrets
@@ -92,6 +98,7 @@ class ExchangeDecoder:
             for number, index_row in zip(numbers, read_index_rows(table, frames, some), strict=True):
                 exchange = self._decoded(number, index_row)
                 exchange.tls = self.tls_session(index_row.connection)
+                exchange.facts = self.facts(index_row.connection)
                 yield exchange
 
     def sizes(self, start: int, stop: int) -> Int64:
@@ -110,6 +117,9 @@ class ExchangeDecoder:
         """The client's end of a connection and the server's, as `host:port`."""
         return self._endpoints.of(connection)
 
+    def _facts(self, connection: int) -> ConnectionFacts:
+        return ConnectionFacts(*self._endpoints.of(connection), self.lookup)
+
     def closed(self, connection: int) -> tuple[int, bool] | None:
         """When a connection was closed, and whether the client closed it first; None where that was not captured."""
         return self._endpoints.closed(connection)
@@ -126,6 +136,7 @@ class ExchangeDecoder:
         if generation != self._generation:
             self._generation = generation
             self._endpoints.clear()
+            self.facts.cache_clear()
             self._indexer.conversation_state.update(generation)
 
     def shared_state(self) -> SharedState:

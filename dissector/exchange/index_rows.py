@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.message_answers import Answers, MessageAnswers, MessageQuestion
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
@@ -32,6 +33,10 @@ class ConnectionEnds(Protocol):
 
     def ends(self, connection: int, /) -> tuple[str, str]:
         """The client's end of a connection and the server's, as `host:port`."""
+
+    @property
+    def facts(self) -> Callable[[int], ConnectionFacts]:
+        """What is known of a connection besides its messages."""
 
     @property
     def tls_session(self) -> Callable[[int], TlsSession | None]:
@@ -220,6 +225,18 @@ class IndexRows:
 
     def connection(self) -> RowValues:
         return RowValues(self._of("connection").astype(np.int64) + 1 + self._files, self._all)
+
+    def texts_of_connection(self, value: Callable[[ConnectionFacts], str | None]) -> RowValues:
+        """A text of the connection of each row."""
+        return RowValues(self._of("connection"), self._all, texts=lambda number: value(self._decoder.facts(number)))
+
+    def numbers_of_connection(self, value: Callable[[ConnectionFacts], int | None]) -> RowValues:
+        """A number of the connection of each row."""
+        distinct, inverse = np.unique(self._of("connection"), return_inverse=True)
+        found = [value(self._decoder.facts(number)) for number in distinct.tolist()]
+        values = np.array([number or 0 for number in found], np.int64)
+        present = np.array([number is not None for number in found], np.bool_)
+        return RowValues(values[inverse], present[inverse])
 
     def tls_version(self) -> RowValues:
         return self._of_tls(lambda session: session.version)

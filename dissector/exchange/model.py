@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
+from dissector.exchange.connection_facts import NO_LOOKUP, ConnectionFacts
 from dissector.exchange.finding_words import marked, with_words
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.secrets import annotate_secrets
@@ -186,6 +187,7 @@ class Exchange:
         "_describe",
         "_own_info",
         "api_key",
+        "facts",
         "fetched",
         "fields",
         "request",
@@ -213,6 +215,8 @@ class Exchange:
         self._own_info: str | None = None
         self.tls: TlsSession | None = None
         """Of its connection, if that is encrypted."""
+        self.facts: ConnectionFacts | None = None
+        """Of its connection; None where only the row is known, as in tables."""
         self.fetched: dict[str, list[int]] | None = None
         """The partitions of an incremental Fetch's session, by topic. None for other requests, and where the beginning
         of the session is unknown."""
@@ -243,6 +247,11 @@ class Exchange:
         """The info column without cross-message findings, as tables have it."""
         row = self.row
         return row.info if self._own_info is None else self._own_info
+
+    @property
+    def connection_facts(self) -> ConnectionFacts:
+        """What is known of its connection besides messages."""
+        return self.facts or ConnectionFacts(self.fields.client, self.fields.server, NO_LOOKUP)
 
     @property
     def is_stored(self) -> bool:

@@ -9,10 +9,11 @@ Invariant: a field's values from the index are those from the exchange: a proper
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from dissector.core.finding import Severity
+from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets, truth
 from dissector.exchange.message_subjects import ERROR, GROUP, PARTITION, TOPIC, MessageSubject
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow
@@ -39,6 +40,7 @@ class FieldType(StrEnum):
     """`true`, or no value."""
     KIND = "kind of row"
     CONNECTION = "connection"
+    ADDRESS = "IP address"
     API = "API"
     ERROR = "error"
     FINDING = "finding"
@@ -48,6 +50,10 @@ class FieldType(StrEnum):
     def unit(self) -> str:
         """The unit of a bare number; empty for none."""
         return {FieldType.SIZE: "bytes", FieldType.DURATION: "ns", FieldType.TIME: "ns since 1970"}.get(self, "")
+
+
+NUMBERS: Final = (FieldType.INTEGER, FieldType.SIZE, FieldType.DURATION, FieldType.TIME)
+"""Types whose values are numbers, and print as such."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,10 @@ def _sizes(exchange: Exchange) -> list[int]:
     return [size for size in (exchange.fields.request_size, exchange.fields.response_size) if size is not None]
 
 
+def _ends(exchange: Exchange) -> list[str]:
+    return [end for end in (exchange.fields.client, exchange.fields.server) if end]
+
+
 def joined(values: Iterable[object]) -> str | None:
     """Several values as one text; None for no value."""
     texts = [str(value) for value in values if value is not None]
@@ -165,6 +175,26 @@ def _topics(exchange: Exchange) -> str | None:
     contexts = [message.context for message in (exchange.request, exchange.response) if message is not None]
     names = {key: name for context in contexts for key, name in context.topic_names.items()}
     return joined(dict.fromkeys(names.get(str(topic), topic) for topic in TOPIC.of(exchange) if topic))
+
+
+def _of_connection(
+    name: str, description: str, kind: FieldType, heading: str, *values: Callable[[ConnectionFacts], Value],
+    aliases: tuple[str, ...] = (),
+) -> RowField:  # fmt: skip
+    """A field that all rows of a connection share; a row has all of some `values`."""
+
+    def compared(exchange: Exchange) -> list[object]:
+        facts = exchange.connection_facts
+        return [each for each in (value(facts) for value in values) if each is not None]
+
+    read = IndexRows.numbers_of_connection if kind in NUMBERS else IndexRows.texts_of_connection
+    return RowField(
+        name, description, kind, heading,
+        (lambda exchange: joined(compared(exchange))) if len(values) > 1
+        else (lambda exchange: values[0](exchange.connection_facts)),
+        tuple(partial(read, value=value) for value in values),  # type: ignore[arg-type]  # a kind has its type of value
+        aliases=aliases, compared=compared, has_several_values=len(values) > 1,
+    )  # fmt: skip
 
 
 def _severity(place: int) -> str:
@@ -200,6 +230,47 @@ _FIELDS: Final = (
         "server", "the broker's address, host:port; the file of an entry of Kafka's files", FieldType.TEXT, "To",
         lambda exchange: exchange.fields.server, (IndexRows.server,), aliases=("broker",),
         json_key="server", table_columns=("server",),
+    ),
+    RowField(
+        "address", "the client's address or the broker's, host:port", FieldType.TEXT, "Address",
+        lambda exchange: joined(_ends(exchange)), (IndexRows.client, IndexRows.server), compared=_ends,
+        has_several_values=True, table_columns=("client", "server"),
+    ),
+    _of_connection(
+        "ip.addr", "the client's IP address or the broker's: 10.0.0.1, 10.0.0.0/8", FieldType.ADDRESS, "IP",
+        lambda facts: facts.client_ip, lambda facts: facts.server_ip,
+    ),
+    _of_connection(
+        "ip.src", "the client's IP address: 10.0.0.1, 10.0.0.0/8", FieldType.ADDRESS, "Client IP",
+        lambda facts: facts.client_ip, aliases=("client.ip",),
+    ),
+    _of_connection(
+        "ip.dst", "the broker's IP address: 10.0.0.1, 10.0.0.0/8", FieldType.ADDRESS, "Broker IP",
+        lambda facts: facts.server_ip, aliases=("server.ip", "broker.ip"),
+    ),
+    _of_connection(
+        "tcp.port", "the client's port or the broker's", FieldType.INTEGER, "Port",
+        lambda facts: facts.client_port, lambda facts: facts.server_port,
+    ),
+    _of_connection(
+        "tcp.srcport", "the client's port", FieldType.INTEGER, "Client port",
+        lambda facts: facts.client_port, aliases=("client.port",),
+    ),
+    _of_connection(
+        "tcp.dstport", "the broker's port", FieldType.INTEGER, "Broker port",
+        lambda facts: facts.server_port, aliases=("server.port", "broker.port"),
+    ),
+    _of_connection(
+        "host", "the client's host name or the broker's, from the capture or by --resolve; else the IP address",
+        FieldType.TEXT, "Host", lambda facts: facts.client_host, lambda facts: facts.server_host,
+    ),
+    _of_connection(
+        "client.host", "the client's host name, from the capture or by --resolve; else the IP address",
+        FieldType.TEXT, "Client host", lambda facts: facts.client_host,
+    ),
+    _of_connection(
+        "server.host", "the broker's host name, from the capture or by --resolve; else the IP address",
+        FieldType.TEXT, "Broker host", lambda facts: facts.server_host, aliases=("broker.host",),
     ),
     RowField(
         "time", "when the row begins: since the capture's start, or as a date", FieldType.TIME, "Time",

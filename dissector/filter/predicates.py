@@ -17,6 +17,7 @@ import re2
 from dissector.core.arrays import Bool, Int64
 from dissector.filter.errors import MismatchError
 from dissector.filter.grammar import FilterWord
+from dissector.filter.ip_networks import in_networks
 from dissector.filter.value_types import ValueKind, ValueType, boolean, data, number, text, utf8, uuid
 
 Predicate = Callable[[object], bool]
@@ -105,6 +106,8 @@ def _predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord
         return _decimal(symbol, words)
     if kind.type is ValueType.ANY:
         return _anything(symbol, words)
+    if kind.type is ValueType.ADDRESS:
+        return in_networks(words, negated=symbol == "!=")
     convert = _CONVERSIONS.get(kind.type)
     wanted = frozenset(convert(word) if convert else text(word, kind) for word in words)
     return NoneOf(wanted) if symbol == "!=" else OneOf(wanted)
@@ -193,7 +196,7 @@ def _search(kind: ValueKind, operator: FilterWord, word: FilterWord) -> Predicat
     within = _within(operator, word, utf8(word.text))
     if kind.is_number and (kind.enum or kind.names):
         return lambda value: isinstance(value, int) and within(kind.name_of(value).encode())
-    if kind.type not in (ValueType.TEXT, ValueType.UUID):
+    if kind.type not in (ValueType.TEXT, ValueType.UUID, ValueType.ADDRESS):
         message = f"{operator.text} needs text or bytes: this is {kind.words}"
         raise MismatchError(operator.column, message, ("==", "<", "in"))
     if operator.text == "contains":

@@ -20,6 +20,7 @@ _KINDS: Final = {
     FieldType.PRESENCE: ValueKind(ValueType.STRUCT),
     FieldType.KIND: ValueKind(ValueType.TEXT, names=(*KIND_NAMES, *sorted(STORED))),
     FieldType.CONNECTION: ValueKind(ValueType.INTEGER, prefix="C"),
+    FieldType.ADDRESS: ValueKind(ValueType.ADDRESS),
     FieldType.API: ValueKind(ValueType.INTEGER, API_KEY, ordered=False),
     FieldType.ERROR: ValueKind(ValueType.INTEGER, ERROR_CODE),
     FieldType.FINDING: ValueKind(ValueType.TEXT, names=CODES),

@@ -45,6 +45,7 @@ class ValueType(StrEnum):
     FLOAT = "decimal number"
     BOOLEAN = "true or false"
     TEXT = "text"
+    ADDRESS = "IP address"
     UUID = "uuid"
     BYTES = "bytes"
     DURATION = "duration"

@@ -44,7 +44,7 @@ def test_comments_and_names_are_kept(tmp_path: Path) -> None:
     with read(written(tmp_path, talkative(packets))) as capture:
         assert capture.comments == dict.fromkeys(range(12), "a word")
         assert capture.pipeline.remarks == ["a word"]
-        assert capture.pipeline.host_names == {"127.0.0.1": ["broker-1"] * 2}
+        assert capture.pipeline.host_name("127.0.0.1") == "broker-1"
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

@@ -84,7 +84,7 @@ def in_json(value: dict[str, Any], field: RowField) -> object:
     if field.json_key:
         return value[field.json_key]
     side, _, key = field.name.partition(".")
-    if key:
+    if side in ("request", "response", "tls") and key:
         found = value[side][key] if value.get(side) else None
         return str(found).lower() if isinstance(found, bool) else found
     if field.type is FieldType.PRESENCE:

@@ -79,6 +79,7 @@ class CoreScreen(Screen[None]):
     def __init__(self, capture: Capture) -> None:
         super().__init__()
         self.capture = capture
+        capture.host_names.spares_main_thread = True
         self.view = RowView()
         self.appearance = Appearance()
         self.model = ExchangeModel(capture, waits=False)
