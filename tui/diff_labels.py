@@ -146,7 +146,7 @@ def cause_sign(entry: DiffEntry) -> Cell:
 def cause_field(entry: DiffEntry) -> str:
     """Return what of an API an entry is about."""
     if entry.path:
-        return clean(entry.path) if entry.api else "all"
+        return clean(" ".join(filter(None, (entry.path, entry.subject)))) if entry.api else "all"
     return clean(entry_name(entry))
 
 

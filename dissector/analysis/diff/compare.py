@@ -7,14 +7,16 @@ from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
 from dissector.analysis.diff.client_settings import setting
-from dissector.analysis.diff.consequences import fold_consequences, join_entries, significance
+from dissector.analysis.diff.consequences import fold_consequences, join_entries
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, KeyDifference, compare_fields
 from dissector.analysis.diff.formatting import describe_key
 from dissector.analysis.diff.matching_keys import MatchingKey, Workflow
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
+from dissector.analysis.diff.one_sided import one_sided
 from dissector.analysis.diff.pair_details import PairDecoder
+from dissector.analysis.diff.ranking import ordered
 from dissector.analysis.diff.result import (
     DiffEntry,
     DiffReason,
@@ -26,7 +28,7 @@ from dissector.analysis.diff.result import (
 )
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import KeyProfile, SideProfile, WorkflowSteps
-from dissector.analysis.diff.statistical_comparison import compare_batching, compare_frequency
+from dissector.analysis.diff.statistical_comparison import SAME_RECORDS, compare_batching, compare_frequency
 
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
@@ -34,7 +36,7 @@ IGNORED: Final = (
     "values of offsets, epochs and sequence numbers; whether there is one is compared",
     "member ids, producer ids, uuids, fetch sessions and other names of one run: the first of each side is #1",
     "responses with retriable errors; their number (equal up to 3 more) and the retry backoff are compared",
-    "2 more requests, or 10% more, of an API that clients call repeatedly",
+    "2 more requests, or 10% more, of an API that clients call repeatedly; as many a second, of any number of requests",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
     "which records share a batch, and the number of Produce requests, below 20; above, both are equal up to a factor "
@@ -73,9 +75,10 @@ class _DiffBuilder:
 
     def build(self) -> DiffResult:
         a, b = self._keys
+        durations = self._sides[0].duration_ns, self._sides[1].duration_ns
         for key in (key for key in a if key in b):  # in A's order, not in a set's
             fields = list(compare_fields(key.api, a[key], b[key], self._names))
-            self._differences[key] = [*fields, *compare_frequency(key, a[key], b[key])]
+            self._differences[key] = [*fields, *compare_frequency(key, a[key], b[key], durations)]
         entries = [*self._connection_entries(), *self._api_entries()]
         pairs, order_entries = self._pairs()
         return DiffResult(
@@ -98,7 +101,8 @@ class _DiffBuilder:
         """Compare the numbers of connections by role."""
         roles = [side.roles.connections for side in self._sides]
         if roles[0] != roles[1]:
-            texts = [", ".join(f"{count} {role}" for role, count in sorted(side.items())) for side in roles]
+            differing = sorted(role for role in roles[0] | roles[1] if roles[0][role] != roles[1][role])
+            texts = [", ".join(f"{side[role]} {role}" for role in differing if side[role]) for side in roles]
             counts = [side.total() for side in roles]
             yield DiffEntry("", "", "connections", DiffReason.COUNT, texts[0], texts[1], counts[0], counts[1])
 
@@ -110,47 +114,42 @@ class _DiffBuilder:
         by_key = [(key, each) for key in self._differences for each in self._differences[key]]
         batching = compare_batching(self._sides[0].batches, self._sides[1].batches, self._names)
         produce = MatchingKey(0, "Produce", (), "")
-        for key, each in (*by_key, *((produce, each) for each in batching), *self._one_sided(a, b)):
+        for key, each in (*by_key, *((produce, each) for each in batching), *one_sided(a, b, self._names)):
             entry = self._entry(key, each)
-            cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation)
+            cause = (entry.api, entry.part, entry.path, entry.reason, entry.a, entry.b, entry.explanation,
+                     entry.subject)  # fmt: skip
             grouped[cause] = join_entries(grouped[cause], entry) if cause in grouped else entry
         yield from grouped.values()
 
     def _entry(self, key: MatchingKey, found: KeyDifference) -> DiffEntry:
         path = path_without_labels(found.path)
-        if found.reason is DiffReason.COUNT and not found.explanation:
-            found = found._replace(explanation=self._uncounted(key))
+        if found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and not found.part:
+            found = found._replace(
+                explanation="; ".join(filter(None, (found.explanation, self._uncounted(key)))),
+                subject=self._subject(key),
+            )
         place = ".".join(filter(None, (key.api, found.part, path)))
-        if found.reason in (DiffReason.BATCHING, DiffReason.CONTENT):
+        if found.reason is DiffReason.BATCHING or found.explanation.startswith(SAME_RECORDS):
             place += f":{found.reason}"
+        if place == "InitProducerId" and key.subject:
+            place = "Produce.request.transactional_id"
         known = [setting(place, side.roles.clients) for side in self._sides]
         settings = tuple(dict.fromkeys(each for each in known if each))
         return DiffEntry(
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,
-            found.explanation, settings, found.row_a, found.row_b,
+            found.explanation, settings, found.row_a, found.row_b, found.subject,
         )  # fmt: skip
+
+    def _subject(self, key: MatchingKey) -> str:
+        """Describe a key, if its API has others."""
+        of_api = {each._replace(step="") for keys in self._keys for each in keys if each.api == key.api}
+        return describe_key(key) if len(of_api) > 1 else ""
 
     def _uncounted(self, key: MatchingKey) -> str:
         """Name the errors whose exchanges have keys, and so counts, of their own."""
         steps = {each.step for keys in self._keys for each in keys if each._replace(step=key.step) == key}
         others = sorted(steps - {key.step, ""})
         return f"without responses with {', '.join(others)}" if others else ""
-
-    def _one_sided(
-        self, a: dict[MatchingKey, KeyProfile], b: dict[MatchingKey, KeyProfile]
-    ) -> Iterator[tuple[MatchingKey, KeyDifference]]:
-        """Yield the keys that only one side has."""
-        for side, (mine, other) in enumerate(((a, b), (b, a))):
-            apis = {key.api for key in other}
-            apis |= {api for api, keys in Counter(key.api for key in mine).items() if keys > 1}
-            for key, profile in mine.items():
-                if key not in other:
-                    counts: list[int] = [0, 0]
-                    rows: list[int | None] = [None, None]
-                    counts[side], rows[side] = len(profile.rows), profile.rows[0]
-                    subject = describe_key(self._names.own_key(side, key)) if key.api in apis else ""
-                    yield key, KeyDifference("", (), DiffReason.ONE_SIDE, f"{counts[0]:,}", f"{counts[1]:,}",
-                                             counts[0], counts[1], subject, rows[0], rows[1])  # fmt: skip
 
     def _timings(self) -> Iterator[TimingSummary]:
         """Yield the times of all keys, whether they differ or not."""
@@ -241,18 +240,12 @@ class _DiffBuilder:
         return (float(pair.a), 0) if pair.a is not None else ((pair.b or 0) * share, 1)
 
     def _ordered(self, entries: Iterable[DiffEntry]) -> list[DiffEntry]:
-        """Sort by significance: the APIs by the most significant of their entries, then by their first exchange on
-        either side."""
+        """Fold consequences into their causes, and sort."""
         first: dict[str, int] = {"": -1}
         for keys in self._keys:
             for key, profile in keys.items():
                 first[key.api] = min(first.get(key.api, profile.rows[0]), profile.rows[0])
-        reasons = list(DiffReason)
-        folded = fold_consequences(entries)
-        best = {entry.api: min(significance(each) for each in folded if each.api == entry.api) for entry in folded}
-        return sorted(folded, key=lambda entry: (
-            best[entry.api], first[entry.api], entry.api, significance(entry), entry.part, entry.path,
-            reasons.index(entry.reason), entry.explanation))  # fmt: skip
+        return ordered(fold_consequences(entries), first)
 
 
 def _median(times_ns: Sequence[int]) -> int | None:

@@ -30,7 +30,7 @@ class Placeholder(NamedTuple):
 ComparedValue = str | int | float | bytes | bool | None | EntityName | Placeholder
 
 POSITION: Final = Placeholder("a position")
-"""An offset, an epoch, a sequence number, a time: any number that is not negative."""
+"""An offset, an epoch, a sequence number, a time, how much a disk holds: any number that is not negative."""
 KIND_BY_ENTITY_TYPE: Final = {
     "topicName": "topic",
     "groupId": "group",
@@ -49,7 +49,7 @@ KIND_BY_FIELD: Final = {
 BROKER_FIELDS: Final = frozenset(("leader_id", "replica_nodes", "isr_nodes", "offline_replicas", "controller_id"))
 _POSITION_NAME: Final = re.compile(
     r"(^|_)(offset|offsets|epoch|sequence|high_watermark|generation_id|generation_id_or_member_epoch|timestamp"
-    r"|timestamp_ms|append_time_ms)$"
+    r"|timestamp_ms|append_time_ms|partition_size|total_bytes|usable_bytes)$"
 )
 NO_NAME: Final = frozenset(("", NO_TOPIC_ID))
 """Texts that name nothing: the empty one, the zero uuid."""

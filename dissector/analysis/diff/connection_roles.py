@@ -1,5 +1,6 @@
 """The role of each connection, by the APIs that it carries, and the clients of a side."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -25,6 +26,16 @@ ROLE_NEUTRAL_APIS: Final = frozenset(
 BOOTSTRAP: Final = "bootstrap"
 ADMIN: Final = "admin"
 MAX_CLIENT_NAMES: Final = 100
+_BROKERS_OWN: Final = re.compile(
+    r"AddPartitionsManager-client-\d+|broker-\d+-txn-marker-sender|broker-\d+-fetcher-\d+|raft-client-\d+"
+    r"|Persister-client-\d+|NetworkPartitionMetadataClient-client-\d+"
+)
+"""Client ids that brokers have as clients of other brokers, or of themselves."""
+
+
+def is_brokers_own(client_id: str | None) -> bool:
+    """Return whether a client id is that of a broker."""
+    return client_id is not None and _BROKERS_OWN.fullmatch(client_id) is not None
 
 
 class ConnectionRoles:

@@ -1,11 +1,13 @@
-"""Fold differences that follow from others into their causes, and rank entries by significance."""
+"""Fold differences that follow from others into their causes."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
 from dissector.analysis.diff.result import DiffEntry, DiffReason
+from dissector.protocol.schema.error_codes import ErrorCode
 
 FieldKey = tuple[str, str, str]
 """API, part and path."""
@@ -23,7 +25,10 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
         ("ListOffsets", "request", "isolation_level"),
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
-    ("InitProducerId", "", ""): (("Produce", "request", "topic_data.partition_data.records.producer_id"),),
+    ("InitProducerId", "", ""): (
+        ("Produce", "request", "topic_data.partition_data.records.producer_id"),
+        ("Fetch", "response", "responses.partitions.aborted_transactions"),
+    ),
     ("JoinGroup", "request", "protocols"): (
         ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data.generation"),
         ("JoinGroup", "response", "protocol_name"),
@@ -34,11 +39,39 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("ApiVersions", "request", "client_software_name"): (("ApiVersions", "request", "client_software_version"),),
     ("ApiVersions", "", "version"): (("ApiVersions", "response", "supported_features"),),
     ("FindCoordinator", "", "version"): (("FindCoordinator", "response", "error_message"),),
+    ("OffsetCommit", "request", "topics.partitions.committed_metadata"): (
+        ("OffsetFetch", "response", "topics.partitions.metadata"),
+    ),
+    ("OffsetCommit", "request", "topics.partitions.committed_leader_epoch"): (
+        ("OffsetFetch", "response", "topics.partitions.committed_leader_epoch"),
+    ),
+    ("OffsetFetch", "request", "topics"): (("OffsetFetch", "request", "topics.partition_indexes"),),
+    ("ListOffsets", "request", "topics.partitions.timestamp"): (
+        ("ListOffsets", "response", "topics.partitions.timestamp"),
+        ("ListOffsets", "response", "topics.partitions.offset"),
+    ),
+    ("DescribeConfigs", "request", "resources.configuration_keys"): (
+        ("DescribeConfigs", "response", "results.configs"),
+    ),
+    ("DescribeGroups", "request", "include_authorized_operations"): (
+        ("DescribeGroups", "response", "groups.authorized_operations"),
+    ),
+    ("Metadata", "request", "include_topic_authorized_operations"): (
+        ("Metadata", "response", "topics.topic_authorized_operations"),
+    ),
+    ("Metadata", "request", "include_cluster_authorized_operations"): (
+        ("Metadata", "response", "cluster_authorized_operations"),
+    ),
+    ("CreateTopics", "request", "topics.num_partitions"): (("CreateTopics", "response", "topics.num_partitions"),),
 }
 """By cause: an incremental Fetch names only what changed (KIP-227); brokers list aborted transactions only for
 READ_COMMITTED (KIP-98), where only idempotent producers have an id; a later subscription has more fields (KIP-429,
 KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and sends a message for success
-only in the versions that look up a single coordinator."""
+only in the versions that look up a single coordinator; it returns what was committed, and answers what was asked."""
+PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
+"""APIs that clients call once a connection."""
+CONNECTIONS: Final[FieldKey] = ("", "", "connections")
+UNSUPPORTED: Final = f"with {ErrorCode.UNSUPPORTED_VERSION.name}"
 ECHOES: Final = (
     ("JoinGroup", _SUBSCRIPTION, "members.metadata."),
     ("SyncGroup", "assignments.assignment.", "assignment."),
@@ -48,22 +81,6 @@ CLOSES: Final = f"for {CLOSING_A_SESSION}"
 MAX_LISTED: Final = 6
 FOLLOWED_BY: Final = "also changes "
 """How the part of an explanation begins that lists consequences."""
-SOFTWARE_NAME: Final = "client_software_name"
-STATISTICAL_REASONS: Final = (DiffReason.CODEC, DiffReason.BATCHING, DiffReason.CONTENT, DiffReason.ORDER)
-
-
-def significance(entry: DiffEntry) -> int:
-    """Return the rank of an entry, 0 first: settings; counts and requests of one side; other fields of requests;
-    versions; responses; names of clients."""
-    if entry.settings or entry.reason in STATISTICAL_REASONS:
-        return 0
-    if entry.path == SOFTWARE_NAME:
-        return 5
-    if entry.reason is DiffReason.VERSION:
-        return 3
-    if not entry.part:
-        return 1
-    return 2 if entry.part == "request" else 4
 
 
 def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
@@ -77,7 +94,8 @@ def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
         if cause:
             consequences.setdefault(_root(cause, cause_of), []).append(entry)
     kept = [entry for entry, cause in zip(joined, causes, strict=True) if not cause]
-    return [_with_consequences(entry, consequences.get(_field(entry), [])) for entry in kept]
+    kept.sort(key=lambda entry: entry.subject)  # of several entries for the requests of an API, the first has them
+    return [_with_consequences(entry, consequences.pop(_field(entry), [])) for entry in kept]
 
 
 def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
@@ -94,12 +112,36 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
         if field[:2] == (api, "response") and entry.path.startswith(in_response) and request in entries:
             return request
     session = ("Fetch", "request", "session_id")
-    if entry.api == "Fetch" and entry.explanation == CLOSES and session in entries:
+    if entry.api == "Fetch" and entry.subject == CLOSES and session in entries:
         return session
+    if entry.part == "response" and entry.explanation == ELEMENTS:
+        requested = next((each for each in entries.values() if _asks_for(each, entry)), None)
+        return None if requested is None else _field(requested)
+    if entry.api == "ApiVersions" and entry.subject == UNSUPPORTED and version in entries:
+        return version
+    connections = entries.get(CONNECTIONS)
+    if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
+        return CONNECTIONS
     join = entries.get(("JoinGroup", "", ""))
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
         return _field(join)
     return None
+
+
+def _asks_for(request: DiffEntry, response: DiffEntry) -> bool:
+    """Return whether a request has the array elements, on the same sides, that a response has."""
+    asked, told = ((each.api, each.explanation, each.a, each.b) for each in (request, response))
+    return request.part == "request" and asked == told
+
+
+def _is_once_a_connection(entry: DiffEntry, connections: DiffEntry) -> bool:
+    """Return whether both sides send a request once a connection, so that its number is that of the connections."""
+    return (
+        entry.api in PER_CONNECTION
+        and entry.reason in (DiffReason.COUNT, DiffReason.RATE)
+        and entry.count_a <= connections.count_a
+        and entry.count_b <= connections.count_b
+    )
 
 
 def _root(field: FieldKey, causes: dict[FieldKey, FieldKey]) -> FieldKey:
@@ -142,8 +184,12 @@ def _field(entry: DiffEntry) -> FieldKey:
 def _with_consequences(entry: DiffEntry, consequences: list[DiffEntry]) -> DiffEntry:
     names = sorted({_consequence_name(each, entry) for each in consequences})
     more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    text = f"{FOLLOWED_BY}{', '.join(names[:MAX_LISTED])}{more}" if names else ""
-    return replace(entry, explanation="; ".join(filter(None, (entry.explanation, text))))
+    if not names:
+        return entry
+    text = f"{', '.join(names[:MAX_LISTED])}{more}"
+    if FOLLOWED_BY in entry.explanation:
+        return replace(entry, explanation=f"{entry.explanation}, {text}")
+    return replace(entry, explanation="; ".join(filter(None, (entry.explanation, f"{FOLLOWED_BY}{text}"))))
 
 
 def _consequence_name(entry: DiffEntry, cause: DiffEntry) -> str:
@@ -155,8 +201,8 @@ def _consequence_name(entry: DiffEntry, cause: DiffEntry) -> str:
     path = echo.rstrip(".") if echo else entry.path
     place = ".".join(filter(None, (entry.part, path)))
     versions = f" ({_versions(entry)})" if entry.reason is DiffReason.VERSION else ""
-    if not api and not place:
-        return f"requests {entry.explanation}"
+    if not place:
+        return " ".join(filter(None, (api, "requests", entry.subject)))
     return " ".join(filter(None, (api, place))) + versions
 
 

@@ -25,6 +25,7 @@ from dissector.analysis.diff.message_leaves import (
 )
 from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.name_uses import is_partition_label
 from dissector.analysis.diff.result import DiffReason
 from dissector.analysis.diff.side_profile import KeyProfile
 from dissector.protocol.schema.loader import message
@@ -32,11 +33,15 @@ from dissector.protocol.schema.model import Field
 
 MAX_COMPARED_VALUES: Final = 8
 MAX_TEXT: Final = 60
+FIRST: Final = 1 << 62
+"""More than any count."""
+NO_VALUES: Final[Counter[ComparedValue]] = Counter()
 ASSIGNED: Final = {
     "SyncGroupRequest": "assignments.assignment.assigned_partitions",
     "SyncGroupResponse": "assignment.assigned_partitions",
 }
 """A leader assigns nothing while it does not know the topic; when it learns of it varies from run to run."""
+ELEMENTS: Final = "array elements"
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
 """What a broker responds for "nothing": which of them depends on the version."""
 
@@ -63,6 +68,8 @@ class KeyDifference(NamedTuple):
     explanation: str
     row_a: int | None
     row_b: int | None
+    subject: str = ""
+    """What the requests of one side alone are for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +146,23 @@ class _PartComparison:
             and self._one_side_has_null(field)
         ):
             reason, explanation = DiffReason.VERSION, f"null since v{field.nullable_versions.low}"
-        elif default is not None and (values_a == {default}) != (values_b == {default}):
+        elif self._part == "request" and default is not None and (values_a == {default}) != (values_b == {default}):
             reason = DiffReason.DEFAULT
             explanation = f"{'{a}' if values_a == {default} else '{b}'} has the schema's default"
-        yield self._difference(path, reason, self._text(path, a, 0), self._text(path, b, 1), explanation, a, b)
+        both = Counter({value: a.values[value] + b.values[value] for value in values_a & values_b})
+        text_a, text_b = (self._text(path, field, side, both) for side, field in enumerate((a, b)))
+        yield self._difference(path, reason, text_a, text_b, explanation, a, b)
 
     def _one_side_has_null(self, field: Field) -> bool:
         """Return whether a field is nullable in the versions of exactly one side."""
         a, b = (any(map(field.nullable_versions.contains, side.versions)) for side in self._sides)
         return a != b
 
-    def _text(self, path: LeafPath, field: FieldOnSide, side: int) -> str:
-        """Return the values of a side, with the names that it has itself."""
-        own = Counter({self._names.own(side, value): count for value, count in field.values.items()})
+    def _text(self, path: LeafPath, field: FieldOnSide, side: int, both: Counter[ComparedValue] = NO_VALUES) -> str:
+        """Return the values of a side, with the names that it has itself: those that both sides have come first, and in
+        the same order."""
+        counts = {value: FIRST + both[value] if value in both else count for value, count in field.values.items()}
+        own = Counter({self._names.own(side, value): count for value, count in counts.items()})
         return format_values(self._body, own, path_without_labels(path))
 
     def _report_missing(self, path: LeafPath, side: int) -> Iterator[KeyDifference]:
@@ -178,6 +189,7 @@ class _PartComparison:
         step = path[depth - 1]
         if isinstance(step, ElementLabel) and step.value is not None:
             text = format_value(self._names.own(side, step.value))
+            text = f"partition {text}" if is_partition_label(path, depth - 1) else text
         else:
             text = self._text(path, field, side) if depth == len(path) else "present"
         fields = (field, None) if side == 0 else (None, field)
@@ -230,7 +242,7 @@ def _merge_array_elements(found: list[KeyDifference]) -> list[KeyDifference]:
             continue
         array = each.path[:-1]
         before = arrays.get((each.part, array))
-        element = each._replace(path=array, explanation="array elements")
+        element = each._replace(path=array, explanation=ELEMENTS)
         arrays[each.part, array] = element if before is None else before._replace(
             a=_join_lists(before.a, each.a), b=_join_lists(before.b, each.b),
             count_a=max(before.count_a, each.count_a), count_b=max(before.count_b, each.count_b),

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
+from dissector.analysis.diff.compared_values import POSITION, ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath, PathStep
 from dissector.core.text import duration
@@ -11,6 +11,8 @@ from dissector.protocol.schema.enums import enum_of, name_of
 
 MAX_LISTED: Final = 4
 MAX_TEXT: Final = 60
+POSITIONS: Final = {"epoch": "an epoch", "offset": "an offset", "timestamp": "a time", "timestamp_ms": "a time"}
+"""By the end of a field's name: what its positions are called."""
 
 
 def format_value(value: ComparedValue) -> str:
@@ -43,6 +45,8 @@ def _format_enum(body: str, value: ComparedValue, path: str) -> str:
         enum = enum_of(body, path)
         name = name_of(enum, value) if enum else ""
         return f"{value} {name}" if name else format_value(value)
+    if value is POSITION:
+        return next((words for end, words in POSITIONS.items() if path.endswith(end)), format_value(value))
     return format_value(value)
 
 
@@ -79,6 +83,12 @@ def format_occurrences(a: int, b: int) -> str:
 def format_interval(ns: float) -> str:
     """Return ``every 3.0 s``."""
     return f"every {duration(round(ns))}"
+
+
+def format_rate(count: int, ns: int) -> str:
+    """Return ``4.0 a second``, or how many a minute."""
+    rate = count * 1e9 / ns
+    return f"{rate:.1f} a second" if rate >= 1 else f"{rate * 60:.1f} a minute"
 
 
 def name_sides(explanation: str, a: str = "A", b: str = "B") -> str:

@@ -34,6 +34,10 @@ COORDINATORS: Final[dict[int, str]] = {
     CoordinatorType.TRANSACTION: "transaction",
     CoordinatorType.SHARE: "share group",
 }
+NAMED_BY: Final = (
+    ("transactional_id", "transaction"), ("v3_and_below_transactional_id", "transaction"), ("group_id", "group"),
+)  # fmt: skip
+"""Fields that say what a request is for: offsets that a transaction commits are the transaction's."""
 CLOSING_A_SESSION: Final = "closing a session"
 
 
@@ -96,7 +100,7 @@ def subject_of(api: str, request: Values) -> Subject:
         return _coordinator(request)
     if _closes_session(api, request):
         return (CLOSING_A_SESSION,)
-    for name, kind in (("group_id", "group"), ("transactional_id", "transaction")):
+    for name, kind in NAMED_BY:
         value = request.get(name)
         if isinstance(value, str) and value:
             return (EntityName(kind, value),)

@@ -45,7 +45,7 @@ LeafWalker = Callable[[Any, LeafPath, Mapping[str, str], list[Leaf]], None]
 """Takes a value, its path and the names of topic ids; appends the leaves to a list."""
 
 EMPTY: Final = Placeholder("empty")
-NOT_EMPTY: Final = Placeholder("elements")
+NOT_EMPTY: Final = Placeholder("not empty")
 TOPIC_ID: Final = "topic_id"
 NAME: Final = "name"
 """Identifies a topic whose id is the zero uuid."""

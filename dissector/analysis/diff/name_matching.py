@@ -1,20 +1,21 @@
 """Match names that differ between the sides: by what each side uses them for, and in the order of their appearance.
 
 A name that both sides have matches itself. Names that a run generates (member ids, producer ids, uuids) are matched by
-order alone: equal ones are a coincidence; the first one of a kind on either side is #1. A topic or group that a side
-sees in responses alone, and that matches none that the other side asks for, is left out of the comparison.
+use and order: equal ones are a coincidence; the first pair of a kind is #1. More of them on one side are told from the
+matched ones only if they are used otherwise: the fourth idempotent producer is one more of the first. A topic or group
+that a side sees in responses alone, and that matches none that the other side asks for, is left out of the comparison.
 
 If the topics of both sides have other partitions, all partitions are compared together.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
-from dissector.analysis.diff.name_uses import SEEN_KINDS, NameUses, holds_partitions, is_partition_label
+from dissector.analysis.diff.name_uses import SEEN_KINDS, NameUses, Use, holds_partitions, is_partition_label
 from dissector.core.text import counted
 
 GENERATED_KINDS: Final = frozenset(("member", "producer", "uuid", "fetch session", "port", "cluster", "subscription"))
@@ -26,6 +27,8 @@ MAX_LISTED: Final = 20
 MAX_NAMED: Final = 5
 MAX_MATCHED: Final = 200
 """Names of a kind on each side that are matched by their uses."""
+LEAST_LIKENESS: Final = 0.5
+"""Of generated names: how many of their uses they have in common."""
 A_PARTITION: Final = Placeholder("a partition")
 
 
@@ -57,8 +60,8 @@ class NameMatching:
         for kind in dict.fromkeys((*a, *b)):
             names = [[EntityName(kind, name) for name in side.get(kind, {})] for side in (a, b)]
             if kind in GENERATED_KINDS:
-                for side, of_side in enumerate(names):
-                    self._common[side].update((name, EntityName(kind, f"#{n}")) for n, name in enumerate(of_side, 1))
+                for side, common in enumerate(_numbered(kind, names, uses)):
+                    self._common[side].update(common)
             else:
                 self._match(kind, names, uses)
         self._in_texts = [self._text_pattern(side) for side in self._common]
@@ -96,7 +99,7 @@ class NameMatching:
         """Match the names of a kind that programs choose."""
         common = set(names[0]) & set(names[1])
         others = [[name for name in of_side if name not in common] for of_side in names]
-        pairs = _by_use(others[0], others[1], uses)
+        pairs = _by_use(others[0], others[1], uses, part="request")
         for one, other in pairs:
             found = MatchedNames(kind, one.text, other.text)
             self.matched.append(found)
@@ -178,16 +181,18 @@ class NameMatching:
         return key._replace(subject=subject)
 
 
-def _by_use(a: list[EntityName], b: list[EntityName], uses: Sequence[NameUses]) -> list[tuple[EntityName, EntityName]]:
+def _by_use(
+    a: list[EntityName], b: list[EntityName], uses: Sequence[NameUses], part: str = "", least: float = 0
+) -> list[tuple[EntityName, EntityName]]:
     """Match names that are used alike: the most alike first, and of those the first to appear. Names that share no use
-    are not matched."""
+    are not matched, nor those that share none in messages of `part`, or are less alike than `least`."""
     ranked = []
     for i, one in enumerate(a[:MAX_MATCHED]):
         for j, other in enumerate(b[:MAX_MATCHED]):
-            of_a, of_b = uses[0].of(one), uses[1].of(other)
-            both = of_a & of_b
-            if both and any(use.part == "request" for use in both):
-                ranked.append((-len(both) / len(of_a | of_b), abs(i - j), i + j, i, j))
+            both = uses[0].of(one) & uses[1].of(other)
+            likeness = _likeness(uses[0].of(one), uses[1].of(other))
+            if likeness >= least and (any(use.part == part for use in both) if part else both):
+                ranked.append((-likeness, abs(i - j), i + j, i, j))
     pairs: list[tuple[int, int]] = []
     free = [set(range(len(a))), set(range(len(b)))]
     for *_, i, j in sorted(ranked):
@@ -196,3 +201,30 @@ def _by_use(a: list[EntityName], b: list[EntityName], uses: Sequence[NameUses]) 
             free[1].remove(j)
             pairs.append((i, j))
     return [(a[i], b[j]) for i, j in sorted(pairs)]
+
+
+def _likeness(one: Set[Use], other: Set[Use]) -> float:
+    """Return how alike two names are used, from 0 to 1."""
+    return len(one & other) / max(1, len(one | other))
+
+
+def _numbered(
+    kind: str, names: list[list[EntityName]], uses: Sequence[NameUses]
+) -> tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]]:
+    """Return the common names of generated ones: numbers. Names that have no counterpart share the number of the one
+    of their own side that is used the most like them."""
+    common: tuple[dict[EntityName, EntityName], dict[EntityName, EntityName]] = ({}, {})
+    for number, pair in enumerate(_by_use(names[0], names[1], uses, least=LEAST_LIKENESS), 1):
+        for side, name in enumerate(pair):
+            common[side][name] = EntityName(kind, f"#{number}")
+    for side, of_side in enumerate(names):
+        by_uses = {frozenset(uses[side].of(name)): number for name, number in common[side].items()}
+        for name in of_side:
+            if name not in common[side]:
+                mine = frozenset(uses[side].of(name))
+                if mine not in by_uses:
+                    near = max(by_uses, key=lambda each: _likeness(mine, each), default=frozenset[Use]())
+                    is_near = _likeness(mine, near) > 0
+                    by_uses[mine] = by_uses[near] if is_near else EntityName(kind, f"#{len(common[side]) + 1}")
+                common[side][name] = by_uses[mine]
+    return common

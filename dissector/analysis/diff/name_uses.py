@@ -16,7 +16,10 @@ from dissector.analysis.diff.side_profile import KeyProfile
 SEEN_KINDS: Final = frozenset(("topic", "group", "transaction"))
 """Kinds of names that responses list although no request asks for them."""
 PARTITION_FIELDS: Final = frozenset(("partition", "partition_index", "partition_indexes", "partitions", "partition_id"))
-PARTITION_ARRAYS: Final = frozenset(("partitions", "partition_data", "partition_responses", "partition_results"))
+PARTITION_ARRAYS: Final = frozenset(
+    ("partitions", "partition_data", "partition_responses", "partition_results", "partition_result",
+     "results_by_partition", "task_offsets", "task_end_offsets")
+)  # fmt: skip
 
 
 class Use(NamedTuple):
@@ -49,17 +52,28 @@ class NameUses:
         """Return whether a request has the name."""
         return any(use.part == "request" for use in self.of(name))
 
-    def partitions(self, topics: Set[EntityName]) -> frozenset[int]:
-        """Return the partitions that these topics have according to Metadata; without that, all that messages name."""
-        described: set[int] = set()
+    def partitions(self, topics: Set[EntityName]) -> frozenset[tuple[int, bool]]:
+        """Return the partitions that these topics have according to Metadata, and whether a topic had them from the
+        first time on that it is described; without Metadata, all that messages name."""
+        described: dict[tuple[EntityName, int], int] = {}
         named: set[int] = set()
         for key, profile in self._keys.items():
-            for part, path in profile.fields:
-                found = {number for number in _partitions(path) if not _topics(path) or _topics(path) & topics}
+            is_description = key.api == "Metadata"
+            for (part, path), row in profile.first_rows.items():
+                of_path = _topics(path)
+                if of_path and not of_path & topics:
+                    continue
+                found = set(_partitions(path))
                 named |= found
-                if (key.api, part) == ("Metadata", "response"):
-                    described |= found
-        return frozenset(described or named)
+                if is_description and part == "response":
+                    for each in ((topic, number) for topic in of_path for number in found):
+                        described[each] = min(described.get(each, row), row)
+        if not described:
+            return frozenset((number, True) for number in named)
+        first: dict[EntityName, int] = {}
+        for (topic, _), row in described.items():
+            first[topic] = min(first.get(topic, row), row)
+        return frozenset((number, row == first[topic]) for (topic, number), row in described.items())
 
 
 def _names(path: LeafPath, values: Mapping[ComparedValue, int]) -> Iterator[EntityName]:

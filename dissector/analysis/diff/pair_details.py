@@ -83,8 +83,8 @@ class PairDecoder:
         if entry.reason is DiffReason.ONE_SIDE and not entry.part:
             side, verdict = (1, PairVerdict.ONLY_B) if entry.row_a is None else (0, PairVerdict.ONLY_A)
             other_has_api = any(key.api == entry.api for key in self._sides[1 - side].keys)
-            is_whole_api = not other_has_api and not entry.explanation
-            return pair.verdict is verdict and (is_whole_api or entry.explanation.startswith(self._described(pair)))
+            is_whole_api = not other_has_api and not entry.subject
+            return pair.verdict is verdict and (is_whole_api or entry.subject == self._described(pair))
         if entry.part and entry.reason not in (DiffReason.BATCHING, DiffReason.CONTENT):
             wanted = (entry.part, entry.path, entry.reason)
             return any((each.part, each.path, each.reason) == wanted for each in self.differences(pair))

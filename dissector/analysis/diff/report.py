@@ -3,14 +3,17 @@
 Invariant: every text is cleaned here (`core.text.clean`), and nowhere else: a renderer adds its markup and escapes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final
 
-from dissector.analysis.diff.consequences import FOLLOWED_BY
+from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.formatting import format_occurrences, name_sides
 from dissector.analysis.diff.matrix import BehaviorMatrix
+from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.result import DiffEntry, DiffReason, DiffResult, SideSummary
+from dissector.analysis.diff.summary import summary_lines
 from dissector.core.text import clean, counted
 
 
@@ -40,6 +43,8 @@ class TableBlock:
     rows: tuple[tuple[str, ...], ...]
 
 
+MIN_SUMMARIZED: Final = 8
+"""Fewer differences are as quickly read as a summary."""
 MOST_BYTES: Final = 64
 """Bytes of a field that a page shows."""
 COUNTED_UNITS: Final = {DiffReason.CONTENT: ("record", "records"), DiffReason.BATCHING: ("batch", "batches")}
@@ -51,16 +56,35 @@ def diff_report(result: DiffResult, *, with_bytes: bool = False) -> Iterator[Rep
     yield HeadingBlock(1, "No differences" if result.is_same else counted(len(result.entries), "difference"))
     yield ListBlock(_side_line("A", result.a))
     yield ListBlock(_side_line("B", result.b))
-    api = None
-    for entry in result.entries:
-        if entry.api != api:
-            api = entry.api
-            yield HeadingBlock(2, clean(api) or "Connections")
-        block = entry_block(entry)
-        yield replace(block, folded=_field_lines(result, entry)) if with_bytes else block
+    if len(result.entries) > MIN_SUMMARIZED:
+        yield HeadingBlock(2, "In brief")
+        yield from (ListBlock(clean(line)) for line in summary_lines(result.entries))
+    for area, entries in groupby(result.entries, key=area_of):
+        yield HeadingBlock(2, area.value)
+        yield from _area_blocks(result, list(entries), with_bytes=with_bytes)
     yield HeadingBlock(2, "Ignored")
     for text in result.ignored:
         yield ListBlock(clean(text))
+
+
+def _area_blocks(result: DiffResult, entries: Sequence[DiffEntry], *, with_bytes: bool) -> Iterator[ListBlock]:
+    """Yield the entries of an area; the APIs that only one side uses, and of which no more is to be said, together."""
+    alone: dict[str, list[str]] = {}
+    for entry in entries:
+        if _is_bare(entry):
+            side, count = ("A", entry.count_a) if entry.row_b is None else ("B", entry.count_b)
+            alone.setdefault(side, []).append(f"{entry.api} ({format_occurrences(count, count)})")
+        else:
+            block = entry_block(entry, with_api=True)
+            yield replace(block, folded=_field_lines(result, entry)) if with_bytes else block
+    for side, apis in sorted(alone.items()):
+        yield ListBlock(clean(f"{counted(len(apis), 'API')}: {', '.join(apis)}"), f"only in {side}")
+
+
+def _is_bare(entry: DiffEntry) -> bool:
+    """Return whether all that an entry says is that one side alone uses an API."""
+    is_alone = entry.reason is DiffReason.ONE_SIDE and not entry.part and not entry.subject
+    return is_alone and not entry.explanation and not entry.settings
 
 
 def _field_lines(result: DiffResult, entry: DiffEntry) -> tuple[str, ...]:
@@ -83,16 +107,19 @@ def _side_line(name: str, side: SideSummary) -> str:
     return clean(f"{name}: {side.label} ({clients}), {size}{skipped}")
 
 
-def entry_block(entry: DiffEntry) -> ListBlock:
+def entry_block(entry: DiffEntry, *, with_api: bool = False) -> ListBlock:
     """Return one entry: what differs, what each side has, how often; then why, and which settings control it."""
     details = [entry_explanation(entry)]
     if entry.settings:
         details.append("set by " + ", ".join(f"{name} ({family})" for family, name in entry.settings))
-    return ListBlock(clean(_headline(entry)), entry_reason(entry), tuple(clean(text) for text in details if text))
+    api = f"{entry.api} " if with_api and entry.api else ""
+    return ListBlock(clean(api + _headline(entry)), entry_reason(entry), tuple(clean(text) for text in details if text))
 
 
 def entry_reason(entry: DiffEntry) -> str:
-    """Return the reason of an entry; for what one side alone has, which side."""
+    """Return the reason of an entry; for what one side alone has, which side; of array elements the headline has it."""
+    if entry.explanation.startswith(ELEMENTS):
+        return ""
     if entry.reason is DiffReason.ONE_SIDE:
         if not entry.count_b:
             return "only in A"
@@ -102,33 +129,34 @@ def entry_reason(entry: DiffEntry) -> str:
 
 
 def entry_explanation(entry: DiffEntry) -> str:
-    """Return why the sides differ, without the subject that the headline has; the sides are A and B."""
-    subject = "" if entry.part or entry.path else entry_subject(entry)
-    return name_sides(entry.explanation.removeprefix(subject).removeprefix("; "))
-
-
-def entry_subject(entry: DiffEntry) -> str:
-    """Return what the requests of one side alone are for; empty if the other side has no requests of that API."""
-    first = entry.explanation.partition("; ")[0]
-    return first if entry.reason is DiffReason.ONE_SIDE and not first.startswith(FOLLOWED_BY) else ""
+    """Return why the sides differ; the sides are A and B."""
+    return name_sides(entry.explanation.removeprefix(ELEMENTS).removeprefix("; "))
 
 
 def entry_name(entry: DiffEntry) -> str:
     """Return what an entry is about: a field, the order of requests, their number."""
     if entry.part or entry.path:
-        return ".".join(filter(None, (entry.part, entry.path)))
-    return "order" if entry.reason is DiffReason.ORDER else " ".join(filter(None, ("requests", entry_subject(entry))))
+        name = ".".join(filter(None, (entry.part, entry.path)))
+    else:
+        name = "order" if entry.reason is DiffReason.ORDER else "requests"
+    return " ".join(filter(None, (name, entry.subject)))
 
 
 def _headline(entry: DiffEntry) -> str:
     name = entry_name(entry)
-    if not (entry.part or entry.path) or entry.reason is DiffReason.COUNT:
+    if not (entry.part or entry.path) or entry.reason in (DiffReason.COUNT, DiffReason.RATE):
         return f"{name}: {entry.a} vs {entry.b}"
+    if entry.explanation.startswith(ELEMENTS):
+        texts = [f"{text} only in {side}" for text, side in ((entry.a, "A"), (entry.b, "B")) if text]
+        counts = [entry.count_a or entry.count_b, entry.count_b or entry.count_a]
+        return f"{name}: {', '.join(texts)} ({format_occurrences(*counts)})"
     if not entry.a or not entry.b:
         value, count, side = (entry.a, entry.count_a, "A") if entry.a else (entry.b, entry.count_b, "B")
         only = "" if entry.reason is DiffReason.ONE_SIDE else f", only in {side}"  # else the reason says it
         return f"{name}: {value} ({format_occurrences(count, count)}){only}"
     values = f"both have {entry.a}" if entry.a == entry.b else f"{entry.a} vs {entry.b}"
+    if entry.reason is DiffReason.CONTENT and entry.a != entry.b:
+        return f"{name}: {values}"  # that are the numbers of records
     return f"{name}: {values} ({entry_occurrences(entry)})"
 
 

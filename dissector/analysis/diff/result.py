@@ -29,6 +29,8 @@ class DiffReason(StrEnum):
     ONE_SIDE = "only on one side"
     ORDER = "order"
     COUNT = "count"
+    RATE = "rate"
+    """The number of requests a second, of recordings that last differently long."""
     TIMING = "timing"
     CONTENT = "record content"
     BATCHING = "batching"
@@ -130,6 +132,8 @@ class DiffEntry:
     row_a: int | None = None
     """The first row that shows it."""
     row_b: int | None = None
+    subject: str = ""
+    """What the requests are for, where an API has several subjects: ``for all topics``."""
 
 
 class TimingSummary(NamedTuple):

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
-from dissector.analysis.diff.connection_roles import ConnectionRoles
+from dissector.analysis.diff.connection_roles import ConnectionRoles, is_brokers_own
 from dissector.analysis.diff.matching_keys import (
     MatchingKey,
     Subject,
@@ -42,6 +44,7 @@ MAX_NAMES: Final = 65_536
 MAX_INTERVALS: Final = 10_000
 FieldPlace = tuple[str, LeafPath]
 """``request`` or ``response``, and the path in its body."""
+BETWEEN_BROKERS: Final = "between brokers"
 MORE_VALUES: Final = Placeholder("more values")
 
 
@@ -144,11 +147,25 @@ class SideProfile:
         self.skipped: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
+        self._times_ns: list[int] = []
+        """Of the first request, and of the last one."""
         self._contents = MessageTemplates()
         self._classified: dict[tuple[MessageContent, MessageContent | None, int, int | None], ClassifiedExchange] = {}
+        self._brokers_own: dict[int, bool] = {}
+        """By client id: whether a broker has it."""
+        left_out = array("q")
         for batch in side.rows():
-            self._add_rows(batch)
+            self._add_rows(batch, left_out)
+        if self.exchanges:
+            self.skipped.update({BETWEEN_BROKERS: len(left_out)} if left_out else {})
+        else:  # nothing else is there: that is what the user compares
+            self._add_rows(np.asarray(left_out, np.int64), None)
         self._finish()
+
+    @property
+    def duration_ns(self) -> int:
+        """From the first request to the last one."""
+        return self._times_ns[1] - self._times_ns[0] if self._times_ns else 0
 
     def key(self, number: int) -> MatchingKey:
         """Return the matching key of the exchange in row `number`, from 0."""
@@ -165,7 +182,8 @@ class SideProfile:
             return MatchingKey(manual, api, (), ""), ""
         return matching_key(api, subject, error, self._connections.get(connection, 0))
 
-    def _add_rows(self, rows: Int64) -> None:
+    def _add_rows(self, rows: Int64, left_out: "array[int] | None") -> None:
+        """Add rows, but those between brokers to `left_out`, if there is one."""
         capture = self.side.capture
         columns = (column.tolist() for column in capture.index_columns(rows))
         for number, index_columns, frames in zip(
@@ -173,10 +191,20 @@ class SideProfile:
         ):
             row = ProfiledRow(number, *index_columns)
             if row.kind == RowKind.EXCHANGE and row.request_size >= 0:
-                self._add_exchange(row, *frames)
+                if left_out is not None and self._is_between_brokers(row.client_id):
+                    left_out.append(number)
+                else:
+                    self._add_exchange(row, *frames)
             else:
                 kind = capture.exchange(number).fields.kind
                 self.skipped["responses without a request" if kind == "exchange" else kind] += 1
+
+    def _is_between_brokers(self, client_id: int) -> bool:
+        known = self._brokers_own.get(client_id)
+        if known is None:
+            known = is_brokers_own(self.side.capture.index.client_id(client_id))
+            self._brokers_own[client_id] = known
+        return known
 
     def _add_exchange(self, row: ProfiledRow, request_frame: bytes, response_frame: bytes) -> None:
         self.exchanges += 1
@@ -245,6 +273,8 @@ class SideProfile:
         self.batches.add_request(body, message.context.topic_names, row.request_time_ns)
 
     def _add_times(self, profile: KeyProfile, row: ProfiledRow, retriable_error: str) -> None:
+        first, last = self._times_ns or (row.request_time_ns, row.request_time_ns)
+        self._times_ns = [min(first, row.request_time_ns), max(last, row.request_time_ns)]
         last_ns = profile.last_request_ns.get(row.connection)
         if last_ns is not None and len(profile.intervals_ns) < MAX_INTERVALS:
             profile.intervals_ns.append(row.request_time_ns - last_ns)

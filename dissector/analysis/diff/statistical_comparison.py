@@ -2,7 +2,11 @@
 
 Close numbers are equal. A program that runs again sends a few Fetches more, batches its records otherwise, and retries
 as long as a coordinator loads. So repeated requests may differ by two or by a tenth, intervals and batches by half, and
-only if there are enough of them; where both sides repeat a request for long, its rate is compared.
+only if there are enough of them.
+
+The number of repeated requests grows with the time that a recording lasts. Where their rate is the same, their number
+says nothing; where the recordings last differently long, the rate is what differs. Other intervals explain another
+number: they are one difference.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +16,7 @@ from typing import Final
 from dissector.analysis.diff.batching import ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.field_comparison import KeyDifference
-from dissector.analysis.diff.formatting import format_interval, format_value
+from dissector.analysis.diff.formatting import format_interval, format_rate, format_value
 from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath
 from dissector.analysis.diff.name_matching import NameMatching
@@ -25,10 +29,21 @@ COUNT_TOLERANCE: Final = 2
 COUNT_TOLERANCE_RATIO: Final = 0.1
 SIZE_TOLERANCE_RATIO: Final = 1.5
 RETRY_TOLERANCE: Final = 3
+DURATION_RATIO: Final = 1.5
+"""Recordings whose durations differ by more last differently long."""
+SAME_RECORDS: Final = "same records"
+"""How the explanation of the same records in other partitions begins."""
+UNKNOWN_DURATIONS: Final = (0, 0)
 MIN_INTERVALS: Final = 3
 MIN_BATCHES: Final = 20
 MIN_INTERVAL_DIFFERENCE_NS: Final = 20_000_000
 """Smaller differences between intervals are noise of the machine."""
+
+
+PER_WORK: Final = frozenset(
+    ("Produce", "ApiVersions", "FindCoordinator", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit")
+)
+"""Repeated requests whose number depends on records, connections and transactions, and on no time."""
 
 
 def is_same_count(a: int, b: int) -> bool:
@@ -41,11 +56,16 @@ def is_same_size(a: float, b: float, ratio: float = SIZE_TOLERANCE_RATIO) -> boo
     return max(a, b) <= ratio * min(a, b) if min(a, b) > 0 else max(a, b) <= 0
 
 
-def compare_frequency(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
-    """Compare how often, and at which intervals, both sides send the requests of one key."""
+def compare_frequency(
+    key: MatchingKey, a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int] = UNKNOWN_DURATIONS
+) -> Iterator[KeyDifference]:
+    """Compare how often, and at which intervals, both sides send the requests of one key; `durations_ns` are those of
+    both recordings."""
     counts = [len(profile.rows) - profile.retry_count for profile in (a, b)]
-    if _counts_differ(key, *counts):
-        yield _count_difference(counts, a, b)
+    intervals = list(_compare_intervals(a, b)) if key.api in REPEATED_APIS else []
+    yield from intervals
+    if not intervals and _counts_differ(key, *counts):
+        yield from _compare_rates(key, counts, a, b, durations_ns)
     retries = [profile.retry_count for profile in (a, b)]
     if abs(retries[0] - retries[1]) > RETRY_TOLERANCE:
         errors = ", ".join(sorted({*a.retries.counts, *b.retries.counts}))
@@ -53,8 +73,31 @@ def compare_frequency(key: MatchingKey, a: KeyProfile, b: KeyProfile) -> Iterato
     backoffs = [profile.retries.backoffs_ns for profile in (a, b)]
     if all(len(each) >= MIN_INTERVALS for each in backoffs):
         yield from _compare_backoffs(backoffs, a, b)
-    if key.api in REPEATED_APIS:
-        yield from _compare_intervals(a, b)
+
+
+def _compare_rates(
+    key: MatchingKey, counts: Sequence[int], a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int]
+) -> Iterator[KeyDifference]:
+    """Compare numbers of requests that differ: as rates, if the recordings last differently long."""
+    if key.api not in REPEATED_APIS or key.api in PER_WORK or not min(durations_ns):
+        yield _count_difference(counts, a, b)
+        return
+    intervals = [profile.intervals_ns for profile in (a, b)]
+    is_repeated = all(len(each) >= MIN_INTERVALS for each in intervals)
+    if is_repeated and is_same_size(*(sum(each) / len(each) for each in intervals)):
+        return
+    if is_same_size(*durations_ns, ratio=DURATION_RATIO):
+        yield _count_difference(counts, a, b)
+        return
+    shorter = min(durations_ns)
+    if is_same_count(*(round(n * shorter / each) for n, each in zip(counts, durations_ns, strict=True))):
+        return
+    spans = [f"{n:,} in {duration(each)}" for n, each in zip(counts, durations_ns, strict=True)]
+    found = _count_difference(counts, a, b, " vs ".join(spans))
+    if is_repeated:
+        texts = [format_rate(n, each) for n, each in zip(counts, durations_ns, strict=True)]
+        found = found._replace(reason=DiffReason.RATE, a=texts[0], b=texts[1])
+    yield found
 
 
 def _counts_differ(key: MatchingKey, a: int, b: int) -> bool:
@@ -116,7 +159,7 @@ def compare_batching(a: ProducedBatches, b: ProducedBatches, names: NameMatching
             texts = [", ".join(f"{each.records} in partition {n}" for n, each in sorted(side.items()))
                      for side in partitions]  # fmt: skip
             counts = ", same count in each partition" if texts[0] == texts[1] else ""
-            yield _content_difference(texts, sum_a, sum_b, f"same records{counts}, but keys in other partitions")
+            yield _content_difference(texts, sum_a, sum_b, f"{SAME_RECORDS}{counts}, but keys in other partitions")
     if min(len(a.records), len(b.records)) >= MIN_BATCHES:
         yield from _compare_medians("records per batch", a.records, b.records, str)
         yield from _compare_medians("bytes per batch", a.sizes, b.sizes, size)

@@ -4,6 +4,7 @@ from typing import Any
 
 from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.matrix import BehaviorMatrix
+from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.result import DiffEntry, DiffResult, SideSummary
 
 
@@ -48,6 +49,8 @@ def _entry(entry: DiffEntry) -> dict[str, Any]:
         "api": entry.api or None,
         "part": entry.part or None,
         "path": entry.path or None,
+        "about": entry.subject or None,
+        "area": area_of(entry).value,
         "reason": entry.reason.value,
         "a": entry.a,
         "b": entry.b,

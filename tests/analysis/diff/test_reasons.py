@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.diff import DiffReason, PairVerdict
+from dissector.analysis.diff import DiffReason, DiffSide, PairVerdict, diff
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
 from dissector.analysis.diff.side_profile import KeyProfile
 from dissector.analysis.diff.statistical_comparison import compare_batching, compare_frequency
-from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only
+from dissector.filter import parse
+from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only, side
 from tests.conftest import costly
 
 JAVA = bundled("compare-java-1")
@@ -41,7 +42,7 @@ def test_requests_of_one_side_alone_are_listed_by_subject(tmp_path: Path) -> Non
 
     alone = [entry for entry in compared(LIBRDKAFKA, edited(LIBRDKAFKA, tmp_path, leave_out)).entries
              if entry.api == "Metadata" and entry.reason is DiffReason.ONE_SIDE]  # fmt: skip
-    assert sorted(entry.explanation for entry in alone) == ["for no topics", "for topics"]
+    assert sorted(entry.subject for entry in alone) == ["for no topics", "for topics"]
 
 
 def test_one_differing_frame_is_one_difference_in_one_pair(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_fetches_without_a_session_and_fetches_that_close_one_are_named() -> Non
     assert fields["Fetch", "session_id"] == ("fetch session #1, new session", "no session")
     assert ("Fetch", "session_epoch") not in fields
     closing = [(e.a, e.b) for e in compared(JAVA, bundled("compare-kafka-python-1")).entries
-               if e.explanation == "for closing a session"]  # fmt: skip
+               if e.subject == "for closing a session"]  # fmt: skip
     assert closing == [("1", "0")]
 
 
@@ -156,8 +157,8 @@ def test_steps_in_another_order_are_a_difference(tmp_path: Path) -> None:
         join, sync = (
             next(n for n, line in enumerate(lines) if line["api"] == api) for api in ("JoinGroup", "SyncGroup")
         )
-        for side in ("request", "response"):
-            one, other = lines[join][side], lines[sync][side]
+        for part in ("request", "response"):
+            one, other = lines[join][part], lines[sync][part]
             one["time_ns"], other["time_ns"] = other["time_ns"], one["time_ns"]
         lines[join], lines[sync] = lines[sync], lines[join]
         return lines
@@ -189,8 +190,8 @@ def test_another_interval_of_repeated_requests_is_a_difference(tmp_path: Path) -
     def slower(lines: Lines) -> None:
         start = lines[0]["request"]["time_ns"]
         for line in lines:
-            for side in ("request", "response"):
-                line[side]["time_ns"] = start + 3 * (line[side]["time_ns"] - start)
+            for part in ("request", "response"):
+                line[part]["time_ns"] = start + 3 * (line[part]["time_ns"] - start)
 
     found = entry_texts(compared(JAVA, edited(JAVA, tmp_path, slower)))
     assert [(api, path, reason) for api, path, reason, _, _ in found] == [("Fetch", "interval", "timing")]
@@ -220,6 +221,55 @@ def test_the_number_of_produce_requests_is_compared_only_if_there_are_many() -> 
     assert frequency("Produce", profile_with(2, []), profile_with(4, [])) == []
     assert frequency("Produce", profile_with(2, []), profile_with(100, [])) == [("count", "2", "100")]
     assert frequency("Produce", profile_with(100, []), profile_with(130, [])) == []
+
+
+def test_more_requests_of_a_longer_recording_at_the_same_rate_are_no_difference() -> None:
+    one, second = profile_with(20, []), 1_000_000_000
+    for count, duration_s in ((80, 40), (20, 11), (21, 30)):
+        other = profile_with(count, [])
+        assert rates("Heartbeat", one, other, (10 * second, duration_s * second)) == []
+
+
+def test_another_rate_of_recordings_of_other_durations_is_a_difference() -> None:
+    second = 1_000_000_000
+    often, seldom = profile_with(20, []), profile_with(40, [])
+    often.intervals_ns.extend([second // 2] * 19)
+    seldom.intervals_ns.extend([second // 2] * 29 + [5 * second] * 10)  # the median is the same
+    [(reason, a, b)] = rates("Heartbeat", often, seldom, (10 * second, 80 * second))
+    assert (reason, a, b) == ("rate", "2.0 a second", "30.0 a minute")
+    seldom.intervals_ns = often.intervals_ns[:2]  # too few for a rate
+    assert rates("Heartbeat", often, seldom, (10 * second, 80 * second)) == [("count", "20", "40")]
+
+
+def rates(api: str, a: KeyProfile, b: KeyProfile, durations_ns: tuple[int, int]) -> list[tuple[str, str, str]]:
+    found = compare_frequency(MatchingKey(0, api, (), ""), a, b, durations_ns)
+    return [(str(each.reason), each.a, each.b) for each in found]
+
+
+@pytest.mark.parametrize("name", ["compare-java-1", "compare-kafka-python-1", "java-cooperative"])
+def test_a_recording_and_its_first_half_do_not_differ_in_how_often_they_ask(name: str) -> None:
+    whole = side(bundled(name))
+    half = first_half(whole)
+    found = [entry for entry in diff(whole, half).entries if entry.reason in (DiffReason.COUNT, DiffReason.RATE)]
+    assert not {entry.api for entry in found} & {"Fetch", "Heartbeat", "Metadata", "OffsetCommit"}
+
+
+def first_half(whole: DiffSide) -> DiffSide:
+    """The exchanges up to the one in the middle of the fetches."""
+    fetches = [n for n in range(len(whole.capture)) if whole.capture.row(n).api == "Fetch"]
+    return DiffSide(whole.capture, "half", parse(f"number <= {fetches[len(fetches) // 2] + 1}"))
+
+
+def test_another_rate_in_the_first_half_is_one_difference_with_an_interval(tmp_path: Path) -> None:
+    def seldom(lines: Lines) -> Lines:
+        kept = {line["number"] for line in of(lines, "Fetch")[::3]}
+        return [line for line in lines if line["api"] != "Fetch" or line["number"] in kept]
+
+    half = first_half(side(edited(JAVA, tmp_path, seldom)))
+    [entry] = [e for e in diff(side(JAVA), half).entries if e.api == "Fetch" and not e.part and e.path != "version"
+               and e.reason is not DiffReason.ONE_SIDE]  # fmt: skip
+    assert (entry.path, entry.reason, entry.a, entry.b) == (
+        "interval", DiffReason.TIMING, "every 508.9 ms", "every 1.521 s")  # fmt: skip
 
 
 def test_one_more_coordinator_lookup_is_no_difference() -> None:

@@ -37,7 +37,7 @@ def test_text_has_80_columns_and_no_control_characters() -> None:
     lines = list(render_text(report(bundled("compare-java-1"), bundled("compare-librdkafka-1"))))
     assert max(map(len, lines)) <= 80
     assert re.fullmatch(r"\d+ differences", lines[0])
-    assert "  version: v18 vs v16 (16 times) [version]" in lines
+    assert "  Fetch version: v18 vs v16 (16 times) [version]" in lines
     assert all(line.isprintable() for line in lines)
 
 

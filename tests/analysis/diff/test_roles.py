@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.diff import DiffResult
-from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of
+from dissector.analysis.diff import DiffReason, DiffResult, DiffSide, diff
+from dissector.filter import parse
+from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, of, side
 from tests.conftest import costly
 
 OTHERS = ("compare-java-2", "compare-librdkafka-1", "compare-kafka-python-1", "compare-aiokafka-1")
@@ -110,8 +111,8 @@ def test_a_topic_that_is_listed_is_not_matched_with_one_that_is_produced_to(tmp_
 def shifted(lines: Lines) -> None:
     """Add one to the number of each partition."""
     for line in lines:
-        for side in ("request", "response"):
-            _shift(line.get(side, {}).get("body", {}))
+        for part in ("request", "response"):
+            _shift(line.get(part, {}).get("body", {}))
 
 
 def _shift(value: Any) -> None:
@@ -140,9 +141,65 @@ def test_other_partitions_make_no_difference(tmp_path: Path, other: str) -> None
     assert "which partition it is, as the topics of both sides have other partitions" in comparison.ignored
 
 
+WORDS = {"sarama-2.3.0": ("sarama-", "ramasa-"), "kafkajs": ("kafkajs-", "jskafka-"), "franz-go": ("franz-", "znarf-"),
+         "java": ("java-", "avaj-")}  # fmt: skip
+"""How the names of topics, groups and client ids of a recording begin, and other names of the same size."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WORDS)
+def test_a_program_that_asks_for_all_topics_does_the_same_in_another_cluster(tmp_path: Path, name: str) -> None:
+    """Other names, 50 more topics in front, other partitions: nothing of it is the client's doing."""
+
+    def elsewhere(lines: Lines) -> Lines:
+        shifted(lines)
+        return renamed(dict([WORDS[name]]))(with_topics([f"somebodys-{n}" for n in range(50)])(lines))
+
+    assert entry_texts(compared(bundled(name), edited(bundled(name), tmp_path, elsewhere))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "other"), [("sarama-2.3.0", "franz-go"), ("kafkajs", "sarama-2.3.0")])
+def test_a_report_is_the_same_of_another_cluster(tmp_path: Path, name: str, other: str) -> None:
+    def elsewhere(lines: Lines) -> Lines:
+        return renamed(dict([WORDS[name]]))(with_topics([f"somebodys-{n}" for n in range(50)])(lines))
+
+    before = compared(bundled(name), bundled(other))
+    after = compared(edited(bundled(name), tmp_path, elsewhere), bundled(other))
+    old, new = WORDS[name]
+    back = [tuple(text.replace(new, old) for text in entry) for entry in brief(after)]
+    assert sorted(back) == brief(before)
+
+
+def test_generated_names_are_matched_by_their_uses() -> None:
+    """The first producer of franz-go has no transaction; of kafkajs, the second has one."""
+    found = compared(bundled("franz-go"), bundled("kafkajs"))
+    assert not [entry for entry in found.entries if entry.path.endswith("producer_id") and entry.part]
+    [calls] = [entry for entry in found.entries if entry.api == "InitProducerId" and entry.reason is DiffReason.COUNT]
+    assert (calls.a, calls.b, calls.subject) == ("5", "1", "")
+
+
+def test_exchanges_between_brokers_are_left_out_and_counted() -> None:
+    found = compared(bundled("franz-go"), bundled("kafkajs"))
+    assert dict(found.a.skipped) == {"between brokers": 5}
+    assert not [entry for entry in found.entries if entry.api == "WriteTxnMarkers"]
+    quorum = bundled("kraft-quorum")
+    among_brokers = diff(*(DiffSide(side(quorum).capture, "", parse("api == Vote")) for _ in "AB"))
+    assert among_brokers.a.exchanges > 0  # nothing else is compared: they are meant
+
+
+def test_a_transaction_of_one_side_is_one_difference() -> None:
+    found = compared(bundled("java"), bundled("kafkajs")).entries
+    alone = [entry for entry in found if entry.reason is DiffReason.ONE_SIDE and "teller" in entry.subject]
+    assert [entry.api for entry in alone] == ["InitProducerId"]
+    assert all(api in alone[0].explanation for api in ("AddPartitionsToTxn", "EndTxn", "TxnOffsetCommit", "Produce"))
+    assert alone[0].settings == (("Java", "transactional.id"), ("kafkajs", "transactionalId"))
+    assert not {entry.api for entry in found} & {"AddPartitionsToTxn", "EndTxn", "TxnOffsetCommit"}
+
+
 def test_real_names_are_printed() -> None:
     comparison = compared(bundled("franz-go"), bundled("sarama-2.3.0"))
-    words = [text for entry in comparison.entries for text in (entry.a, entry.b, entry.explanation)]
+    words = [text for entry in comparison.entries for text in (entry.a, entry.b, entry.explanation, entry.subject)]
     assert not [each for each in words if "topic #" in each or "group #" in each or "transaction #" in each]
     assert any("franz-orders/sarama-2.3.0" in each for each in words)
     assert any("for franz-teller" in each for each in words)

@@ -1,0 +1,61 @@
+"""Requests that only one side has.
+
+A transaction or a group that only one side uses is one difference, not one for each API that it takes: the request that
+begins it stands for the others.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from dissector.analysis.diff.compared_values import EntityName
+from dissector.analysis.diff.consequences import FOLLOWED_BY
+from dissector.analysis.diff.field_comparison import KeyDifference
+from dissector.analysis.diff.formatting import describe_key
+from dissector.analysis.diff.matching_keys import MatchingKey
+from dissector.analysis.diff.name_matching import NameMatching
+from dissector.analysis.diff.result import DiffReason
+from dissector.analysis.diff.side_profile import KeyProfile
+
+BEGINNINGS: Final = ("InitProducerId", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "JoinGroup", "FindCoordinator")
+"""APIs that begin the use of a transaction or a group: the first of them stands for the others."""
+Keys = Mapping[MatchingKey, KeyProfile]
+
+
+def one_sided(a: Keys, b: Keys, names: NameMatching) -> Iterator[tuple[MatchingKey, KeyDifference]]:
+    """Yield the keys that only one side has."""
+    for side, (mine, other) in enumerate(((a, b), (b, a))):
+        alone = [key for key in mine if key not in other]
+        of_both = {entity for key in other if (entity := _entity(key)) is not None}
+        groups: dict[EntityName | MatchingKey, list[MatchingKey]] = {}
+        for key in alone:
+            entity = _entity(key)
+            groups.setdefault(key if entity is None or entity in of_both or key.step else entity, []).append(key)
+        several = {key.api for key in other}
+        several |= {api for api, keys in Counter(key.api for key in mine).items() if keys > 1}
+        for keys in groups.values():
+            first = min(keys, key=_rank)
+            yield first, _difference(side, first, mine[first], keys, several, names)
+
+
+def _entity(key: MatchingKey) -> EntityName | None:
+    """Return the transaction or group that a key is for."""
+    return next((each for each in key.subject if isinstance(each, EntityName)), None)
+
+
+def _rank(key: MatchingKey) -> int:
+    return BEGINNINGS.index(key.api) if key.api in BEGINNINGS else len(BEGINNINGS)
+
+
+def _difference(
+    side: int, key: MatchingKey, profile: KeyProfile, keys: list[MatchingKey], several: set[str], names: NameMatching
+) -> KeyDifference:
+    """Return the difference of one key; `keys` are those that it stands for, `several` APIs with more subjects."""
+    counts: list[int] = [0, 0]
+    rows: list[int | None] = [None, None]
+    counts[side], rows[side] = len(profile.rows), profile.rows[0]
+    subject = describe_key(names.own_key(side, key)) if key.api in several or len(keys) > 1 else ""
+    others = sorted({each.api for each in keys} - {key.api})
+    explanation = f"{FOLLOWED_BY}requests of {', '.join(others)}" if others else ""
+    return KeyDifference("", (), DiffReason.ONE_SIDE, f"{counts[0]:,}", f"{counts[1]:,}", counts[0], counts[1],
+                         explanation, rows[0], rows[1], subject)  # fmt: skip

@@ -1,0 +1,87 @@
+"""The differences between two sides in a few lines: one for each area, the most important first."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from dissector.analysis.diff.field_comparison import ELEMENTS
+from dissector.analysis.diff.ranking import Area, area_of, significance
+from dissector.analysis.diff.result import DiffEntry, DiffReason
+from dissector.core.text import counted
+
+WIDTH: Final = 76
+"""Characters of a line, so that it fits into 80 columns with its indentation."""
+MAX_VALUE: Final = 24
+TITLES: Final = {
+    ("InitProducerId", ""): "idempotence",
+    ("Fetch", "session_id"): "fetch sessions",
+    ("JoinGroup", "protocols"): "assignors",
+    ("Produce", "topic_data.partition_data.records.compression"): "compression",
+    ("ApiVersions", "client_software_name"): "software",
+}
+"""By API and path: what readers call it."""
+_ENUM: Final = re.compile(r"-?\d+ ([A-Z][A-Z_0-9]+)")
+
+
+def summary_lines(entries: Iterable[DiffEntry]) -> Iterator[str]:
+    """Yield a line for each area that has entries, which are in the order of a report."""
+    for area, group in groupby(entries, key=area_of):
+        of_area = list(group)
+        if area is Area.VERSIONS:
+            yield f"{area}: {_versions(of_area)}"
+        else:
+            yield _listed(f"{area}: ", list(dict.fromkeys(map(_brief, sorted(of_area, key=significance)))))
+
+
+def _listed(start: str, texts: Sequence[str]) -> str:
+    """Return as many texts as fit into a line, and how many more there are."""
+    shown = len(texts)
+    while True:
+        more = f"; and {len(texts) - shown} more" if shown < len(texts) else ""
+        line = f"{start}{'; '.join(texts[:shown])}{more}"
+        if len(line) <= WIDTH or shown == 1:
+            return line
+        shown -= 1
+
+
+def _versions(entries: Sequence[DiffEntry]) -> str:
+    newer = [sum(_highest(one) > _highest(other) for one, other in pairs)
+             for pairs in ([(e.a, e.b) for e in entries], [(e.b, e.a) for e in entries])]  # fmt: skip
+    texts = [f"{side} has newer ones of {counted(n, 'API')}" for side, n in zip("AB", newer, strict=True) if n]
+    return ", ".join(texts) or f"others of {counted(len(entries), 'API')}"
+
+
+def _highest(versions: str) -> int:
+    return max((int(n) for n in re.findall(r"\d+", versions)), default=-1)
+
+
+def _brief(entry: DiffEntry) -> str:
+    """Return an entry in a few words."""
+    if entry.reason is DiffReason.CONTENT:
+        return "other records" if entry.a != entry.b else "keys in other partitions"
+    if not entry.api:
+        return f"{entry.count_a:,} vs {counted(entry.count_b, 'connection')}"
+    if entry.reason is DiffReason.ORDER:
+        return f"{entry.api} in another order"
+    title = TITLES.get((entry.api, entry.path)) if not entry.subject else None
+    if not entry.part and entry.path:
+        name = f"{entry.api} {entry.path.replace('_', ' ')}"
+    elif entry.part:
+        name = title or entry.path.rpartition(".")[2]
+    else:
+        name = title or " ".join(filter(None, (entry.api, entry.subject)))
+    if not entry.part and entry.reason is DiffReason.ONE_SIDE:
+        return f"{name} only in {'B' if entry.row_a is None else 'A'}"
+    a, b = _value(entry.a), _value(entry.b)
+    if entry.explanation.startswith(ELEMENTS):
+        return " and ".join(f"{text} only in {side}" for text, side in ((a, "A"), (b, "B")) if text) + f" ({name})"
+    if entry.path == "session_id" and "no session" in (entry.a, entry.b):
+        return f"{name} only in {'B' if entry.a == 'no session' else 'A'}"
+    return f"{name} {a} vs {b}" if a and b else f"{name} {a or b} only in {'A' if a else 'B'}"
+
+
+def _value(text: str) -> str:
+    """Return a value in brief: of a number with a name, the name."""
+    text = _ENUM.sub(r"\1", text)
+    return text if len(text) <= MAX_VALUE else f"{text[: MAX_VALUE - 1]}…"
