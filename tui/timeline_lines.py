@@ -23,11 +23,12 @@ def timeline_lines(timelines: Sequence[Timeline], start_ns: int, width: int) -> 
 
 def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[StyledLine]:
     members = timeline.members
-    who = f" · {len(members)} members" if len(members) > 1 else ""
+    who = f" · {len(members)} {'clients' if timeline.kind == 'transaction' else 'members'}" if len(members) > 1 else ""
     yield StyledLine(((clean(timeline.name), "head"), (f"  {_KINDS[timeline.kind]}{who}", "dim")), is_head=True)
     for phase in timeline.phases:
         beats = f" · {counted(phase.heartbeats, 'heartbeat')} without change" if phase.heartbeats else ""
-        yield StyledLine(((f"  {clean(phase.title)}", "bar"), (beats, "dim")))
+        cause = f" · {clean(phase.cause)}" if phase.cause else ""
+        yield StyledLine(((f"  {clean(phase.title)}", "bar"), (cause, ""), (beats, "dim")))
         for event in phase.events:
             yield _event(event, start_ns, members, width)
     if timeline.left_out:

@@ -22,6 +22,8 @@ LEAVES: Final[dict[int, str]] = {
     GroupMemberEpoch.LEAVE_GROUP_STATIC: "leaves for a while, its instance id stays",
 }
 """Member epochs with a special meaning (KIP-848)."""
+_UNSEEN: Final = "no member changed in the capture"
+_MOST_CAUSES: Final = 3
 _TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
 _KINDS: Final = {
     "ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "ShareAcknowledge": "share",
@@ -36,6 +38,10 @@ class GroupTimelines:
         self.timelines: dict[str, Timeline] = {}
         self._phases: dict[str, dict[int, Phase]] = {}
         """By group, by generation or epoch."""
+        self._members: dict[str, set[str]] = {}
+        """By group, the member ids that belong to its last generation or epoch."""
+        self._changes: dict[str, list[str]] = {}
+        """By group, what changed its members since its last generation or epoch began: why the next one does."""
         self._handlers: dict[str, Callable[[Exchange, Timeline], None]] = {
             "JoinGroup": self._join, "SyncGroup": self._sync, "Heartbeat": self._heartbeat,
             "OffsetCommit": self._commit, "LeaveGroup": self._leave,
@@ -89,16 +95,45 @@ class GroupTimelines:
         return known.get(number, timeline.phase) if isinstance(number, int) else timeline.phase
 
     def _advance(self, timeline: Timeline, number: object, title: str) -> None:
-        """Begin a phase if this generation or epoch is new."""
+        """Begin a phase if this generation or epoch is new, for the first change since the last one began."""
         known = self._phases.setdefault(timeline.name, {})
         if isinstance(number, int) and number > max((0, *known)):
-            known[number] = timeline.begin(title)
+            causes = self._changes.pop(timeline.name, [_UNSEEN])
+            known[number] = timeline.begin(title, ", ".join(causes[:_MOST_CAUSES]))
+            self._members[timeline.name] = set()
+
+    def _changed(self, timeline: Timeline, words: str, *, follows: bool = False) -> None:
+        """Keep a change; one that `follows` from another, such as a member that rejoins, only if it is the first."""
+        causes = self._changes.setdefault(timeline.name, [])
+        if words not in causes and not (follows and causes) and len(causes) < _MOST_CAUSES:
+            causes.append(words)
+
+    def _note_join(self, exchange: Exchange, timeline: Timeline, member: object, generation: object) -> None:
+        """Keep why a member joins: it is new, it says why (KIP-800), or it was told to."""
+        known, name = self._members.setdefault(timeline.name, set()), _member_name(exchange, timeline, member)
+        is_late = isinstance(generation, int) and generation in self._phases.get(timeline.name, {})
+        reason = _body(exchange, "request").get("reason")
+        if is_late:
+            pass
+        elif member not in known:
+            self._changed(timeline, f"{name} joins")
+        elif reason:
+            self._changed(timeline, f"{name} rejoins: {reason}", follows=True)
+        else:
+            self._changed(timeline, f"{name} rejoins; what began it is not in the capture", follows=True)
+
+    def _is_member(self, timeline: Timeline, member: object) -> None:
+        if isinstance(member, str):
+            self._members.setdefault(timeline.name, set()).add(member)
 
     def _join(self, exchange: Exchange, timeline: Timeline) -> None:
         request, response = _body(exchange, "request"), _body(exchange, "response")
         member = request.get("member_id") or response.get("member_id") or ""
         protocol, generation = response.get("protocol_name") or "", response.get("generation_id")
+        self._note_join(exchange, timeline, member, generation)
         self._advance(timeline, generation, f"generation {generation} · {protocol}".rstrip(" ·"))
+        if isinstance(generation, int) and generation > 0:
+            self._is_member(timeline, member)
         leads = bool(response.get("members")) and response.get("leader") == response.get("member_id")
         words = [f"generation {generation}"] if isinstance(generation, int) and generation >= 0 else []
         words += [f"leads {counted(len(response['members']), 'member')}"] if leads else []
@@ -136,12 +171,15 @@ class GroupTimelines:
         for at, each in enumerate(request.get("members") or [request]):
             words = [f"instance {each['group_instance_id']}"] if each.get("group_instance_id") else []
             words += [str(each["reason"])] if each.get("reason") else []
+            name = _member_name(exchange, timeline, each.get("member_id"))
+            self._changed(timeline, " · ".join((f"{name} leaves", *words)))
             event = _event(exchange, timeline, "LeaveGroup", each.get("member_id"), " · ".join(words))
             timeline.add(event._replace(error=_error_of(response, at)) if has_errors else event)
 
     def _epoch_heartbeat(self, exchange: Exchange, timeline: Timeline) -> None:
         request, response = _body(exchange, "request"), _body(exchange, "response")
         was, now = request.get("member_epoch"), response.get("member_epoch")
+        self._note_heartbeat(exchange, timeline, was)
         self._advance(timeline, now, f"epoch {now}")
         changes = list(_epoch_changes(was, now, request, response, _names(exchange)))
         if changes or first_error(exchange) or exchange.response is None:
@@ -149,6 +187,17 @@ class GroupTimelines:
             timeline.add(_event(exchange, timeline, "Heartbeat", member, " · ".join(changes)))
         else:
             timeline.beat()
+
+    def _note_heartbeat(self, exchange: Exchange, timeline: Timeline, was: object) -> None:
+        """Keep what a heartbeat with an epoch changes for the whole group."""
+        request = _body(exchange, "request")
+        name = _member_name(exchange, timeline, request.get("member_id"))
+        if was == 0:
+            self._changed(timeline, f"{name} joins")
+        elif isinstance(was, int) and was in LEAVES:
+            self._changed(timeline, f"{name} {LEAVES[was]}")
+        elif request.get("subscribed_topic_names") or request.get("subscribed_topic_regex"):
+            self._changed(timeline, f"{name} changes its subscription")
 
     def _acknowledge(self, exchange: Exchange, timeline: Timeline) -> None:
         request = _body(exchange, "request")
@@ -203,8 +252,12 @@ def _names(exchange: Exchange) -> Mapping[str, str]:
     return exchange.request.context.topic_names if exchange.request is not None else {}
 
 
+def _member_name(exchange: Exchange, timeline: Timeline, member: object) -> str:
+    return timeline.member(member if isinstance(member, str) else "", exchange.fields.client_id)
+
+
 def _event(exchange: Exchange, timeline: Timeline, what: str, member: object, words: str) -> TimelineEvent:
     row = exchange.fields
-    name = timeline.member(member if isinstance(member, str) else "", row.client_id)
+    name = _member_name(exchange, timeline, member)
     error = first_error(exchange) if exchange.response is not None else "unanswered"
     return TimelineEvent(row.number - 1, row.time_ns, what, name, words, error)

@@ -34,6 +34,8 @@ class Phase:
     events: list[TimelineEvent] = field(default_factory=list)
     heartbeats: int = 0
     """Heartbeats that changed nothing."""
+    cause: str = ""
+    """Why it began; empty if the capture does not show it."""
 
 
 @dataclass(slots=True)
@@ -70,9 +72,9 @@ class Timeline:
         """Return whether there are no other events."""
         return all(event.what == what for event in self.events) and not any(each.heartbeats for each in self.phases)
 
-    def begin(self, title: str) -> Phase:
+    def begin(self, title: str, cause: str = "") -> Phase:
         """Begin a new phase."""
-        self.phases.append(Phase(title))
+        self.phases.append(Phase(title, cause=cause))
         return self.phases[-1]
 
     def add(self, event: TimelineEvent, phase: Phase | None = None) -> None:

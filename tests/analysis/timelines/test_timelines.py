@@ -42,6 +42,27 @@ def test_a_classic_group_has_a_phase_for_each_generation() -> None:
     assert second[-1] == "73 LeaveGroup -1 the consumer is being closed"
 
 
+@pytest.mark.parametrize(
+    ("name", "causes"),
+    [
+        ("java-classic", ["1 joins", "2 joins"]),
+        ("java-cooperative", ["1 joins", "2 joins", "1 rejoins: need to revoke partitions and re-join",
+                              "1 rejoins: the lab asks for it"]),
+        ("trouble-rebalance-loop", ["0 joins", "0 leaves, restarts-1 joins", "1 leaves, restarts-2 joins",
+                                    "2 leaves, restarts-3 joins", "3 leaves, restarts-4 joins"]),
+        ("java-kip848", ["1 joins", "2 joins"]),
+        ("java-share", ["1 joins", "no member changed in the capture"]),
+    ],
+)  # fmt: skip
+def test_each_generation_and_epoch_has_a_cause(name: str, causes: list[str]) -> None:
+    with opened(name) as capture:
+        group = find_group_timelines(capture)[0]
+    found = [phase.cause for phase in group.phases[1:]]
+    assert len(found) == len(causes)
+    for cause, end in zip(found, causes, strict=True):
+        assert cause.endswith(end), found
+
+
 def test_members_that_an_admin_removes_leave_a_cooperative_group() -> None:
     with opened("java-cooperative") as capture:
         [group] = find_group_timelines(capture)
