@@ -16,6 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.errors import NoWidget
+from textual.filter import LineFilter
 from textual.notifications import Notify, SeverityLevel
 from textual.screen import Screen
 from textual.theme import Theme
@@ -26,6 +27,7 @@ from dissector.capture.live import CaptureSettings, Recording
 from dissector.capture_session import Capture
 from dissector.core.text import clean
 from tui import settings
+from tui.dimming import Dimming
 from tui.hangup import end_with_terminal
 from tui.list_columns import all_columns
 from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SavePreference
@@ -39,7 +41,7 @@ from tui.screens.live_screen import Begin, LiveScreen
 from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Choice, Menu
 from tui.screenshot import one_text_a_word
-from tui.theme import CSS, KDISSECT, ON_DARK, ON_LIGHT, OURS
+from tui.theme import CSS, KDISSECT, OURS, default_variables
 from tui.typeahead import TypeAhead
 
 NAMED: Final = 3
@@ -47,6 +49,7 @@ NAMED: Final = 3
 OFFERED: Final = 20
 """Recent filters and recent captures in the palette."""
 Opener = Callable[[Sequence[str]], Capture]
+_DIMMING: Final = Dimming()
 LEFT: Final = 128 + signal.SIGINT
 
 
@@ -87,8 +90,13 @@ class KDissectApp(TypeAhead):
         self.post_message(Notify(TimedNotification(message, title, severity, seconds, markup)))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The hues, for themes that are not ours."""
-        return ON_DARK if self.current_theme.dark else ON_LIGHT
+        """Our variables, for themes that are not ours."""
+        return default_variables(self.current_theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's, and before them ours for dimmed text: it keeps enough of its color to be read."""
+        filters = super().get_line_filters()
+        return filters if self.no_color else [_DIMMING, *filters]
 
     async def on_event(self, event: events.Event) -> None:
         """Drop clicks on what was removed: it is still drawn until the next frame, and Textual fails on its place. What

@@ -18,12 +18,17 @@ def bytes_title(model: ExchangeModel) -> str:
         return ""
     if model.records is not None:
         return _records_title(model, model.records)
-    span = f" {node.start:#06x}–{node.end:#06x}" if node is not None else ""
+    span = f" {hex_place(node.start, node.end)}" if node is not None and node.size else ""
     name = "bytes" if source.number == 0 else f"bytes · {clean(source.name)}"
     others = [] if traced is None else [each.name for each in traced.sources if each is not source]
     kinds = sorted({_KINDS.get(each, "decompressed") for each in others})
     count = f"{len(others):,} " if len(others) > 1 else ""
     return f"{name}{span}" + (f" · b: {count}{kinds[0] if len(kinds) == 1 else 'others'}" if kinds else "")
+
+
+def hex_place(start: int, end: int) -> str:
+    """Return the offsets of the first and the last byte."""
+    return f"{start:#06x}" if end <= start + 1 else f"{start:#06x}–{end - 1:#06x}"
 
 
 def _records_title(model: ExchangeModel, records: RecordSource) -> str:

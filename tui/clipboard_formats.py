@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 
 from dissector.core.json_text import dumps
 from dissector.core.text import clean, seconds
-from dissector.exchange.field_values import ABSENT, value_at
+from dissector.exchange.field_values import ABSENT, plain_path, value_at
 from dissector.export.command_line import show_command
 from dissector.protocol.tree import Node
 from tui.exchange_model import ExchangeModel
-from tui.labels import field_label, row_cells
+from tui.labels import field_label, row_cells, size_words
 
 LONGEST: Final = 65_536
 """Characters: terminals hardly take more by OSC 52."""
@@ -42,7 +42,7 @@ def clipboard_text(form: ClipboardFormat, model: ExchangeModel) -> ClipboardText
 
 
 def _path(model: ExchangeModel) -> str | None:
-    return clean(model.path) or None
+    return clean(plain_path(model.path)) or None
 
 
 def _value(model: ExchangeModel) -> str | None:
@@ -96,7 +96,7 @@ def _tree(model: ExchangeModel) -> str | None:
     lines: list[str] = []
     room = LONGEST
     for depth, node in _below(top):
-        lines.append("  " * depth + (field_label(node).plain if node.name else ""))
+        lines.append("  " * depth + (f"{field_label(node).plain}  {size_words(node)}" if node.name else ""))
         room -= len(lines[-1]) + 1
         if room < 0:
             break

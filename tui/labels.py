@@ -1,23 +1,30 @@
 """Fields and rows as text for the screen. Every word from the wire passes `clean` here."""
 
+import re
 import struct
+from typing import Final
 
+from rich.style import Style
 from rich.text import Text
 
 from dissector.capture_session import Progress
+from dissector.core.finding import Severity
 from dissector.core.text import clean, counted, duration, shortened, size
 from dissector.exchange.field_paths import found, leads_into_bytes
+from dissector.exchange.field_values import plain_path
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.protocol.schema.model import Field
 from dissector.protocol.tree import UNPARSED, Node
 from dissector.protocol.wire import WireError, varint
+from tui.theme import Inks
 
 LONGEST_VALUE = 64
 MOST_VALUES = 16
 """Values of a repeated field in a cell of the list."""
 _NUMBERS = (("i8", ">b", 1), ("i16", ">h", 2), ("i32", ">i", 4), ("i64", ">q", 8))
 _LONGEST_VARINT = 5
+_ELEMENTS: Final = re.compile(r"\[\d+\]")
 MARKS = {"error": "‼", "warning": "!", "note": "·"}
 
 
@@ -47,32 +54,39 @@ def value_text(node: Node, longest: int = LONGEST_VALUE) -> str:
     return clean(str(value))
 
 
-def value_style(node: Node) -> str:
-    """Return the color of a value, by its type."""
+def value_color(node: Node) -> str:
+    """Return the color of a value, by its type: one of the theme, or dim for what says that there is nothing."""
     if node.type == UNPARSED:
-        return "red"
-    if node.name.startswith("("):
+        return "error"
+    if node.value is None or node.value is False or node.name.startswith("("):
         return "dim"
-    if node.value is None:
-        return "dim italic"
-    return {str: "green", bool: "magenta", bytes: "yellow"}.get(type(node.value), "cyan")
+    return "success" if isinstance(node.value, str) else "secondary" if isinstance(node.value, bytes) else "primary"
 
 
-def field_label(node: Node) -> Text:
-    """Return a field's line in the tree."""
+def field_label(node: Node, inks: Inks | None = None) -> Text:
+    """Return a field's line in the tree, without its size. `inks` are the styles of colors."""
+    styles = {"dim": Style(dim=True), **(inks or {})}
+
+    def ink(color: str, more: str = "") -> Style:
+        return styles.get(color, Style.null()) + Style.parse(more)
+
     own = node.name.startswith(("(", "["))
-    label = Text(clean(node.name), "dim" if own else "bold" if node.children else "")
+    label = Text(clean(node.name), ink("dim") if own else ink("", "bold") if node.children else "")
     words = value_text(node)
     if words and not (node.children and node.type == UNPARSED):
-        label.append(" ")
-        label.append(words, value_style(node))
+        label.append(" ").append(words, ink(value_color(node)))
     if node.note:
         note = f" ({clean(node.note)})" if words else f" {clean(node.note)}"
-        label.append(note, "bold italic" if node.advice else "italic")
+        label.append(note, ink("warning", "italic") if node.advice else ink("", "italic"))
     for finding in node.findings:
-        label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", "bold red")
-    label.append(f"  {node.size} B", "dim")
+        color = {Severity.ERROR: "error", Severity.WARNING: "warning"}.get(finding.severity, "dim")
+        label.append(f" {MARKS[finding.severity.value]} {clean(finding.message)}", ink(color))
     return label
+
+
+def size_words(node: Node) -> str:
+    """Return how many bytes a field has on the wire."""
+    return f"{node.size:,} B"
 
 
 def is_size_prefix(node: Node) -> bool:
@@ -81,28 +95,57 @@ def is_size_prefix(node: Node) -> bool:
 
 
 def inspector_text(node: Node | None, message: ExchangeMessage | None, side: str) -> tuple[Text, Text]:
-    """Return the two lines about a field: what it is and means; its schema and its place in the bytes."""
+    """Return the two lines about a field: its path as filters have it, what it is and means; its schema and its place
+    in the bytes. Empty ones if none is selected."""
     if node is None or message is None:
-        return Text("select a field or a byte", "dim"), Text()
+        return Text(), Text()
     if node.source == len(message.sources):
         return _record_text(node)
-    name = f"{side}, size prefix" if is_size_prefix(node) else f"{side}.{node.path}" if node.path else side
-    text = Text(clean(name), "bold")
+    name = f"{side}, size prefix" if is_size_prefix(node) else path_words(side, node)
+    text = Text().append(clean(name), "bold")
     meaning = [words for words in (value_text(node), node.note) if words and not node.children]
     words = [clean(" = ".join(meaning)), node.type, node.advice]
-    more = _schema_words(node.schema, node) if node.schema is not None else []
-    more.append(f"bytes {node.start}–{node.end} ({node.size})" if node.size else f"at byte {node.start}, empty")
+    more = [f"element {''.join(_ELEMENTS.findall(node.path))}"] if _ELEMENTS.search(node.path) else []
+    more += _schema_words(node.schema, node) if node.schema is not None else []
+    more.append(place_words(node.start, node.end))
     if node.source:
         more.append(clean(f"of {message.sources[node.source].name}"))
     return text.append("".join(f" · {word}" for word in words if word), "dim"), Text(" · ".join(more), "dim")
 
 
+def path_words(side: str, node: Node) -> str:
+    """Return the path of a field as a filter has it; a part of the wire behind that of its field."""
+    return plain_path(f"{side}.{node.path}" if node.path else side).replace(".(", " (")
+
+
+def place_words(start: int, end: int) -> str:
+    """Return where bytes are, first and last one, and how many they are."""
+    if end == start:
+        return f"no bytes, at {start:,}"
+    return f"byte {start:,}" if end == start + 1 else f"bytes {start:,}–{end - 1:,} ({end - start:,})"
+
+
+def row_words(exchange: Exchange) -> Text:
+    """Return a line about an exchange: who asks whom for what, how large, how long, what came of it."""
+    row = exchange.row
+    text = Text().append(clean(row.api), "bold").append("" if row.version is None else f" v{row.version}")
+    who = f"{clean(shortened(row.client_id))} " if row.client_id else ""
+    there = [("request", row.request_size), ("response", row.response_size)]
+    words = [
+        f"C{row.connection}: {who}{row.client} → {row.server}",
+        *(f"{side} {count:,} B" for side, count in there if count is not None),
+        "" if row.latency_ns is None else duration(row.latency_ns),
+        clean(row.info),
+    ]
+    return text.append("".join(f" · {each}" for each in words if each), "dim")
+
+
 def _record_text(node: Node) -> tuple[Text, Text]:
     """Return the lines about a part of a TLS record."""
     words = value_text(node) if not node.children else ""
-    text = Text(node.path.replace("(", "").replace(")", "").replace(".", " · "), "bold")
+    text = Text().append(node.path.replace("(", "").replace(")", "").replace(".", " · "), "bold")
     text.append("".join(f" · {word}" for word in (" = ".join(filter(None, (words, node.note))),) if word), "dim")
-    return text, Text(f"bytes {node.start}–{node.end} ({node.size}) of the TLS records", "dim")
+    return text, Text(f"{place_words(node.start, node.end)} of the TLS records", "dim")
 
 
 def _schema_words(schema: Field, node: Node) -> list[str]:

@@ -9,6 +9,7 @@ Invariants:
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -45,11 +46,12 @@ class ListColumn(NamedTuple):
 
 INFO: Final = "Info"
 _LAYOUT: Final = {
-    "number": (7, 0), "time": (11, 60), "connection": (5, 70), "api": (24, 0), "api_version": (3, 0),
-    "correlation_id": (8, 110), "request.size": (6, 90), "response.size": (6, 90), "latency": (9, 0),
-    "client_id": (24, 140),
+    "number": (7, 0), "time": (11, 60), "connection": (5, 70), "api": (18, 0), "api_version": (2, 0),
+    "correlation_id": (8, 138), "request.size": (5, 90), "response.size": (5, 90), "latency": (9, 0),
+    "client_id": (14, 118),
 }  # fmt: skip
-"""Width, and the width of the list from which a column is shown by default, of the default columns in their order."""
+"""Width, and the width of the list from which a column is shown by default, of the default columns in their order.
+What is left is Info's, so nothing is wider than it must be."""
 _WIDTHS: Final = {FieldType.TEXT: 24, FieldType.TIME: 20, FieldType.FINDING: 24, FieldType.ADDRESS: 15}
 _NUMBERS: Final = (
     FieldType.INTEGER, FieldType.SIZE, FieldType.DURATION, FieldType.TIME, FieldType.CONNECTION,
@@ -69,10 +71,10 @@ def _column(field: RowField) -> ListColumn:
 
 
 PATH_WIDTH: Final = 20
-LEAST_WIDTH, MOST_WIDTH = 3, 80
-NARROW: Final = {"No.": 5, "Time": 9, "API": 18}
-"""Widths below `NARROW_BELOW` cells."""
-NARROW_BELOW: Final = 110
+LEAST_WIDTH, MOST_WIDTH = 2, 80
+_ROOMY: Final = {"API": 24, "Client": 24}
+"""Widths from `_ROOMY_FROM` cells on: whole names."""
+_ROOMY_FROM: Final = 158
 LEAST_INFO: Final = 4
 _INDEX: Final = re.compile(r"\[[^]]*\]")
 MARKS_WIDTH: Final = 4
@@ -114,18 +116,18 @@ class ListColumns:
             return None
         return [c.name + (f"={c.width}" if c.width != column_of(c.name).width else "") for c in self.chosen]
 
-    def fitting(self, across: int, time_width: int) -> list[ListColumn]:
-        """Return the columns for `across` cells, Info with the remaining ones."""
-        shown = self._automatic(across, time_width) if self.chosen is None else list(self.chosen)
+    def fitting(self, across: int, needed: Mapping[str, int]) -> list[ListColumn]:
+        """Return the columns for `across` cells, Info with the remaining ones. Of the default columns some have the
+        width that they need, by name."""
+        shown = self._automatic(across, needed) if self.chosen is None else list(self.chosen)
         while shown and _room(shown, across) < LEAST_INFO:
             shown.pop()
         return [*shown, ListColumn(INFO, max(_room(shown, across), LEAST_INFO), INFO.lower())]
 
-    def _automatic(self, across: int, time_width: int) -> list[ListColumn]:
+    def _automatic(self, across: int, needed: Mapping[str, int]) -> list[ListColumn]:
         columns = [column for column in all_columns() if column.least is not None and across >= column.least]
-        if across < NARROW_BELOW:
-            columns = [column._replace(width=NARROW.get(column.name, column.width)) for column in columns]
-        return [c._replace(width=max(c.width, time_width)) if c.name == "Time" else c for c in columns]
+        widths = dict(needed) | (_ROOMY if across >= _ROOMY_FROM else {})
+        return [column._replace(width=widths.get(column.name, column.width)) for column in columns]
 
     def choose(self, shown: list[ListColumn]) -> None:
         """Show these from now on."""

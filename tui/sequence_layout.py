@@ -93,6 +93,13 @@ def lane_heads(lanes: Sequence[Lane], shown: LaneLayout) -> list[str]:
     return ["".join(row)[: shown.width] for row in rows]
 
 
+def hidden_lanes(lanes: Sequence[Lane], shown: LaneLayout) -> tuple[int, int]:
+    """Return how many lanes are beyond the left and the right edge of those that scroll."""
+    passing = _order(lanes, shown.width).passing
+    places = [passing.index(lane) for lane in shown.lanes if lane in passing]
+    return (places[0], len(passing) - 1 - places[-1]) if places else (0, len(passing))
+
+
 def event_line(
     event: SequenceEvent, lanes: Sequence[Lane], shown: LaneLayout, in_flight: dict[int, int]
 ) -> list[StyledText]:

@@ -15,7 +15,7 @@ ABSENT: Final = object()
 _SELF: Final = ("compressed", "value")
 """Parts of the wire that have the value of the field that they are part of."""
 _WIRE: Final = re.compile(r"\.\((?:compressed|value)\)")
-_INDEX: Final = re.compile(r"\[\d+\]")
+_INDEX: Final = re.compile(r"\.?\[\d+\]")
 _RECORDS: Final = re.compile(r"\.(records|unaligned_records)\[\d+\]")
 _STEP: Final = re.compile(r"\[(\d+)\]|\(([^)]*)\)|([^.\[\]()]+)")
 

@@ -1,4 +1,4 @@
-"""The info column: topics, partitions, records, groups and errors of an exchange, in a few words.
+"""The info column: errors, topics, partitions, records and groups of an exchange, in a few words.
 
 The tables below name the fields to show. These names mean the same in every API (``topics``, ``partitions``,
 ``group_id``, ``error_code``, …), so a new API needs nothing here. `exchange_info` puts the words together.
@@ -46,6 +46,15 @@ def _error_words(finding: Finding) -> str:
     """An error's name; of a login's error also the advice, as nothing works before it is followed."""
     name = _without_advice(finding)
     return finding.message if "SASL" in name else name
+
+
+def _errors(findings: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(_error_words(finding) for finding in findings if finding.code == ERROR_RESPONSE)
+
+
+def error_words(findings: Sequence[Finding]) -> str:
+    """Return the names of the errors among a row's findings as the info column begins with them."""
+    return " · ".join(_errors(findings))
 
 
 class _ShownFields(NamedTuple):
@@ -195,30 +204,32 @@ def info_words(request: ExchangeMessage | None, response: ExchangeMessage | None
     return InfoWords(
         tuple(_subjects(request)),
         tuple(_topics(request) or _topics(response)),
-        tuple(_error_words(finding) for finding in findings if finding.code == ERROR_RESPONSE),
+        _errors(findings),
         next((finding.message for finding in findings), ""),
     )
 
 
-def info_text(words: InfoWords, records: str, names: Mapping[str, str]) -> str:
-    """Put the words together, with those of records. `names` are those of topic ids."""
-    parts = [*words.subjects]
+def info_text(words: InfoWords, records: str, names: Mapping[str, str], session: str = "") -> str:
+    """Put the words together, errors first, with those of records and of a fetch session. `names` are those of topic
+    ids."""
+    parts = [*words.errors, *filter(None, (session,)), *words.subjects]
     if words.topics:
         more = f" +{len(words.topics) - MAX_TOPICS}" if len(words.topics) > MAX_TOPICS else ""
         shown = (names.get(topic, topic) + partitions for topic, partitions in words.topics[:MAX_TOPICS])
         parts.append(" ".join(shown) + more)
     if records:
         parts.append(records)
-    return " · ".join((*parts, *words.errors))
+    return " · ".join(parts)
 
 
 def info(
-    request: ExchangeMessage | None, response: ExchangeMessage | None, findings: list[Finding], names: Mapping[str, str]
-) -> str:
-    """Return the text for two messages; empty if they say nothing."""
+    request: ExchangeMessage | None, response: ExchangeMessage | None, findings: list[Finding],
+    names: Mapping[str, str], session: str = "",
+) -> str:  # fmt: skip
+    """Return the text for two messages, with that of a fetch session; empty if they say nothing."""
     counts = (_counted_records(message) for message in (request, response) if message is not None)
     records = next(filter(None, (records_words(*count) for count in counts)), "")
-    return info_text(info_words(request, response, findings), records, names)
+    return info_text(info_words(request, response, findings), records, names, session)
 
 
 def exchange_info(exchange: Exchange) -> str:
@@ -226,8 +237,7 @@ def exchange_info(exchange: Exchange) -> str:
     request = exchange.request
     assert request is not None
     session = "" if request.body.get("topics") else fetch_session_words(exchange.fetched)
-    words = info(request, exchange.response, exchange.row_findings, request.context.topic_names)
-    words = " · ".join(filter(None, (session, words)))
+    words = info(request, exchange.response, exchange.row_findings, request.context.topic_names, session)
     words = words or next((finding.message for finding in exchange.row_findings), "")
     return " · ".join(filter(None, (words, masked_words(request, exchange.response))))
 

@@ -124,7 +124,7 @@ class InfoTexts:
         if text is None:
             records = records_words(count, codecs >> 8, codec_names(codecs & 0xFF))
             names = self._indexer.conversation_state.topic_names
-            text = " · ".join(filter(None, (session, info_text(words.words, records, names))))
+            text = info_text(words.words, records, names, session)
             text = self._texts[key] = text or words.words.otherwise
         return text
 

@@ -82,7 +82,7 @@ PICTURES: Final = (
     Picture("findings", ("trouble-rebalance-loop",), "F"),
     Picture("explained", ("trouble-rebalance-loop",), "e i"),
     Picture("overview", (LIBRDKAFKA,), "o"),
-    Picture("sequence", (LIBRDKAFKA,), "l", follows=False),
+    Picture("sequence", (LIBRDKAFKA,), "D", follows=False),
     Picture("timelines", ("java-classic",), "L", follows=False),
     Picture("diff", (JAVA, LIBRDKAFKA), follows=False),
     Picture("diff-pairs", (JAVA, LIBRDKAFKA), "v"),

@@ -1,15 +1,19 @@
-"""The colors of rows, the legend, and that hues differ."""
+"""The colors of rows, the legend, the contrast of themes, and that hues differ."""
 
 import itertools
+import re
 
 import pytest
 from textual.color import Color
 from textual.theme import Theme
 from textual.widgets import Static
 
+from dissector.exchange.info_column import first_error
 from tests.tui.main_driver import JAVA, opened
 from tui.row_colors import HUES, ColorBy
-from tui.theme import OURS
+from tui.theme import BACKGROUNDS, BRIGHT, CSS, DIM, OURS, PALETTES, TEXT_COLORS
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.cell_list import CellList
 
 
 async def test_v_goes_through_the_colorings_and_the_legend_explains_each() -> None:
@@ -29,29 +33,63 @@ async def test_v_goes_through_the_colorings_and_the_legend_explains_each() -> No
         assert not legend.display
 
 
-async def test_errors_keep_their_color_in_every_coloring() -> None:
+@pytest.mark.parametrize("coloring", ["v", "t"])
+async def test_an_error_colors_its_mark_and_its_name_and_not_the_row(coloring: str) -> None:
+    """Also where rows are colored by API."""
     async with opened(JAVA) as screen:
-        await screen.press("e", "j", "v")
+        await screen.press("e", "j", coloring)
         capture = screen.main.capture
         error = next(n for n in range(len(capture)) if capture.has_warning(n))
         line = screen.list.render_line(error - screen.list.scroll_offset.y + 1)
-        [style] = {segment.style for segment in line if "ConsumerGroupDescribe" in segment.text}
-        severity = capture.row(error).severity
-        assert severity is not None
-        assert style is not None
-        assert style.color == screen.list.get_component_rich_style(f"list--{severity.value}", partial=True).color
+        warning = screen.list.color("warning").color
+        alarms = [part.text for part in line if part.style is not None and part.style.color == warning]
+        assert [text.strip() for text in alarms] == ["!", first_error(capture.exchange(error))]
+        assert alarms[-1].strip() == capture.row(error).info.partition(" · ")[0], "errors come first"
 
 
 @pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
-def test_each_hue_is_read_easily_and_is_unlike_the_others(theme: Theme) -> None:
-    """Contrast as WCAG 2 defines it: 4.5 for text."""
-    surface = Color.parse(theme.surface or "")
+def test_any_text_is_read_easily_on_any_background(theme: Theme) -> None:
+    """Contrast as WCAG 2 defines it: AA asks for 4.5. What is drawn on a bright background has the screen's color."""
+    colors = {name: Color.parse(color) for name, color in PALETTES[theme.name].items()}
+    pairs = [(colors[text], colors[behind]) for text in TEXT_COLORS for behind in BACKGROUNDS]
+    pairs += [(colors[behind].blend(colors["foreground"], DIM), colors[behind]) for behind in BACKGROUNDS]
+    pairs += [(colors["background"], colors[bright]) for bright in BRIGHT]
+    for text, behind in pairs:
+        assert _contrast(text, behind) >= 4.5, (text.hex, behind.hex)
+
+
+def test_style_sheets_use_no_other_colors() -> None:
+    sheets = [CSS, *(kind.DEFAULT_CSS for kind in (CellList, BytesPane))]
+    rules = [rule for sheet in sheets for rule in re.findall(r"\{([^{}]*)\}", sheet)]
+    assert len(rules) > 60
+    for rule in rules:
+        used = dict(re.findall(r"(?<![\w-])(color|background): ([^;]+);", rule))
+        text, behind = used.get("color", "$foreground").removeprefix("$"), used.get("background", "$surface")
+        if behind != "$background 60%":  # what a dialog covers
+            assert behind.removeprefix("$") in (BACKGROUNDS if text in TEXT_COLORS else BRIGHT), rule
+            assert text in (*TEXT_COLORS, "background"), rule
+
+
+@pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
+def test_each_hue_is_unlike_the_others(theme: Theme) -> None:
     hues = [Color.parse(theme.variables[f"hue{n}"]) for n in range(HUES)]
-    texts = [*hues, *(Color.parse(each) for each in (theme.error, theme.warning, theme.foreground) if each)]
-    for color in texts:
-        assert _contrast(color, surface) >= 4.5, color.hex
     for one, other in itertools.combinations(hues, 2):
         assert sum((a - b) ** 2 for a, b in zip(one.rgb, other.rgb, strict=True)) > 900, (one.hex, other.hex)
+
+
+async def test_dimmed_text_keeps_enough_of_its_color() -> None:
+    async with opened(JAVA) as screen:
+        colors = PALETTES[screen.pilot.app.theme]
+        panel, foreground = Color.parse(colors["panel"]), Color.parse(colors["foreground"])
+        strips = screen.pilot.app.screen._compositor.render_strips()
+        filters = screen.pilot.app.get_line_filters()
+        for each in filters:
+            strips = [strip.apply_filter(each, panel) for strip in strips]
+        [state] = [part.style for part in strips[0] if "100%" in part.text]
+        assert state is not None
+        assert not state.dim
+        assert state.color is not None
+        assert state.color.triplet == panel.blend(foreground, DIM).rich_color.triplet
 
 
 def _contrast(one: Color, other: Color) -> float:

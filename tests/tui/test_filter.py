@@ -13,7 +13,7 @@ from dissector.capture_session import Capture
 from dissector.filter import Filter
 from dissector.filter.selection import SelectedRows
 from tests.conftest import PCAPS
-from tests.tui.main_driver import JAVA, Halting, Screen, opened
+from tests.tui.main_driver import JAVA, Halting, Screen, opened, to
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent
@@ -87,6 +87,36 @@ async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
         place = screen.list.number
         await screen.press("escape")
         assert screen.list.number == place
+
+
+async def test_a_removed_filter_comes_back_with_the_key_that_is_named() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("u")
+        assert screen.notifications() == ["no filter was removed; / makes one"]
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        shown = len(screen.main.view)
+        await screen.press("escape")
+        assert not screen.main.view.is_filtered
+        assert screen.notifications()[-1] == "filter removed; u brings it back"
+        await screen.press("u")
+        assert len(screen.main.view) == shown
+        assert "api == Fetch" in screen.lines()
+        await screen.press("u")
+        assert not screen.main.view.is_filtered
+
+
+async def test_a_filter_from_a_field_keeps_the_field_and_the_pane() -> None:
+    async with opened(JAVA) as screen:
+        await to(screen, "Produce")
+        await screen.press("enter", "j", "j", "j", "j", "j", "j", "j", "j")
+        path, line = screen.path, screen.fields.cursor_line
+        assert path.startswith("body.")
+        number = screen.main.number
+        await screen.press("a")
+        assert screen.main.view.is_filtered
+        assert (screen.main.number, screen.path, screen.fields.cursor_line) == (number, path, line)
+        assert screen.main.focused is screen.fields
 
 
 async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error() -> None:

@@ -212,12 +212,12 @@ async def test_screens_of_the_whole_capture_have_a_time_and_load_new_rows_on_req
         async with watched(port) as (screen, _):
             await asyncio.to_thread(talk, port, 3)
             await screen.until(lambda: "3 exchanges" in screen.title)
-            for key in ("l", "o", "L"):
+            for key in ("D", "o", "L"):
                 await screen.pilot.press(key)
                 await screen.until(lambda: "as of " in screen.lines())
                 await asyncio.to_thread(talk, port, 4)
                 await screen.until(lambda: ", 4 new: R" in screen.lines())
-                if key == "l":
+                if key == "D":
                     await load_new_messages(screen)
                 else:
                     await screen.pilot.press("R")

@@ -171,7 +171,7 @@ async def test_counting_is_drawn_as_it_goes_on_and_stops(monkeypatch: pytest.Mon
 async def test_no_exchanges_no_overview(tmp_path: Any) -> None:
     web = conversation([Turn(True, b"GET / HTTP/1.1\r\n\r\n")], server=("10.0.0.2", 80))
     async with opened(capture_of(tmp_path, web)) as (screen, main):
-        await screen.press("o", "l", "L")
+        await screen.press("o", "D", "L")
         assert screen.pilot.app.screen is main
 
 
@@ -182,7 +182,7 @@ async def test_no_control_byte_from_the_wire_is_drawn(tmp_path: Any) -> None:
     ours = request(1, client_id=hostile, body=(1).to_bytes(4, "big") + topic)
     path = capture_of(tmp_path, conversation([Turn(True, ours), Turn(False, response(1, answer))]))
     async with opened(path) as (screen, _):
-        for key in ("o", "l"):
+        for key in ("o", "D"):
             await screen.press(key)
             drawn = screen.lines()
             assert "owned" in drawn

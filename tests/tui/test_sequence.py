@@ -15,7 +15,7 @@ from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen, opened
 from tui.screens.main_screen import MainScreen
 from tui.screens.sequence_screen import SequenceScreen
-from tui.sequence_layout import LaneLayout, event_line, first_lane_to_show, lane_heads, lane_layout
+from tui.sequence_layout import LaneLayout, event_line, first_lane_to_show, hidden_lanes, lane_heads, lane_layout
 from tui.widgets.sequence_view import SequenceView
 
 CLASSIC = str(PCAPS / "java-classic.pcapng")
@@ -35,7 +35,7 @@ def diagram(screen: Screen) -> SequenceDiagram:
 
 async def test_l_shows_lanes_and_arrows_at_every_size() -> None:
     async with opened(CLASSIC, size=SIZES[0]) as screen:
-        await screen.press("l")
+        await screen.press("D")
         for size in SIZES:
             await screen.resize(size)
             drawn = screen.lines()
@@ -43,13 +43,32 @@ async def test_l_shows_lanes_and_arrows_at_every_size() -> None:
                 assert words in drawn, size
 
 
+def test_lanes_beyond_the_edges_are_counted() -> None:
+    lanes = [Lane(f"client {n}", f"10.0.0.{n}:5", True) for n in range(9)] + [Lane("broker", "10.0.1.1:9092", False)]
+    for first in range(9):
+        shown = lane_layout(lanes, first, 100)
+        left, right = hidden_lanes(lanes, shown)
+        assert (left, left + right + len(shown.lanes)) == (shown.lanes[0], len(lanes))
+
+
+async def test_the_heading_says_how_many_lanes_are_beyond_the_edges_and_a_legend_what_bars_mean() -> None:
+    async with opened(CLASSIC, size=(80, 24)) as screen:
+        await screen.press("D", "g")
+        assert "▸ 2 more" in screen.lines()
+        assert "◂" not in screen.lines()
+        await screen.press("right")
+        assert "◂ 1 more" in screen.lines()
+        assert "▸ 1 more" in screen.lines()
+        assert "requests in flight" in screen.lines()
+
+
 async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closing_to_none() -> None:
     async with opened(CLASSIC) as screen:
         for key in ("escape", "q"):
-            await screen.press("5", "G", "l", "G", key)
+            await screen.press("5", "G", "D", "G", key)
             assert isinstance(screen.pilot.app.screen, MainScreen)
             assert screen.row == 4
-        await screen.press("1", "4", "G", "l")
+        await screen.press("1", "4", "G", "D")
         assert diagram(screen).event(view(screen).cursor).number == 13
         await screen.press("r", "j", "enter")
         assert isinstance(screen.pilot.app.screen, MainScreen)
@@ -59,14 +78,14 @@ async def test_it_begins_at_the_row_of_the_list_enter_goes_to_another_and_closin
 async def test_times_count_from_the_same_packet_as_in_the_list() -> None:
     async with opened(CLASSIC) as screen:
         [listed] = [line.split()[2] for line in screen.lines().splitlines() if line.startswith("▸")]
-        await screen.press("l")
+        await screen.press("D")
         [drawn] = [line.split()[2] for line in screen.lines().splitlines() if line.startswith("▸")]
         assert listed == drawn == "0.202062"
 
 
 async def test_keys_move_through_the_messages() -> None:
     async with opened(CLASSIC, size=(80, 24)) as screen:
-        await screen.press("l")
+        await screen.press("D")
         for keys, at in [("j", 1), ("down", 2), ("k", 1), ("up", 0), ("G", 147), ("g", 0), ("end", 147), ("home", 0)]:
             await screen.press(*keys.split())
             assert view(screen).cursor == at, keys
@@ -79,7 +98,7 @@ async def test_keys_move_through_the_messages() -> None:
 
 async def test_r_goes_to_the_other_message_and_pipelining_shows_as_thicker_lanes() -> None:
     async with opened(PIPELINED) as screen:
-        await screen.press("2", "1", "G", "l")
+        await screen.press("2", "1", "G", "D")
         at = view(screen).cursor
         await screen.press("r")
         assert view(screen).cursor == int(diagram(screen).partner[at]) > at + 1
@@ -92,7 +111,7 @@ async def test_r_goes_to_the_other_message_and_pipelining_shows_as_thicker_lanes
 
 async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
     async with opened(QUORUM, size=(80, 24)) as screen:
-        await screen.press("l")
+        await screen.press("D")
         first = screen.lines().splitlines()[1]
         await screen.press("right", "l")
         assert screen.lines().splitlines()[1] != first
@@ -106,7 +125,7 @@ async def test_lanes_pass_sideways_and_follow_the_cursor() -> None:
 
 async def test_a_click_selects_an_arrow_and_a_double_click_opens_its_exchange() -> None:
     async with opened(CLASSIC) as screen:
-        await screen.press("l")
+        await screen.press("D")
         await screen.pilot.click(SequenceView, offset=(40, 7))
         await screen.settle()
         assert view(screen).cursor == 5
@@ -119,7 +138,7 @@ async def test_a_click_selects_an_arrow_and_a_double_click_opens_its_exchange() 
 async def test_x_writes_mermaid_and_svg_and_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened(CLASSIC) as screen:
-        await screen.press("l", "x", "enter", "x", "down", "enter", "x", "j", "enter")
+        await screen.press("D", "x", "enter", "x", "down", "enter", "x", "j", "enter")
         assert isinstance(screen.pilot.app.screen, SequenceScreen)
         await screen.press("x", "escape")
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -139,7 +158,7 @@ async def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, monke
 
     monkeypatch.setattr(Path, "write_text", refused)
     async with opened(CLASSIC, size=(120, 40)) as screen:
-        await screen.press("l", "x", "enter")
+        await screen.press("D", "x", "enter")
         [notification] = screen.pilot.app._notifications
         assert notification.message == "sequence-1-74.mmd: read-only file system"
 
@@ -147,7 +166,7 @@ async def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path, monke
 async def test_rows_that_the_list_hides_are_not_in_the_diagram() -> None:
     async with opened(CLASSIC) as screen:
         screen.main.view.keep(np.array([13, 14, 15]))
-        await screen.press("l")
+        await screen.press("D")
         assert "Sequence · 3 rows" in screen.lines()
         assert {event.number for event in diagram(screen)} == {13, 14, 15}
 
@@ -186,7 +205,7 @@ def test_a_line_fills_its_width_wherever_its_lanes_are(tmp_path: Path) -> None:
 
 async def test_entries_of_kafkas_files_have_no_arrows() -> None:
     async with opened(LEDGER) as screen:
-        await screen.press("l", "j", "G", "r", "enter", "x", "right")
+        await screen.press("D", "j", "G", "r", "enter", "x", "right")
         assert isinstance(screen.pilot.app.screen, SequenceScreen)
         assert len(diagram(screen)) == 0
         await screen.press("escape", "o", "escape", "L", "escape")

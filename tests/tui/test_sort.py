@@ -89,6 +89,7 @@ async def test_clicks_on_a_heading_sort_reverse_and_restore_the_order() -> None:
         versions = [row.version for row in map(capture.row, range(len(capture))) if row.version is not None]
         await _click_head(screen, "v")
         assert cells_of(screen, "v")[0] == str(min(versions))
+        assert screen.notifications() == ["sorted by v, ascending; Z reverses, z chooses"]
         await _click_head(screen, "v")
         await screen.press("g")
         assert cells_of(screen, "v")[0] == str(max(versions))

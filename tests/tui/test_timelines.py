@@ -64,7 +64,7 @@ async def test_a_capture_without_timelines_is_reported(tmp_path: Path) -> None:
 async def test_while_the_capture_is_read_it_waits() -> None:
     async with opened(JAVA) as screen:
         screen.main._done = False
-        await screen.press("o", "l")
+        await screen.press("o", "D")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.notifications() == ["still reading: this needs all exchanges"] * 2
 

@@ -90,7 +90,7 @@ async def test_the_key_for_bytes_shows_the_records_of_the_field_and_their_packet
     async with opened(JAVA_1_3) as screen:
         screen.list.cursor = PRODUCE
         await screen.press("enter", "j", "j")
-        assert screen.bytes.border_title == "bytes 0x0004–0x0006 · b: TLS records"
+        assert screen.bytes.border_title == "bytes 0x0004–0x0005 · b: TLS records"
         await screen.press("b")
         assert (screen.path, screen.bytes.border_title) == ("header.request_api_key", "TLS record 1 of 3 · packet 93")
         await screen.press("G", "l", "j")  # the records of the tree; the first of them
@@ -102,7 +102,7 @@ async def test_the_key_for_bytes_shows_the_records_of_the_field_and_their_packet
         assert screen.bytes.border_title == "TLS record 3 of 3 · packet 95"
         assert "record 3 · authentication tag" in screen.text("#inspector")
         await screen.press("b")
-        assert (screen.path, screen.bytes.border_title) == ("size", "bytes 0x0000–0x0004 · b: TLS records")
+        assert (screen.path, screen.bytes.border_title) == ("size", "bytes 0x0000–0x0003 · b: TLS records")
         await screen.press("j", "r", "b")
         assert screen.bytes.border_title == "TLS record · packet 105"
 

@@ -68,6 +68,8 @@ class FilterFeature(CoreScreen):
                 id="main.filter"),
         Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose a recent filter",
                 id="main.recent_filters"),
+        Binding("u", "filter_back", "Filter back", show=False, id="main.filter_back",
+                tooltip="Bring back the filter that was removed; again: remove it"),
         Binding("f", "connection_only", "Connection only", show=False,
                 tooltip="Show only this connection; again: go back",
                 id="main.connection_only"),
@@ -76,6 +78,8 @@ class FilterFeature(CoreScreen):
     _run: FilterRun | None = None
     _worker: Worker[None] | None = None
     _typing: Timer | None = None
+    _removed = ""
+    """The filter that was removed last."""
     _filter_before = ""
     _connection_filter = ""
     """The filter for the connection that `action_connection_only` applied."""
@@ -142,11 +146,22 @@ class FilterFeature(CoreScreen):
         return True
 
     def clear_filter(self) -> bool:
-        """Remove the filter: show all rows."""
-        filtered = self._run is not None
-        if filtered:
-            self.apply_filter("")
-        return filtered
+        """Remove the filter: show all rows. It is kept for `action_filter_back`, and the user is told the key."""
+        if self._run is None:
+            return False
+        self._removed = self._run.filter.text
+        self.apply_filter("")
+        self.notify(f"filter removed; {self._key_of('filter_back')} brings it back", timeout=4)
+        return True
+
+    def action_filter_back(self) -> None:
+        """Bring back the filter that was removed, or remove it again."""
+        if self._run is not None:
+            self.clear_filter()
+        elif self._removed:
+            self.apply_filter(self._removed)
+        else:
+            self.notify("no filter was removed; / makes one", timeout=2)
 
     def action_recent_filters(self) -> None:
         filters = recent(FILTERS)
@@ -277,7 +292,9 @@ class FilterFeature(CoreScreen):
 
     def _show_found(self) -> None:
         # drawn rows look as before, but for the time since the previous row
-        self._list.update_rows(redraw=self.appearance.time is TimeFormat.PREVIOUS)
+        run = self._run
+        awaits = run is not None and run.working and run.upto <= self._list.selected
+        self._list.update_rows(redraw=self.appearance.time is TimeFormat.PREVIOUS, awaits=awaits)
         self._draw_filter()
         self._draw_title()
 

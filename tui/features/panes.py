@@ -111,8 +111,9 @@ class PanesFeature(CoreScreen):
         return self._within(self._usual_width(width) if share is None else round(share * width))
 
     def _within(self, cells: int) -> int:
-        """Return the nearest width of the bytes pane that leaves each pane a few cells."""
-        return max(LEAST_CELLS, min(self.app.size.width - LEAST_CELLS, cells))
+        """Return the nearest width of the bytes pane that leaves each pane a few cells, and is none too many for lines
+        of 16 bytes."""
+        return max(LEAST_CELLS, min(self.app.size.width - LEAST_CELLS, BYTES_WIDTHS["wide"], cells))
 
     def _usual_width(self, width: int) -> int:
         """Return the default width of the bytes pane."""

@@ -12,10 +12,10 @@ from tui.screens.sequence_screen import SequenceScreen
 
 
 class SequenceFeature(NeedsWholeCapture):
-    """l opens the sequence diagram."""
+    """D opens the sequence diagram."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "sequence", "Sequence", show=False, tooltip="Sequence diagram: messages as arrows between lanes",
+        Binding("D", "sequence", "Sequence", show=False, tooltip="Sequence diagram: messages as arrows between lanes",
                 id="main.sequence"),
     ]  # fmt: skip
 

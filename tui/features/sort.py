@@ -56,7 +56,7 @@ class SortFeature(CoreScreen):
         """The first click sorts, the second reverses, the third restores the order of row numbers."""
         sorting = self.appearance.sorting
         if not column_of(event.column).is_indexed:
-            self.notify(f"can't sort by {event.column}: it is not in the index", markup=False, timeout=3)
+            self.notify(f"can't sort by {event.column}: that needs every message decoded", markup=False, timeout=3)
         elif sorting is None or sorting.column != event.column:
             self._sort(SortOrder(event.column))
         else:
@@ -64,6 +64,7 @@ class SortFeature(CoreScreen):
 
     def _sort(self, sorting: SortOrder | None) -> None:
         before, self.appearance.sorting = self.appearance.sorting, sorting
+        self.notify(_sorted_words(sorting), markup=False, timeout=3)
         if sorting is None:
             self.workers.cancel_group(self, "sort")
             self._ascending = None
@@ -94,3 +95,11 @@ class SortFeature(CoreScreen):
         sorting, found = self.appearance.sorting, self._ascending
         if sorting is not None and found is not None and (done or len(self.capture) > _MORE * len(found[0])):
             self._order(sorting.column)
+
+
+def _sorted_words(sorting: SortOrder | None) -> str:
+    """Say how the list is sorted, and what changes that."""
+    if sorting is None:
+        return "in the order of row numbers"
+    order = "descending" if sorting.descending else "ascending"
+    return f"sorted by {sorting.column}, {order}; Z reverses, z chooses"

@@ -26,7 +26,7 @@ from dissector.protocol.tree import Node
 from tui.appearance import Appearance
 from tui.bytes_labels import byte_words, bytes_title
 from tui.exchange_model import ExchangeModel
-from tui.labels import inspector_text, progress_words, range_readings
+from tui.labels import inspector_text, progress_words, range_readings, row_words
 from tui.loader import load
 from tui.location_history import Location
 from tui.messages import CaptureFailed, GoTo
@@ -310,10 +310,13 @@ class CoreScreen(Screen[None]):
         exchange = self.model.exchange
         side = exchange.row.kind if exchange is not None and exchange.is_stored else self.model.side
         summary, more = inspector_text(self.model.node, message, side)
-        if self.model.node is None and exchange is not None and exchange.findings:
-            words = " · ".join(finding.message for finding in exchange.findings)
-            summary, more = Text("i explains · ", "dim"), Text()
-            summary.append(clean(words), bold(self.app.theme_variables["warning"]))
+        if self.model.node is None and exchange is not None:
+            summary = row_words(exchange)
+            if exchange.findings:
+                more = Text().append("i explains · ", "dim")
+                words = " · ".join(finding.message for finding in exchange.findings)
+                more.append(clean(words), bold(self.app.theme_variables["warning"]))
+                summary, more = (summary, more) if self.app.size.height >= ROOMY else (more, summary)
         if self._after_tracing is not None and self.model.untraced is not None:
             extra = f"reading {counted(len(self.model.untraced.data), 'byte')}, esc stops"
         if extra:
@@ -364,6 +367,11 @@ class CoreScreen(Screen[None]):
     def action_escape(self) -> None:
         """Do one thing each time: see `ESCAPE_ORDER`."""
         any(step(self) for step in self.ESCAPE_ORDER)
+
+    def _key_of(self, action: str) -> str:
+        """Return the key of an action, as the user mapped it."""
+        bindings = (active.binding for active in self.active_bindings.values())
+        return next((self.app.get_key_display(each) for each in bindings if each.action == action), "")
 
     def action_open(self) -> None:
         if self.focused is self._list:

@@ -24,6 +24,10 @@ from tui.widgets.sequence_view import SequenceView
 
 MOST_EXPORTED: Final = 500
 """Exchanges in an exported diagram: more can't be read."""
+LEGEND: Final = (
+    "── request  ╌╌ response  ✕ error  "
+    "│▏▎▍▌▋▊▉█ requests in flight at a broker, 8 or more  ▇ latency, each further cell 4 times as long"
+)
 FORMS: Final = (
     ("mmd", render_mermaid, Choice("Mermaid", "a sequence diagram as text")),
     ("svg", render_svg, Choice("SVG", "a picture")),
@@ -34,7 +38,7 @@ class SequenceScreen(SnapshotScreen[int | None]):
     """Returns the row that was opened, from 0; None if none was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "Back", tooltip="Back to the exchanges", id="sequence.back"),
+        Binding("escape,q,D", "dismiss", "Back", tooltip="Back to the exchanges", id="sequence.back"),
         Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="sequence.help"),
         Binding("x", "export", "Export", tooltip="Write Mermaid or SVG to the current folder", id="sequence.export"),
     ]
@@ -50,6 +54,7 @@ class SequenceScreen(SnapshotScreen[int | None]):
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
         yield SequenceView(id="sequence")
+        yield Static(id="pages", markup=False)
         yield KeyFooter()
 
     @property
@@ -83,6 +88,7 @@ class SequenceScreen(SnapshotScreen[int | None]):
         if self.is_mounted and not worker.is_cancelled:
             self._view.show(diagram, self._number, is_request=self._is_request)
             self.say(counted(len(diagram.lanes), "lane"))
+            self.query_one("#pages", Static).update(LEGEND)
 
     def action_export(self) -> None:
         if self._view.diagram is not None and len(self._view.diagram):

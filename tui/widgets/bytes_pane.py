@@ -33,7 +33,7 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
         *(f"bytes--shade{n}" for n in range(DEEPEST_SHADE + 1)), *(f"bytes--part{n}" for n in range(PART_COLORS)),
     }  # fmt: skip
     DEFAULT_CSS = """
-    BytesPane > .bytes--lit { background: $warning 45%; color: $foreground; text-style: underline; }
+    BytesPane > .bytes--lit { background: $notice; color: $warning; text-style: underline bold; }
     BytesPane > .bytes--selected { background: $warning; color: $background; text-style: bold underline; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -44,9 +44,9 @@ class CellList(ScrollView, PlacedScrollBar, can_focus=True):
     DEFAULT_CSS = """
     CellList { background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
     CellList > .cells--head { background: $panel; color: $secondary; text-style: bold; }
-    CellList > .cells--cursor { background: $primary 20%; }
-    CellList:focus > .cells--cursor { background: $primary 40%; }
-    CellList > .cells--dim { color: $foreground 60%; }
+    CellList > .cells--cursor { background: $idle; }
+    CellList:focus > .cells--cursor { background: $cursor; }
+    CellList > .cells--dim { color: $secondary; }
     CellList > .cells--strong { text-style: bold; }
     CellList > .cells--different { color: $warning; text-style: bold; }
     CellList > .cells--order { color: $accent; text-style: bold; }

@@ -6,11 +6,14 @@ Invariants:
 """
 
 from collections import OrderedDict
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import ClassVar, Final
 
 from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
@@ -21,18 +24,29 @@ from textual.strip import Strip
 
 from dissector.capture_session import Capture
 from dissector.core.text import clean
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.export.packets import EXPORT_COMMENT
 from tui.appearance import Appearance
-from tui.labels import MARKS, path_cell, row_cells
+from tui.labels import path_cell, row_cells
 from tui.list_columns import INFO, MARKS_WIDTH, ListColumn
 from tui.row_colors import HUES
+from tui.row_states import alarm_size, row_state
 from tui.row_view import RowView
 from tui.time_format import REFERENCE, TimeFormat, time_text
 from tui.widgets.scroll_bar import PlacedScrollBar
 
 KEPT_STRIPS = 512
+_LEAST_NUMBER, _LEAST_TIME = 3, 8
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
 Mark = tuple[str, Style]
+_LATENCY = ROW_FIELDS["latency"].heading
+_REPEATING: Final = frozenset(
+    ROW_FIELDS[name].heading
+    for name in ("connection", "api", "api_version", "client_id", "request.size", "response.size")
+)
+"""Columns whose cells are faint where they say the same as the row above."""
+_NAMES: Final = ("client_id", "group")
+"""Columns whose texts differ at their ends."""
 _POINTED = Style(underline=True, bold=True)
 
 
@@ -40,7 +54,7 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
     """The exchanges of a capture."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "list--head", "list--cursor", "list--odd", "list--error", "list--warning", "list--mark",
+        "list--head", "list--cursor", "list--error", "list--warning", "list--mark", "list--repeated",
         *(f"list--hue{n}" for n in range(HUES)),
     }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,7 +67,7 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         Binding("g,home", "go(0)", "First", show=False, id="list.first"),
         Binding("G,end", "go(-1)", "Last", show=False, id="list.last"),
         Binding(
-            "right",
+            "right,l",
             "column(1)",
             "Next cell",
             show=False,
@@ -61,7 +75,7 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             id="list.column",
         ),
         Binding(
-            "left",
+            "left,h",
             "column(-1)",
             "Previous cell",
             show=False,
@@ -94,12 +108,15 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         self._capture = capture
         self._view = view
         self._appearance = appearance
-        self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
+        self._strips: OrderedDict[tuple[int, int, int, bool], Strip] = OrderedDict()
+        """By the row, the row above it, the width, whether the cursor is on it."""
         self._typed = ""
         self.selected = 0
         """The row that the user selected. While it is hidden the cursor stays near it."""
         self.column: str | None = None
         """The column of the selected cell; None before one is selected."""
+        self._widths = {"No.": _LEAST_NUMBER, "Time": _LEAST_TIME}
+        """The widths that columns need for the rows so far."""
         self.numbering = 0
         """How often rows were renumbered."""
         self._posted_number: int | None = None
@@ -118,21 +135,26 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         if on_last:
             self.cursor = len(self._view) - 1
 
-    def update_rows(self, *, redraw: bool = True, scrolled: bool = True) -> None:
+    def update_rows(self, *, redraw: bool = True, scrolled: bool = True, awaits: bool = False) -> None:
         """Show the view's rows: the cursor stays on its row, or goes to the nearest. `redraw` if drawn rows may look
-        different; `scrolled` if the cursor is scrolled into view."""
+        different; `scrolled` if the cursor is scrolled into view; `awaits` if the selected row may still come: no other
+        one is selected then."""
         if redraw:
             self._strips.clear()
+        self._measure()
         self.virtual_size = Size(self._across, len(self._view) + 1)
         position = self._view.nearest(self.selected)
         if position is not None:
             selected = self.selected
-            if self.cursor != position:
+            if awaits:
+                self.set_reactive(ExchangeList.cursor, position)
+            elif self.cursor != position:
                 self.cursor = position
             self.selected = selected
             if scrolled:
                 self._into_view()
-            self._post_chosen()
+            if not awaits:
+                self._post_chosen()
         self.refresh()
 
     def follow(self, number: int) -> None:
@@ -142,9 +164,19 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
 
     def columns(self) -> list[ListColumn]:
         """Return the columns that fit, Info last with the remaining width."""
-        form = self._appearance.time
-        # the default format may be narrow; the others can't
-        return self._appearance.columns.fitting(self._across, 0 if form is TimeFormat.START else form.width)
+        return self._appearance.columns.fitting(self._across, self._widths)
+
+    def _measure(self) -> None:
+        """Find how wide row numbers and times are; draw all again if that changed."""
+        last, form = len(self._capture) - 1, self._appearance.time
+        time = form.width
+        if form is TimeFormat.START and last >= 0:
+            time_ns = self._capture.exchange(last).fields.time_ns
+            time = max(_LEAST_TIME, len(time_text(time_ns, form, self._capture.start_ns)))
+        widths = {"No.": max(_LEAST_NUMBER, len(str(last + 1))), "Time": time}
+        if widths != self._widths:
+            self._widths = widths
+            self._strips.clear()
 
     @property
     def _across(self) -> int:
@@ -159,9 +191,10 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         if position >= len(self._view):
             return Strip.blank(self._across, self.rich_style)
         number, chosen = self._view.number(position), position == self.cursor
-        key = (number, self._across, chosen)
+        above = self._view.number(position - 1) if position else number
+        key = (number, above, self._across, chosen)
         if key not in self._strips:
-            self._strips[key] = self._row_strip(position, number, chosen)
+            self._strips[key] = self._row_strip(position, number, above, chosen)
             if len(self._strips) > KEPT_STRIPS:
                 self._strips.popitem(last=False)
         return self._strips[key]
@@ -175,29 +208,39 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         style = self.get_component_rich_style("list--head")
         return self._strip([(" " * (MARKS_WIDTH - 1), style)], columns, cells, style, points=True)
 
-    def _row_strip(self, position: int, number: int, chosen: bool) -> Strip:
+    def _row_strip(self, position: int, number: int, above: int, chosen: bool) -> Strip:
         exchange = self._capture.exchange(number)
-        row = exchange.row
-        mark = MARKS.get(row.severity.value, " ") if row.severity is not None else " "
-        style = self.get_component_rich_style("list--odd") if row.number % 2 else self.rich_style
+        row, state = exchange.row, row_state(exchange, is_read=self._capture.is_read)
         hue = self._appearance.color_by.hue(row, exchange.api_key)
-        if row.severity is not None and row.severity.value in ("error", "warning"):
-            style += self.get_component_rich_style(f"list--{row.severity.value}", partial=True)
-            style += Style(bold=row.severity.value == "error")
-        elif hue is not None:
-            style += self.hue_style(hue)
-        marked = style + self.get_component_rich_style("list--mark", partial=True)
+        style = self.rich_style if hue is None else self.rich_style + self.hue_style(hue)
         if chosen:
-            cursor = self.get_component_rich_style("list--cursor") + Style(bold=True, reverse=self.app.no_color)
-            style, marked = style + cursor, marked + cursor
+            cursor = self.get_component_rich_style("list--cursor")
+            style += Style(bgcolor=cursor.bgcolor, bold=True, reverse=self.app.no_color)
+        alarm = style + self.color(state.color)
         comment = self._comment(number)
-        marks = [("▸" if chosen else " ", style), (self._mark(number, comment), marked), (mark, style)]
+        marks = [
+            ("▸" if chosen else " ", style), (self._mark(number, comment), style + self.color("mark")),
+            (state.mark, alarm),
+        ]  # fmt: skip
         columns = self.columns()
         cells = row_cells(row, self._time(position, number, row.time_ns))
-        if comment:
-            cells[INFO] = f"{COMMENTED} {comment} · {cells[INFO]}".removesuffix(" · ")
         cells |= {column.name: path_cell(exchange, column.field) for column in columns if column.name not in cells}
-        return self._strip(marks, columns, cells, style, points=chosen)
+        styles = {}
+        if not chosen and hue is None and above != number:
+            before = row_cells(self._capture.exchange(above).fields, "")
+            faint = style + self.color("repeated")
+            styles = {name: faint for name in _REPEATING if cells[name] == before[name]}
+        if state.latency and not cells[_LATENCY]:
+            cells[_LATENCY], styles[_LATENCY] = state.latency, alarm
+        info = Text(cells[INFO], style)
+        info.stylize(alarm, 0, alarm_size(exchange, state))
+        if comment:
+            info = Text(f"{COMMENTED} {comment}", style).append(" · " if info else "").append_text(info)
+        return self._strip(marks, columns, cells, style, styles=styles, info=info, points=chosen)
+
+    def color(self, name: str) -> Style:
+        """Return one of the list's colors; nothing for an empty name."""
+        return self.get_component_rich_style(f"list--{name}", partial=True) if name else Style.null()
 
     def _mark(self, number: int, comment: str) -> str:
         marked = number in self._appearance.marks.marked
@@ -228,18 +271,20 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         return time_ns if isinstance(time_ns, int) else self._capture.start_ns
 
     def _strip(
-        self, marks: list[Mark], columns: list[ListColumn], cells: dict[str, str], style: Style, *, points: bool
-    ) -> Strip:
-        """Return a line; if it `points`, the selected cell is highlighted."""
+        self, marks: list[Mark], columns: list[ListColumn], cells: dict[str, str], style: Style, *,
+        styles: Mapping[str, Style] | None = None, info: Text | None = None, points: bool,
+    ) -> Strip:  # fmt: skip
+        """Return a line; if it `points`, the selected cell is highlighted. `styles` are those of cells that have others
+        than the line; `info` is the text of the last column, with its colors."""
         segments = [Segment(*mark) for mark in marks]
         for column in columns:
-            text = cells[column.name]
-            text = text.rjust(column.width) if column.right else text
-            if len(text) > column.width:
-                text = text[: column.width - 1] + "…"
-            pointed = points and column.name == self.column
             segments.append(Segment(" ", style))
-            segments.append(Segment(set_cell_size(text, column.width), style + _POINTED if pointed else style))
+            own = (styles or {}).get(column.name, style)
+            own = own + _POINTED if points and column.name == self.column else own
+            if column.name == INFO and info is not None:
+                segments += _fitted(info, column.width, own)
+            else:
+                segments.append(Segment(_fitting(cells[column.name], column), own))
         return Strip(Segment.simplify(segments)).adjust_cell_length(self._across, style)
 
     def hue_style(self, hue: int) -> Style:
@@ -339,3 +384,27 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             if MARKS_WIDTH <= x < end:
                 return column
         return None
+
+
+def _fitting(text: str, column: ListColumn) -> str:
+    """Return the text of a cell as wide as its column."""
+    text = text.rjust(column.width) if column.right else text
+    if len(text) > column.width:
+        end = column.width // 2 if column.field in _NAMES else 0  # a number at its end tells names apart
+        text = f"{text[: column.width - 1 - end]}…{text[len(text) - end :]}"
+    return set_cell_size(text, column.width)
+
+
+def _fitted(text: Text, width: int, style: Style) -> list[Segment]:
+    """Return colored text as wide as a column; the rest of the column has a style of its own."""
+    if text.cell_len > width:
+        text.truncate(width, overflow="ellipsis")
+    return [*_colored(text, style), Segment(" " * (width - text.cell_len), style)]
+
+
+def _colored(text: Text, style: Style) -> Iterator[Segment]:
+    """Yield the pieces of a text, on the style of its cell."""
+    ends = sorted({0, len(text), *(end for span in text.spans for end in (span.start, span.end))})
+    for start, end in pairwise(ends):
+        over = (span.style for span in text.spans if span.start <= start and end <= span.end)
+        yield Segment(text.plain[start:end], sum((each for each in over if isinstance(each, Style)), style))

@@ -6,11 +6,13 @@ Past some ten thousand visible nodes Textual's tree takes 200 ms to collapse one
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
@@ -18,7 +20,8 @@ from dissector.core.text import clean
 from dissector.exchange.tls_words import HandshakeField
 from dissector.protocol.tree import Node
 from tui.exchange_model import TracedMessage
-from tui.labels import field_label
+from tui.labels import field_label, size_words
+from tui.theme import Inks, inks
 from tui.widgets.draggable_border import DraggableBorder
 from tui.widgets.scroll_bar import PlacedScrollBar
 
@@ -61,6 +64,8 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         self._traced: TracedMessage | None = None
         self._lit: set[str] = set()
         """Paths of the hits of a search."""
+        self._known_inks: tuple[str, Inks] = "", {}
+        """The styles of the theme with a name."""
 
     def light_up(self, paths: set[str]) -> None:
         """Highlight these fields as hits, until another message is shown."""
@@ -113,12 +118,37 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         for node in nodes:
             item.add(node.name, data=node, allow_expand=bool(node.children))
 
+    @property
+    def _inks(self) -> Inks:
+        if self._known_inks[0] != self.app.theme:
+            self._known_inks = self.app.theme, inks(self.app.theme_variables)
+        return self._known_inks[1]
+
+    def render_line(self, y: int) -> Strip:
+        """Return a field's line, its size at the right."""
+        strip = super().render_line(y)
+        line = y + self.scroll_offset.y
+        item = self.get_node_at_line(line)
+        if item is None or not isinstance(item.data, Node):
+            return strip
+        size = f" {size_words(item.data)}"
+        width = self.scrollable_content_region.width
+        room = max(0, width - len(size))
+        is_cut = bool(strip.crop(room).text.strip())
+        at = self.rich_style + Style(dim=True) + Style.from_meta({"line": line})
+        pieces = [strip.crop(0, room - is_cut), Strip([Segment("…" * is_cut + size, at)])]
+        whole = Strip.join(pieces).adjust_cell_length(width, at)
+        if item is not self.cursor_node:
+            return whole
+        over = Style(bgcolor=self.get_component_rich_style("tree--cursor").bgcolor)
+        return Strip(list(Segment.apply_style(whole, post_style=over)), whole.cell_length)
+
     def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
         """Return a field's line; the cursor's line has one color."""
         arrow = ("▾ " if node.is_expanded else "▸ ") if node.allow_expand else "  "
         label = Text().append(arrow, base_style + _TOGGLES if node.allow_expand else base_style)
         if isinstance(node.data, Node):
-            words = field_label(node.data)
+            words = field_label(node.data, self._inks)
         elif isinstance(node.data, HandshakeField):
             words = Text.assemble(node.data.name, " ", (clean(node.data.value), "bold"))
         else:
@@ -202,9 +232,11 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
 
     def action_scroll_home_cursor(self) -> None:
         self.cursor_line = 0
+        self.scroll_to_line(0, animate=False)
 
     def action_scroll_end_cursor(self) -> None:
         self.cursor_line = self.last_line
+        self.scroll_to_line(self.last_line, animate=False)
 
 
 def _siblings(item: TreeNode[Item], chunk: TreeNode[Item]) -> list[Node]:

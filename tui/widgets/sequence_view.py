@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
+from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -22,7 +23,7 @@ from textual.strip import Strip
 
 from dissector.analysis.sequence_diagram import SequenceDiagram
 from dissector.core.text import duration, seconds
-from tui.sequence_layout import LaneLayout, event_line, first_lane_to_show, lane_heads, lane_layout
+from tui.sequence_layout import LaneLayout, event_line, first_lane_to_show, hidden_lanes, lane_heads, lane_layout
 from tui.widgets.scroll_bar import PlacedScrollBar
 
 HEADS: Final = 2
@@ -117,7 +118,10 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
             return Strip.blank(self._across, self.rich_style)
         if y < HEADS:
             style = self.get_component_rich_style("sequence--head")
-            words = " " * self._left + lane_heads(diagram.lanes, self._layout(diagram))[y]
+            layout = self._layout(diagram)
+            hidden = hidden_lanes(diagram.lanes, layout)[y]
+            more = (f" ◂ {hidden} more" if y == 0 else f" ▸ {hidden} more") if hidden else ""
+            words = set_cell_size(more, self._left) + lane_heads(diagram.lanes, layout)[y]
             return Strip([Segment(words, style)]).adjust_cell_length(self._across, style)
         at = self.scroll_offset.y + y - HEADS
         if at >= len(diagram):

@@ -1,0 +1,65 @@
+"""What became of an exchange: answered, refused, in flight, unanswered, damaged; and that rows look so."""
+
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, request, response
+from tests.tui.main_driver import JAVA, opened
+from tui.row_states import RowState, alarm_size, row_state
+
+
+def states(path: str, *, is_read: bool = True) -> set[RowState]:
+    with Capture([path]) as capture:
+        return {row_state(exchange, is_read=is_read) for exchange in capture.exchanges()}
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [("java", RowState.ANSWERED), ("java", RowState.NOTED), ("kraft-quorum", RowState.REFUSED),
+     ("librdkafka-acks0", RowState.ONE_WAY), ("trouble-closed-in-flight", RowState.UNANSWERED),
+     ("trouble-closed-in-flight", RowState.ANSWERED)],
+)  # fmt: skip
+def test_recordings_have_each_state(name: str, state: RowState) -> None:
+    assert state in states(str(PCAPS / f"{name}.pcapng"))
+
+
+def test_a_frame_that_was_not_captured_in_full_is_damaged(tmp_path: Path) -> None:
+    turns = [Turn(True, request(1)), Turn(False, response(1)[:-4])]
+    assert RowState.DAMAGED in states(capture_of(tmp_path, conversation(turns)))
+
+
+def test_a_request_is_in_flight_until_the_capture_ends(tmp_path: Path) -> None:
+    turns = [Turn(True, request(1)), Turn(False, response(1)), Turn(True, request(2)), Turn(False, response(3))]
+    path = capture_of(tmp_path, conversation(turns))
+    assert states(path, is_read=False) == {RowState.ANSWERED, RowState.WAITING, RowState.ORPHAN}
+    assert states(path) == {RowState.ANSWERED, RowState.UNANSWERED, RowState.ORPHAN}
+
+
+def test_each_state_with_something_to_say_looks_different() -> None:
+    looks = [state.value for state in RowState]
+    assert len(set(looks)) == len(looks)
+
+
+def test_what_is_colored_of_the_info_column_is_what_is_wrong() -> None:
+    with Capture([str(PCAPS / "trouble-rebalance-loop.pcapng")]) as capture:
+        list(capture.examine())
+        for exchange in capture.exchanges():
+            state, info = row_state(exchange, is_read=True), exchange.row.info
+            alarm = info[: alarm_size(exchange, state)]
+            if state is RowState.REFUSED:
+                assert "rebalance-group" not in alarm, info
+            assert bool(alarm) == (state in (RowState.REFUSED, RowState.DAMAGED)), info
+
+
+async def test_cells_that_say_the_same_as_the_row_above_are_faint() -> None:
+    async with opened(JAVA) as screen:
+        faint = screen.list.color("repeated").color
+        for position in range(2, 12):
+            above, row = (screen.main.capture.row(number) for number in (position - 1, position))
+            line = screen.list.render_line(position + 1)
+            parts = {part.text.strip() for part in line if part.style is not None and part.style.color == faint}
+            assert (f"C{row.connection}" in parts) == (row.connection == above.connection)
+            assert (row.api in " ".join(parts).split()) == (row.api == above.api)

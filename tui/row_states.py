@@ -1,0 +1,81 @@
+"""What became of an exchange, and how its row says so: a mark, a word in place of the latency, which part of the info
+column is colored. Without a screen.
+
+Only these are colored, not the row: a capture of an election, where every second response is an error, stays readable.
+"""
+
+import re
+from enum import Enum
+from typing import Final
+
+from dissector.core.finding import Severity
+from dissector.exchange.info_column import error_words
+from dissector.exchange.model import Exchange
+from dissector.exchange.row_findings import ACKS_0, CLOSED
+
+_CODES: Final = re.compile(r"(\[[a-z0-9-]+\] )+")
+
+
+class RowState(Enum):
+    """The value: the mark beside the row; the word in the Latency column, if there is no latency; the color of both."""
+
+    ANSWERED = " ", "", ""
+    NOTED = "·", "", ""
+    REFUSED = "!", "", "warning"
+    """With a warning: mostly an error of the broker's."""
+    WAITING = "…", "waiting", "repeated"
+    """In flight: the response may still come."""
+    UNANSWERED = "?", "no reply", "warning"
+    ONE_WAY = "·", "acks=0", "repeated"
+    ORPHAN = "¿", "orphan", "warning"
+    """A response whose request was not captured."""
+    DAMAGED = "‼", "damaged", "error"
+
+    @property
+    def mark(self) -> str:
+        return self.value[0]
+
+    @property
+    def latency(self) -> str:
+        """What stands for a latency that there is not."""
+        return self.value[1]
+
+    @property
+    def color(self) -> str:
+        """A color of the list; empty for the row's."""
+        return self.value[2]
+
+
+_BY_SEVERITY: Final = {
+    None: RowState.ANSWERED, Severity.NOTE: RowState.NOTED, Severity.WARNING: RowState.REFUSED,
+    Severity.ERROR: RowState.DAMAGED,
+}  # fmt: skip
+
+
+def row_state(exchange: Exchange, *, is_read: bool) -> RowState:
+    """Return the state of a row. Unless the capture `is_read`, a response may still come while the connection is
+    open."""
+    severity = exchange.row.severity
+    if severity is Severity.ERROR or exchange.row.kind != "exchange":
+        return _BY_SEVERITY[severity]
+    if exchange.request is None:
+        return RowState.ORPHAN
+    if exchange.response is None:
+        if ACKS_0 in exchange.row_findings:
+            return RowState.ONE_WAY
+        return RowState.UNANSWERED if is_read or CLOSED in exchange.row_findings else RowState.WAITING
+    return _BY_SEVERITY[severity]
+
+
+def alarm_size(exchange: Exchange, state: RowState) -> int:
+    """Return how many characters at the beginning of the info column say what is wrong: codes of findings and names of
+    errors; of damage all of it."""
+    info = exchange.row.info
+    if state is RowState.DAMAGED:
+        return len(info)
+    if state.color != "warning":
+        return 0
+    codes = _CODES.match(info)
+    start = codes.end() if codes is not None else 0
+    errors = error_words(exchange.row_findings)
+    return start + len(errors) if errors and info.startswith(errors, start) else start
