@@ -79,6 +79,9 @@ if TYPE_CHECKING:
     from dissector.api import (
         primitives as primitives,
     )
+    from dissector.api import (
+        table_views as table_views,
+    )
 
 __all__ = [
     "Capture",
@@ -104,6 +107,7 @@ __all__ = [
     "live",
     "open",
     "primitives",
+    "table_views",
 ]
 
 

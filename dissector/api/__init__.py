@@ -27,6 +27,7 @@ __all__ = [
     "live",
     "open",
     "primitives",
+    "table_views",
 ]
 
 from typing import TYPE_CHECKING
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from dissector.api.comparing import Diff, diff
     from dissector.api.live_traffic import Live, live
     from dissector.api.records import Record
+    from dissector.api.tables import table_views
     from dissector.filter.errors import FilterError
 
 _LATER = {
@@ -56,6 +58,7 @@ _LATER = {
     "Live": "dissector.api.live_traffic",
     "diff": "dissector.api.comparing",
     "live": "dissector.api.live_traffic",
+    "table_views": "dissector.api.tables",
 }
 """Names that not all programs need, by their modules."""
 

@@ -14,6 +14,7 @@ from dissector.core.text import size as size_words
 
 if TYPE_CHECKING:
     from dissector.tables.snapshot import Snapshot
+    from dissector.tables.view_engine import ViewEngine
 
 Row = dict[str, Any]
 
@@ -111,6 +112,15 @@ def verify(folder: str) -> int:
     if not found:
         print(f"{clean(folder)}: {counted(len(seen.captures), 'capture')}, nothing is missing", file=sys.stderr)
     return NEGATIVE if found else 0
+
+
+def views(folder: str, engine: "ViewEngine") -> int:
+    """Print statements that define views of the tables; return the exit code."""
+    seen = _seen(folder)
+    from dissector.tables.views import statements
+
+    print(";\n\n".join(statements(seen, engine)) + ";")
+    return 0
 
 
 def _seen(folder: str) -> "Snapshot":

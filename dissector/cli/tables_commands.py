@@ -6,11 +6,12 @@ import typer
 
 from dissector.cli.command import command
 from dissector.cli.formats import StatsFormat
+from dissector.tables.view_engine import ViewEngine
 
 tables = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="List, forget, replace, compact, clean up and check the captures in tables.",
+    help="List, forget, replace, compact, clean up and check the captures in tables; SQL to query them.",
     epilog="Example: kdissect tables list tables",
 )
 Folder = Annotated[str, typer.Argument(metavar="TABLES", help="The folder of the tables, or its URL.")]
@@ -73,3 +74,15 @@ def tables_verify(folder: Folder) -> int:
     from dissector.cli.table_upkeep import verify as run
 
     return run(folder)
+
+
+@command(tables, "views", epilog="Example: kdissect tables views tables > views.sql && duckdb -init views.sql")
+def tables_views(
+    folder: Folder,
+    engine: Annotated[ViewEngine, typer.Option("--for", help="What runs the SQL.")] = ViewEngine.DUCKDB,
+) -> int:
+    """Print SQL that defines a view for each table, with the rows that count, and for what people ask: lag, rebalances
+    by cause, error budget and others. It is of this moment: print it again after an ingest."""
+    from dissector.cli.table_upkeep import views as run
+
+    return run(folder, engine)

@@ -21,6 +21,7 @@ from dissector.tables.row_to_exchange import exchange_of_row
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
 from dissector.tables.snapshot import Snapshot
 from dissector.tables.tls_session import COLUMNS
+from dissector.tables.views import ALL_FINDINGS, FINDINGS, IS_LIVE, current_findings
 
 MIN_DIGITS: Final = 8
 """Minimum digits of a digest that select a capture."""
@@ -67,9 +68,9 @@ class Tables:
             engine.define_files(f"{name}_files", BY_NAME[name], seen.files[name])
         self._define_live()
         for name in FACT_TABLES:
-            is_live = "(capture, epoch) IN (SELECT capture, epoch FROM live)"
-            engine.define("all_findings" if name == "findings" else name, f"SELECT * FROM {name}_files WHERE {is_live}")
-        engine.define("findings", _current())
+            view = ALL_FINDINGS if name == FINDINGS else name
+            engine.define(view, f"SELECT * FROM {name}_files WHERE {IS_LIVE.format(live='live')}")
+        engine.define(FINDINGS, current_findings())
         engine.define("numbered_connections", self._numbered("connections", "merged_packet", "conn"))
 
     def _define_live(self) -> None:
@@ -252,10 +253,3 @@ def _where(sql: str, condition: str) -> str:
 def _with_bodies(sql: str) -> str:
     columns = ", ".join(f"b.{name}" for name in _BODIES)
     return f"SELECT e.*, {columns} FROM ({sql}) e LEFT JOIN bodies b ON {_same('e', 'b')}"
-
-
-def _current() -> str:
-    """Return a query of the findings that no later row replaces."""
-    same = _same("f", "r", (*ROW_KEY, "code", "path"))
-    replaced = f"SELECT 1 FROM all_findings r WHERE {same} AND r.replaces = f.message"
-    return f"SELECT * FROM all_findings f WHERE NOT EXISTS ({replaced})"

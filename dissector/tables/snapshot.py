@@ -7,6 +7,8 @@ removed after it, so `captures` must be the same before and after the other tabl
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from deltalake import DeltaTable
+
 from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_paths, is_of_this_version
 from dissector.tables.schemas import FACT_TABLES
 
@@ -21,7 +23,7 @@ class Snapshot(NamedTuple):
     captures: list[dict[str, Any]]
     """The rows of `captures`."""
     files: Mapping[str, list[str]]
-    """URIs of the files of each table of facts, without escapes."""
+    """URIs of the files of each table, without escapes."""
 
 
 def snapshot(uri: str) -> Snapshot | None:
@@ -37,8 +39,13 @@ def snapshot(uri: str) -> Snapshot | None:
             table = delta_table(uri, name)
             if table is not None and not is_of_this_version(name, table):
                 raise OtherVersionError
-            files[name] = [] if table is None else [f"{uri}/{name}/{path}" for path in file_paths(table)]
+            files[name] = [] if table is None else _files(uri, name, table)
         version = captures.version()
         captures.update_incremental()
         if captures.version() == version:
+            files[CAPTURES] = _files(uri, CAPTURES, captures)
             return Snapshot(captures_in(uri, captures), files)
+
+
+def _files(uri: str, name: str, table: DeltaTable) -> list[str]:
+    return [f"{uri}/{name}/{path}" for path in file_paths(table)]

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from questions import Question, duckdb_tables, questions
+from questions import QUESTIONS, Question, duckdb_tables
 
 MOST_ROWS = 20
 STYLE = """
@@ -54,7 +54,7 @@ def section(question: Question, rows: list[dict[str, Any]]) -> Iterator[str]:
 def page(tables: str) -> str:
     """All answers."""
     ask = duckdb_tables(tables)
-    parts = (part for question in questions() for part in section(question, ask(question.sql).to_pylist()))
+    parts = (part for question in QUESTIONS for part in section(question, ask(question.sql).to_pylist()))
     return f"<!doctype html><meta charset=utf-8><title>Kafka</title><style>{STYLE}</style>{''.join(parts)}\n"
 
 

@@ -1,41 +1,41 @@
 """Asks the questions of a platform team of the tables that `kdissect ingest` wrote: by DuckDB, or by Spark.
 
-The same SQL, one file a question in `questions/`, runs on both.
+Each answer is a view of `kdissect tables views`, whose SQL both run.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from deltalake import DeltaTable
 
-TABLES = ("captures", "connections", "exchanges", "batches", "records", "partitions", "groups", "findings")
-FOLDER = Path(__file__).parent / "questions"
+import dissector
 
 
 class Question(NamedTuple):
-    """A question, its SQL, and the column that is worth a picture."""
+    """A question, the view that answers it, and the column that is worth a picture."""
 
     name: str
     words: str
     plot: str
-    sql: str
+
+    @property
+    def sql(self) -> str:
+        return f"SELECT * FROM {self.name}"
 
 
-def questions() -> Iterator[Question]:
-    """Yield all questions, by name."""
-    for file in sorted(FOLDER.glob("*.sql")):
-        first, second, *rest = file.read_text().splitlines()
-        yield Question(file.stem, first.removeprefix("-- "), second.removeprefix("-- plot: "), "\n".join(rest))
-
-
-def files_of(tables: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each table that has rows, and its files."""
-    for name in TABLES:
-        files = DeltaTable(f"{tables}/{name}").file_uris()
-        if files:
-            yield name, files
+QUESTIONS = (
+    Question("removed_versions", "Which clients ask in versions that Kafka 4.0 removed?", "requests"),
+    Question("producers", "Who produces to which topic, with which version of which client?", "records"),
+    Question("produce_latency", "How long does each broker take for a Produce?", "p99_ms"),
+    Question("rebalances", "Why do consumer groups rebalance?", "rebalances"),
+    Question("consumer_lag", "How far behind are consumer groups?", "lag"),
+    Question("topic_traffic", "Which topics are there, and how much goes in and out?", "produced_bytes"),
+    Question("partition_skew", "How many records a second does each partition get, and how unevenly?", "skew"),
+    Question("large_batches", "How close do batches come to what a broker takes?", "of_limit"),
+    Question("uncompressed_producers", "Who produces without compression?", "plain_bytes"),
+    Question("throttled_clients", "Which clients do quotas throttle?", "total_ms"),
+    Question("error_budget", "Which share of requests fails?", "failing"),
+)
 
 
 def duckdb_tables(tables: str) -> Callable[[str], pa.Table]:
@@ -44,18 +44,14 @@ def duckdb_tables(tables: str) -> Callable[[str], pa.Table]:
 
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    for name, files in files_of(tables):
-        counts = "" if name == "captures" else "WHERE (capture, epoch) IN (SELECT (capture, epoch) FROM captures)"
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({files}) {counts}")
+    for statement in dissector.table_views(tables):
+        connection.execute(statement)
     return lambda sql: connection.sql(sql).to_arrow_table()
 
 
 def spark_tables(spark: Any, tables: str) -> Callable[[str], pa.Table]:
     """Open a folder of tables with a Spark session. Return what answers SQL."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    for name, files in files_of(tables):
-        rows = spark.read.parquet(*files)
-        if name != "captures":
-            rows = rows.join(spark.table("captures"), ["capture", "epoch"], "left_semi")
-        rows.createOrReplaceTempView(name)
+    for statement in dissector.table_views(tables, "spark"):
+        spark.sql(statement)
     return lambda sql: spark.sql(sql).toArrow()

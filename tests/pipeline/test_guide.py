@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import dissector
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.protocol.schema.loader import apis
@@ -38,11 +39,8 @@ def exchanges() -> list[Exchange]:
 
 
 def rows_of_query(ingested: Ingested, title: str) -> "list[Row]":
-    from deltalake import DeltaTable
-
-    for name in ("captures", "connections", "exchanges", "bodies", "groups", "records", "findings"):
-        files = DeltaTable(f"{ingested.folder}/{name}").file_uris()
-        ingested.spark.read.parquet(*files).createOrReplaceTempView(name)
+    for statement in dissector.table_views(ingested.folder, "spark"):
+        ingested.spark.sql(statement)
     return ingested.spark.sql(QUERIES[title]).collect()
 
 

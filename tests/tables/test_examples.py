@@ -1,4 +1,4 @@
-"""The examples of `examples/tables`: their answers are those of the captures, the same from DuckDB and from Spark."""
+"""The examples of `examples/tables`: their answers are those of the captures."""
 
 import importlib
 import json
@@ -6,19 +6,17 @@ import sys
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import exchange_object
+from dissector.tables.views import questions
 from tests.pipeline.ingested import CAPTURES
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 EXAMPLES = Path(__file__).parents[2] / "examples" / "tables"
-QUESTIONS = sorted(file.stem for file in (EXAMPLES / "questions").glob("*.sql"))
+QUESTIONS = [question.name for question in questions()]
 Rows = list[dict[str, Any]]
 
 
@@ -33,17 +31,17 @@ def example() -> ModuleType:
 
 
 def answer(example: ModuleType, folder: str, name: str) -> Rows:
-    sql = (EXAMPLES / "questions" / f"{name}.sql").read_text()
-    rows: Rows = example.duckdb_tables(folder)(sql).to_pylist()
+    rows: Rows = example.duckdb_tables(folder)(f"SELECT * FROM {name}").to_pylist()
     return rows
 
 
-def test_there_are_ten_questions_and_the_guide_has_them(example: ModuleType) -> None:
+def test_the_examples_ask_every_question(example: ModuleType) -> None:
     guide = (EXAMPLES / "README.md").read_text()
-    assert len(QUESTIONS) == 10
-    assert all(f"`{name}.sql`" in guide for name in QUESTIONS)
-    for question in example.questions():
-        assert question.plot in question.sql
+    assert {question.name for question in example.QUESTIONS} == set(QUESTIONS)
+    assert all(f"`{name}`" in guide for name in QUESTIONS)
+    for question in questions():
+        [asked] = [each for each in example.QUESTIONS if each.name == question.name]
+        assert asked.plot in question.sql
 
 
 def test_answers_are_those_of_the_captures(example: ModuleType, folder: str) -> None:
@@ -77,21 +75,12 @@ def test_answers_are_those_of_the_captures(example: ModuleType, folder: str) -> 
     assert sum(produced.values()) == sum(records.values())
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_spark_and_duckdb_answer_alike(example: ModuleType, folder: str, spark: "SparkSession") -> None:
-    ask = example.spark_tables(spark, folder)
-    for name in QUESTIONS:
-        sql = (EXAMPLES / "questions" / f"{name}.sql").read_text()
-        assert ask(sql).to_pylist() == answer(example, folder, name), name
-
-
 def test_the_page_has_all_answers_and_escapes_what_clients_sent(example: ModuleType, folder: str) -> None:
     dashboard = sys.modules["dashboard"]
     page = dashboard.page(folder)
-    assert all(question.words.replace("'", "&#x27;") in page for question in example.questions())
+    assert all(question.words.replace("'", "&#x27;") in page for question in example.QUESTIONS)
     hostile = {"client_id": "<script>alert(1)</script>", "requests": 3}
-    [question, *_] = [each for each in example.questions() if each.plot == "requests"]
+    [question, *_] = [each for each in example.QUESTIONS if each.plot == "requests"]
     assert "<script>" not in "".join(dashboard.section(question, [hostile]))
 
 

@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Final
 
 from dissector.tables.schemas import KEYS, TABLES, TableColumn
+from dissector.tables.views import questions
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "tables.md"
 _HEAD: Final = """# Tables
 
 `kdissect ingest CAPTURES --out DIR` writes these tables of Delta Lake, each a folder. All begin with three columns. A
 row counts if `captures` has its `capture` with the same `epoch`.
+"""
+_VIEWS: Final = """## Views
+
+`kdissect tables views DIR` prints SQL, for DuckDB or Spark, that defines a view for each table above, with the rows
+that count, and these:
 """
 
 
@@ -22,6 +28,8 @@ def page() -> str:
     parts = [_HEAD, *_columns(KEYS)]
     for table in TABLES:
         parts += [f"\n## {table.name}\n", f"{table.words}.\n", *_columns(table.columns)]
+    parts += ["", _VIEWS, "| view | answers |", "|---|---|"]
+    parts += [f"| `{question.name}` | {question.words} |" for question in questions()]
     return "".join(f"{part}\n" for part in parts)
 
 

@@ -1,5 +1,4 @@
 -- How many records a second does each partition get, and how unevenly? A skew of 1 is the mean of the topic.
--- plot: records_a_second
 WITH partitions AS (
   SELECT topic, partition, CAST(sum(record_count) AS BIGINT) AS records
   FROM batches

@@ -1,5 +1,4 @@
 -- Who produces to which topic, with which version of which client?
--- plot: records
 SELECT b.topic, b.client_id, c.software_name, c.software_version, count(DISTINCT b.connection) AS connections,
        CAST(sum(b.record_count) AS BIGINT) AS records, CAST(sum(b.size) AS BIGINT) AS bytes
 FROM batches b

@@ -1,0 +1,120 @@
+"""The tables as views of SQL, for whoever asks them in DuckDB or Spark: rows that count, and answers to what people ask
+most, one file a question in `questions/`.
+
+Invariants:
+  * the views are of one moment: what is ingested or compacted afterwards is not in them, and `vacuum` ends them;
+  * the SQL of a question means the same in both engines (a test asks each in both).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from dissector.tables.arrow_types import arrow_type
+from dissector.tables.delta_log import CAPTURES
+from dissector.tables.dialect import DuckDbDialect
+from dissector.tables.file_systems import LOCAL
+from dissector.tables.schemas import BY_NAME, KEYS, ROW_KEY, TableSchema
+from dissector.tables.snapshot import Snapshot
+from dissector.tables.view_engine import ViewEngine
+
+FINDINGS: Final = "findings"
+ALL_FINDINGS: Final = "all_findings"
+"""Those of `findings` and those that they replace."""
+IS_LIVE: Final = "(capture, epoch) IN (SELECT capture, epoch FROM {live})"
+_FOLDER: Final = Path(__file__).parent / "questions"
+
+
+class Question(NamedTuple):
+    """A question that a view answers."""
+
+    name: str
+    """Of the view."""
+    words: str
+    sql: str
+
+
+def questions() -> list[Question]:
+    """Return all questions, by name."""
+    found = []
+    for file in sorted(_FOLDER.glob("*.sql")):
+        first, _, sql = file.read_text(encoding="utf-8").partition("\n")
+        found.append(Question(file.stem, first.removeprefix("-- "), sql.rstrip()))
+    return found
+
+
+def statements(seen: Snapshot, engine: ViewEngine) -> Iterator[str]:
+    """Yield the statements that define a view for each table, and then one for each question."""
+    to_view, from_files, type_of = _ENGINES[engine]
+    for name, table in BY_NAME.items():
+        files = seen.files[name]
+        rows = from_files(files) if files else _no_rows(table, type_of)
+        if name != CAPTURES:
+            rows = f"SELECT * FROM ({rows}) AS found WHERE {IS_LIVE.format(live=CAPTURES)}"
+        yield f"{to_view} {ALL_FINDINGS if name == FINDINGS else name} AS {rows}"
+        if name == FINDINGS:
+            yield f"{to_view} {FINDINGS} AS {current_findings()}"
+    for question in questions():
+        yield f"{to_view} {question.name} AS\n{question.sql}"
+
+
+def current_findings() -> str:
+    """Return a query of the findings that no later row replaces."""
+    same = " AND ".join(f"f.{name} = r.{name}" for name in (*ROW_KEY, "code", "path"))
+    replaced = f"SELECT 1 FROM {ALL_FINDINGS} r WHERE {same} AND r.replaces = f.message"
+    return f"SELECT * FROM {ALL_FINDINGS} f WHERE NOT EXISTS ({replaced})"
+
+
+def _no_rows(table: TableSchema, type_of: Callable[[str], str]) -> str:
+    """Return a query with the columns of a table."""
+    columns = (*KEYS, *table.columns)
+    nulls = ", ".join(f"CAST(NULL AS {type_of(column.type)}) AS {column.name}" for column in columns)
+    return f"SELECT * FROM (SELECT {nulls}) AS nothing WHERE FALSE"
+
+
+def _duckdb_type(words: str) -> str:
+    """Return the name of a type in DuckDB, as `schemas` writes it."""
+    return _duckdb_name(arrow_type(words))
+
+
+def _duckdb_name(kind: pa.DataType) -> str:
+    if pa.types.is_struct(kind):
+        return f"STRUCT({', '.join(f'{field.name} {_duckdb_name(field.type)}' for field in kind)})"
+    if pa.types.is_map(kind):
+        return f"MAP({_duckdb_name(kind.key_type)}, {_duckdb_name(kind.item_type)})"
+    if pa.types.is_list(kind):
+        return f"{_duckdb_name(kind.value_type)}[]"
+    return _DUCKDB_SCALARS[kind]
+
+
+def _of_duckdb(files: Sequence[str]) -> str:
+    paths = ", ".join(DuckDbDialect().text(file.removeprefix(LOCAL)) for file in files)
+    return f"SELECT * FROM read_parquet([{paths}])"
+
+
+def _of_spark(files: Sequence[str]) -> str:
+    """All files by one pattern: they are in one folder."""
+    folder, _, _ = files[0].rpartition("/")
+    names = ",".join(_literal(file.removeprefix(f"{folder}/")) for file in files)
+    pattern = f"{_literal(folder)}/{{{names}}}".replace("`", "``")
+    return f"SELECT * FROM parquet.`{pattern}`"
+
+
+def _literal(path: str) -> str:
+    """A path in a pattern of Hadoop's."""
+    return "".join(f"\\{each}" if each in "{}[]*?\\^," else each for each in path)
+
+
+_DUCKDB_SCALARS: Final = {
+    arrow_type(ours): name
+    for ours, name in {
+        "STRING": "VARCHAR", "BIGINT": "BIGINT", "INT": "INTEGER", "DATE": "DATE", "BINARY": "BLOB",
+        "BOOLEAN": "BOOLEAN", "TIMESTAMP": "TIMESTAMP WITH TIME ZONE",
+    }.items()
+}  # fmt: skip
+_ENGINES: Final[dict[ViewEngine, tuple[str, Callable[[Sequence[str]], str], Callable[[str], str]]]] = {
+    ViewEngine.DUCKDB: ("CREATE OR REPLACE VIEW", _of_duckdb, _duckdb_type),
+    ViewEngine.SPARK: ("CREATE OR REPLACE TEMPORARY VIEW", _of_spark, str),
+}
