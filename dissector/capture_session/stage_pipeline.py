@@ -157,7 +157,7 @@ class StagePipeline:
         """Count the servers that clients did not reach."""
         unreachable = Unreachable.of(self.transport.connections, self.indexer.detector.with_data())
         if unreachable:  # else no message need be read
-            self.indexer.conversation_state.update(self.indexer.generation)
+            self.indexer.conversation_state.learn_names(self.indexer.generation)
             unreachable.advertised.update(self.indexer.conversation_state.nodes.values())
         return unreachable
 

@@ -64,7 +64,7 @@ class ConversationState:
         """Frames of responses that were read."""
         self._bodies: set[int] = set()
         """Hashes of their bodies."""
-        self._generation = -1
+        self._generation = self._generation_of_names = -1
         self._rows = 0
         """Rows that were searched: a capture that grows is not searched from its beginning again and again."""
         self._pending = _NONE
@@ -159,6 +159,13 @@ class ConversationState:
             return
         self._generation = generation
         self._secrecy.update()
+        self.learn_names(generation)
+
+    def learn_names(self, generation: int) -> None:
+        """Read the same, but for which connections may have secrets."""
+        if generation == self._generation_of_names:
+            return
+        self._generation_of_names = generation
         table = self._table
         rows = np.concatenate([self._pending, *self._new_teaching_rows()])
         has_response = table.response.values[rows] != NO_FRAME

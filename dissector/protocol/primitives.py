@@ -20,7 +20,8 @@ from dissector.protocol.codec.plan import (
     VariablePlan,
     wire_type,
 )
-from dissector.protocol.codec.reader import UNKNOWN_TAGS, compile_value
+from dissector.protocol.codec.reader import UNKNOWN_TAGS
+from dissector.protocol.codec.readers import reader_of
 from dissector.protocol.codec.writer import write_value
 from dissector.protocol.wire import WireError, uvarint, varint, varlong
 from dissector.protocol.wire.writing import uvarint_bytes, varint_bytes, varlong_bytes
@@ -49,7 +50,7 @@ class Primitive:
 
 
 def _of(plan: TypePlan) -> Primitive:
-    return Primitive(wire_type(plan), plan, compile_value(plan), lambda value: write_value(plan, value))
+    return Primitive(wire_type(plan), plan, reader_of(plan), lambda value: write_value(plan, value))
 
 
 def _variable(name: str) -> tuple[Primitive, Primitive, Primitive, Primitive]:
@@ -87,7 +88,7 @@ BYTES, NULLABLE_BYTES, COMPACT_BYTES, COMPACT_NULLABLE_BYTES = _variable("bytes"
 RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS = _variable("records")
 
 _NO_FIELDS: Final = StructPlan("TAGGED_FIELDS", (), (), flexible=True, nullable=False)
-_read_tags: Final = compile_value(_NO_FIELDS)
+_read_tags: Final = reader_of(_NO_FIELDS)
 
 
 def _tagged_fields(data: bytes, at: int, end: int) -> tuple[object, int]:

@@ -15,6 +15,7 @@ TableForm = Callable[[Sequence[Sequence[object]]], bytes]
 _FORMULA: Final = re.compile(r"[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
 """How a cell begins that spreadsheets may run as a formula (OWASP, "CSV Injection"); some take full-width signs."""
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_NO_VALUE: Final = type(None)
 
 
 def as_tabs(columns: Sequence[Sequence[object]]) -> bytes:
@@ -48,8 +49,13 @@ def _escaped(cell: object) -> object:
 
 
 def _cells(column: Sequence[object]) -> Sequence[object]:
-    """Return the cells of a column: the column itself if all values are numbers."""
-    return column if set(map(type, column)) == {int} else [*map(_text, column)]
+    """Return the cells of a column, safe for a terminal: the column itself if all values are numbers."""
+    types = set(map(type, column))
+    if types == {int}:
+        return column
+    if types == {int, _NO_VALUE}:
+        return ["" if value is None else value for value in column]
+    return [*map(_text, column)]
 
 
 def _text(value: object) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 from dissector.core.json_text import finite
 from dissector.protocol.codec.plan import StructPlan, holds, plan, plan_of
-from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, compile_reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, Reader
+from dissector.protocol.codec.readers import reader_of
 from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.primitives import Primitive
 from dissector.protocol.schema import loader
@@ -98,5 +99,5 @@ def _has_floats(message: str, version: int) -> bool:
 
 @lru_cache(maxsize=256)
 def embedded_reader(message: str, version: int, count: int | None = None) -> Reader:
-    """Return the compiled reader of an embedded message, or of its first fields."""
-    return compile_reader(embedded_plan(message, version, count))
+    """Return the reader of an embedded message, or of its first fields."""
+    return cast(Reader, reader_of(embedded_plan(message, version, count)))
