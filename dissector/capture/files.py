@@ -12,14 +12,12 @@ from typing import IO, Final, Protocol, cast
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage, DamagedRange, NoRoomError
-from dissector.capture.hex_capture import pcapng_from_hex
 from dissector.capture.pcap import Pcap
 from dissector.capture.pcap_records import MAGICS
 from dissector.capture.pcapng import Pcapng
 from dissector.capture.pcapng_blocks import SECTION
 from dissector.capture.pcapng_options import PcapngOptions
 from dissector.capture.sources import CaptureSource, ConvertedSource, MappedSource
-from dissector.conversation.hex_text import form_of, may_be_hex
 from dissector.core.arrays import UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
@@ -239,6 +237,9 @@ class Reader:
             for problem in self._source.problems:
                 raise (NoRoomError if problem.code == "not-read-on" else CaptureError)(problem.message)
             raise CaptureError(f"{self.name}: empty file")
+        from dissector.capture.hex_capture import pcapng_from_hex  # few files are of hex
+        from dissector.conversation.hex_text import form_of
+
         form = form_of(data[:_TEXT_HEAD])
         if form is not None:
             self._check_text(len(data))
@@ -254,6 +255,8 @@ class Reader:
 
     def _check_beginning(self, data: UInt8) -> None:
         """Raise `CaptureError` for bytes with which no capture begins: a stream without an end would fill the disk."""
+        from dissector.conversation.hex_text import may_be_hex  # few files are of hex
+
         if may_be_hex(data[:_TEXT_HEAD].tobytes(), _TEXT_HEAD):
             self._check_text(len(data))
         elif not self._taker.may_take(data):

@@ -1,6 +1,7 @@
 """Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
@@ -9,25 +10,25 @@ from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.body_columns import BodyColumns
-from dissector.exchange.body_numbers import BodyNumbers, OfBodies
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
-from dissector.exchange.info_texts import InfoTexts
-from dissector.exchange.json_lines import JsonLines, JsonText
 from dissector.exchange.listing import Listing
-from dissector.exchange.message_answers import MessageAnswers
-from dissector.exchange.message_shapes import MessageShapes, Shape
-from dissector.exchange.record_columns import CarriedColumns
 from dissector.exchange.row_fields import ROW_FIELDS, Value
-from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames
 from dissector.index.shared_state import SharedState
 from dissector.tls.record_parts import TlsRecord
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported on use: a command needs few of them
+    from dissector.exchange.body_numbers import BodyNumbers, OfBodies
     from dissector.exchange.index_rows import IndexRows, Summaries
+    from dissector.exchange.info_texts import InfoTexts
+    from dissector.exchange.json_lines import JsonLines, JsonText
+    from dissector.exchange.message_answers import MessageAnswers
+    from dissector.exchange.message_shapes import MessageShapes, Shape
+    from dissector.exchange.record_columns import CarriedColumns
+    from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
 
 ROWS_PER_STEP: Final = 1 << 13
 """Rows whose messages are read together."""
@@ -49,7 +50,7 @@ class WholeRows(NamedTuple):
     """Rows that need no `Exchange`, and what they have."""
 
     rows: Int64
-    bodies: WholeBodies
+    bodies: "WholeBodies"
 
 
 class ExchangeIndex:
@@ -62,14 +63,44 @@ class ExchangeIndex:
         self._rows = rows
         self._decoder = decoder
         self._listing = Listing(pipeline.indexer, decoder)
-        connections = pipeline.transport.connections
-        self._json = JsonLines(pipeline.indexer, pipeline.store, decoder)
-        self._whole = WholeExchanges(pipeline.indexer, pipeline.store, decoder)
-        self._info = InfoTexts(pipeline.indexer, pipeline.store, decoder, lambda each: any(connections.ended(each)))
         self._bodies = BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
-        self._answers = MessageAnswers(self._bodies, decoder, pipeline.indexer.conversation_state.topic_names)
-        self._shapes = MessageShapes(self._bodies)
-        self._numbers = BodyNumbers(self._bodies)
+
+    @cached_property
+    def _json(self) -> "JsonLines":
+        from dissector.exchange.json_lines import JsonLines
+
+        return JsonLines(self._indexer, self._pipeline.store, self._decoder)
+
+    @cached_property
+    def _whole(self) -> "WholeExchanges":
+        from dissector.exchange.whole_exchanges import WholeExchanges
+
+        return WholeExchanges(self._indexer, self._pipeline.store, self._decoder)
+
+    @cached_property
+    def _info(self) -> "InfoTexts":
+        from dissector.exchange.info_texts import InfoTexts
+
+        ended = self._pipeline.transport.connections.ended
+        return InfoTexts(self._indexer, self._pipeline.store, self._decoder, lambda each: any(ended(each)))
+
+    @cached_property
+    def _answers(self) -> "MessageAnswers":
+        from dissector.exchange.message_answers import MessageAnswers
+
+        return MessageAnswers(self._bodies, self._decoder, self._indexer.conversation_state.topic_names)
+
+    @cached_property
+    def _shapes(self) -> "MessageShapes":
+        from dissector.exchange.message_shapes import MessageShapes
+
+        return MessageShapes(self._bodies)
+
+    @cached_property
+    def _numbers(self) -> "BodyNumbers":
+        from dissector.exchange.body_numbers import BodyNumbers
+
+        return BodyNumbers(self._bodies)
 
     def is_complete(self, rows: Int64) -> Bool:
         """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
@@ -105,8 +136,10 @@ class ExchangeIndex:
             found += texts
         return found
 
-    def json_lines(self, rows: range | Int64, findings: "Summaries") -> Iterator[JsonText]:
+    def json_lines(self, rows: range | Int64, findings: "Summaries") -> "Iterator[JsonText]":
         """The JSON lines of rows, some at a time; empty for entries of files, and where a row has to be decoded."""
+        from dissector.exchange.json_lines import JsonText
+
         entries, indexed = self._rows.split(rows)
         if len(entries):
             yield JsonText(b"", np.zeros(len(entries), np.int64))
@@ -126,7 +159,7 @@ class ExchangeIndex:
             found = self._whole.bodies(some)
             yield WholeRows(some[found.at] + self._rows.entries, found)
 
-    def records(self, rows: Int64) -> Iterator[CarriedColumns]:
+    def records(self, rows: Int64) -> "Iterator[CarriedColumns]":
         """The records of rows that are exchanges: valid until the next. A row may be refused."""
         return self._whole.records(self._rows.index_rows(rows))
 
@@ -137,11 +170,11 @@ class ExchangeIndex:
         found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request)
         return lambda rows, visit: found.numbers(self._rows.index_rows(rows), visit)
 
-    def message_shapes(self, rows: Int64, *, is_request: bool) -> list[Shape | None]:
+    def message_shapes(self, rows: Int64, *, is_request: bool) -> "list[Shape | None]":
         """The shapes of messages of rows of connections: see `MessageShapes`."""
         return self._shapes.of(self._rows.index_rows(rows), is_request=is_request)
 
-    def body_numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> dict[str, OfBodies]:
+    def body_numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""
         return self._numbers.of(self._rows.index_rows(rows), names, is_request=is_request)
 

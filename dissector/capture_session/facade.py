@@ -19,7 +19,6 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT, Limits
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.json_lines import JsonText
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.row_fields import Value
 from dissector.index.index_columns import IndexColumns
@@ -27,6 +26,7 @@ from dissector.index.shared_state import SharedState
 
 if TYPE_CHECKING:  # importing the parser of filters costs time that a command without a filter need not spend
     from dissector.exchange.index_rows import IndexRows
+    from dissector.exchange.json_lines import JsonText
     from dissector.filter import Filter
     from dissector.filter.selection import SelectedRows
 
@@ -196,7 +196,7 @@ class Capture:
         """The info column of rows, without decoding each; None where a row has to be decoded for it."""
         return self.index.info(rows, self.findings)
 
-    def json_lines(self, rows: range | Int64) -> Iterator[JsonText]:
+    def json_lines(self, rows: range | Int64) -> "Iterator[JsonText]":
         """The JSON lines of rows, some at a time; a line is empty where the row has to be decoded for it."""
         return self.index.json_lines(rows, self.findings)
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,10 +11,12 @@ from dissector.capture_session.stage_pipeline import Progress, StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.framework.aggregation import Observation
-from dissector.findings.framework.examination import Examination
-from dissector.findings.message_column import UNKNOWN, MessageFindingColumn
-from dissector.findings.summary import NO_FINDINGS, FindingSummary
+from dissector.findings.summary import NO_FINDINGS, UNKNOWN, FindingSummary
+
+if TYPE_CHECKING:  # imported on use: columns of the index need no findings
+    from dissector.findings.framework.aggregation import Observation
+    from dissector.findings.framework.examination import Examination
+    from dissector.findings.message_column import MessageFindingColumn
 
 SummaryNumbers = tuple[Int64, Sequence[FindingSummary]]
 """A number for each row, `(n,)`, and the summary of its findings that each number stands for."""
@@ -27,7 +30,7 @@ class FindingsPass:
 
     def __init__(
         self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder, most_pending: int,
-        lock: threading.Lock, examination: Examination | None,
+        lock: threading.Lock, examination: "Examination | None",
     ) -> None:  # fmt: skip
         self._pipeline = pipeline
         self._rows = rows
@@ -62,13 +65,15 @@ class FindingsPass:
         final = self._pipeline.is_finished
         yield from self._run(examination.examine_in_order(self._most_pending, now_ns, final=final))
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> "list[Observation]":
         """Observations since the last call, for `dissector.findings.framework.aggregation`."""
         return [] if self.examination is None else self.examination.observations.take()
 
     def examine_messages(self, rows: Int64) -> Iterator[int]:
         """Find the message findings of rows in short steps, and how far that is. They are kept, so that filters on
         findings, severities and errors need no decoding. Rows that may change are left out."""
+        from dissector.findings.message_column import MessageFindingColumn
+
         with self._lock:
             kept = self._of_messages
             if kept is None or not kept.is_of_this_process:
@@ -108,8 +113,10 @@ class FindingsPass:
         """The cross-message findings of a row of the index, as far as they are found."""
         return [] if self.examination is None else self.examination.findings.of(index_row)
 
-    def _begun(self, *, part: bool) -> Examination:
+    def _begun(self, *, part: bool) -> "Examination":
         if self.examination is None:
+            from dissector.findings.framework.examination import Examination
+
             pipeline = self._pipeline
             self.examination = Examination(
                 pipeline.indexer, pipeline.store, self._decoder, pipeline.transport.connections,

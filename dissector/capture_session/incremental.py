@@ -9,6 +9,8 @@
 Only the last piece is read to its end, with `Capture.read`.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from dissector.capture_session.checkpoint import Checkpoint, dump
@@ -19,9 +21,10 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.findings.framework.decoded_exchange import RowPosition
-from dissector.findings.framework.examination_queue import MAX_WAIT_NS
-from dissector.findings.framework.open_findings import Revision
+
+if TYPE_CHECKING:  # imported on use: captures that are read at once need none of it
+    from dissector.findings.framework.decoded_exchange import RowPosition
+    from dissector.findings.framework.open_findings import Revision
 
 
 class IncrementalReading:
@@ -59,6 +62,8 @@ class IncrementalReading:
     def oldest_pending_packet(self, now_ns: int) -> int:
         """The packet of the oldest request that may still cause observations; `NEVER` where there is none. Requests
         that have waited for longer than `MAX_WAIT_NS` do not count."""
+        from dissector.findings.framework.examination_queue import MAX_WAIT_NS
+
         if self._pipeline.is_finished:
             return NEVER
         after_ns = now_ns - MAX_WAIT_NS
@@ -69,7 +74,7 @@ class IncrementalReading:
         time_ns, packet = examination.pending_requests()
         return int(packet[time_ns > after_ns].min(initial=oldest))
 
-    def take_revisions(self) -> list[Revision]:
+    def take_revisions(self) -> "list[Revision]":
         """Changes of findings of rows that were taken after earlier pieces, each once."""
         examination = self._findings.examination
         return [] if examination is None else examination.findings.revisions.take()
@@ -101,7 +106,7 @@ class IncrementalReading:
         """Rows of the index that were not taken as final ones, ascending."""
         return np.concatenate([self._pending, np.arange(self._rows_seen, len(self._indexer.table))])
 
-    def _position(self, index_row: int) -> RowPosition:
+    def _position(self, index_row: int) -> "RowPosition":
         """Packet and stream offset: how a row is found again once it was taken."""
         [position] = self._index.positions(self._rows.capture_rows(np.array([index_row])))
         return position

@@ -8,8 +8,9 @@ from dissector.cli.explain_reference import REFERENCES
 from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title, wrapped
 from dissector.cli.render.trees import shown
 from dissector.core.text import counted
-from dissector.findings import CODES, Explanation
-from dissector.findings import explain as explain_finding
+from dissector.findings.codes import CODES
+from dissector.findings.codes import explain as explain_finding
+from dissector.findings.explanation import Explanation
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.changes import VersionChanges, history
 from dissector.protocol.explain.diagram import diagram

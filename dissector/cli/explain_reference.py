@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from dissector.cli.render.pages import DIM, NAME, TEXT_WIDTH, TITLE, TYPE, Line, table, title, wrapped
-from dissector.findings import CODES
-from dissector.findings import explain as explain_finding
+from dissector.findings.codes import CODES
+from dissector.findings.codes import explain as explain_finding
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.explain.diagram import RULER, diagram, draw
 from dissector.protocol.explain.reference import (

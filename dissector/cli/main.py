@@ -4,6 +4,7 @@ Each command imports what it needs when it runs, so that `--help` is quick.
 """
 
 import os
+import sys
 from typing import Annotated, Final
 
 import typer
@@ -50,6 +51,9 @@ def main() -> None:
     # Nothing here multiplies matrices, but numpy's OpenBLAS starts a thread for each core when it is imported, and
     # again in each worker: a fifth of the CPU of reading a small capture.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    named = [each for each in app.registered_commands if each.name in sys.argv[1:2]]
+    if named:  # typer need not look at the options of the others
+        app.registered_commands, app.registered_groups = named, []
     app()
 
 

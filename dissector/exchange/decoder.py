@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
-from typing import Final
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,11 +16,9 @@ from dissector.exchange import message_rules, row_findings
 from dissector.exchange.connection_facts import ConnectionFacts, ConnectionLookup
 from dissector.exchange.endpoint_names import CACHE_SIZE, EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows
-from dissector.exchange.inference_words import OrphanFrame, certainty, claimed, layout_of_verdict
 from dissector.exchange.info_column import exchange_info, info, masked_words
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
-from dissector.exchange.response_inference import ResponseInference
 from dissector.index.advertised_versions import AdvertisedVersions
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, RowKind
 from dissector.index.fetch_sessions import FetchSessions, is_incremental
@@ -34,6 +32,9 @@ from dissector.protocol.message import SASL_TOKEN, UNFRAMED, UNKNOWN_MESSAGE, re
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 from dissector.tls.session import TlsSession
+
+if TYPE_CHECKING:  # imported on use: few captures have a response without its request
+    from dissector.exchange.response_inference import ResponseInference
 
 _EXCHANGE, _ENVELOPE, _FETCH = int(RowKind.EXCHANGE), int(ApiKey.ENVELOPE), int(ApiKey.FETCH)
 """Plain numbers: a member of an enumeration is looked up at each use."""
@@ -76,7 +77,13 @@ class ExchangeDecoder:
         )
         self._by_connection = RowsByConnection(indexer.table)
         self._fetch_sessions = FetchSessions(indexer.frames, indexer.table, self._by_connection)
-        self._inference = ResponseInference(
+
+    @cached_property
+    def _inference(self) -> "ResponseInference":
+        from dissector.exchange.response_inference import ResponseInference
+
+        indexer = self._indexer
+        return ResponseInference(
             indexer.frames, indexer.table, self._by_connection, indexer.conversation_state, self._advertised_versions,
             self._is_opened,
         )  # fmt: skip
@@ -276,6 +283,8 @@ class ExchangeDecoder:
 
     def _orphan(self, index_row: IndexRow, row: ExchangeRow) -> Exchange:
         """A response without its request, read as what the user said, or by inference and labelled so."""
+        from dissector.exchange.inference_words import OrphanFrame, certainty, claimed, layout_of_verdict
+
         context = self._context(index_row)
         if self.response_to is not None:
             return self._response_to(self.response_to, index_row, row, context)

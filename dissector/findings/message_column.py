@@ -29,7 +29,7 @@ from dissector.exchange.field_keys import FieldKeys
 from dissector.exchange.message_findings import REQUEST, RESPONSE, field_reads
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import ExchangeMessage
-from dissector.findings.summary import NO_FINDINGS, FindingSummary
+from dissector.findings.summary import NO_FINDINGS, UNKNOWN, FindingSummary
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.program import ColumnPlan
@@ -41,8 +41,6 @@ STEP: Final = 64
 SUMMARIES: Final = 1 << 16
 PAIRS: Final = 1 << 18
 """Of a request and its response, each as far as findings depend on it."""
-UNKNOWN: Final = FindingSummary(frozenset(("",)))
-"""What 0 stands for: no row has that."""
 NOT_EXPECTED, MISSING, RESPONSES = 0, 1, 2
 """In place of a response: none is sent, none was captured. From `RESPONSES` on, numbers stand for responses."""
 NO_PAIR: Final = -1

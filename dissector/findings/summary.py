@@ -24,3 +24,5 @@ class FindingSummary(NamedTuple):
 
 
 NO_FINDINGS: Final = FindingSummary()
+UNKNOWN: Final = FindingSummary(frozenset(("",)))
+"""That of a row whose findings are not known: no row has it."""

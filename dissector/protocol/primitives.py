@@ -22,7 +22,6 @@ from dissector.protocol.codec.plan import (
 )
 from dissector.protocol.codec.reader import UNKNOWN_TAGS
 from dissector.protocol.codec.readers import reader_of
-from dissector.protocol.codec.writer import write_value
 from dissector.protocol.wire import WireError, uvarint, varint, varlong
 from dissector.protocol.wire.writing import uvarint_bytes, varint_bytes, varlong_bytes
 
@@ -50,7 +49,13 @@ class Primitive:
 
 
 def _of(plan: TypePlan) -> Primitive:
-    return Primitive(wire_type(plan), plan, reader_of(plan), lambda value: write_value(plan, value))
+    return Primitive(wire_type(plan), plan, reader_of(plan), lambda value: _written(plan, value))
+
+
+def _written(plan: TypePlan, value: object) -> bytes:
+    from dissector.protocol.codec.writer import write_value  # what reads needs no writer
+
+    return write_value(plan, value)
 
 
 def _variable(name: str) -> tuple[Primitive, Primitive, Primitive, Primitive]:
@@ -98,7 +103,7 @@ def _tagged_fields(data: bytes, at: int, end: int) -> tuple[object, int]:
 
 
 TAGGED_FIELDS: Final = Primitive(
-    "TAGGED_FIELDS", None, _tagged_fields, lambda value: write_value(_NO_FIELDS, {UNKNOWN_TAGS: value})
+    "TAGGED_FIELDS", None, _tagged_fields, lambda value: _written(_NO_FIELDS, {UNKNOWN_TAGS: value})
 )
 """A list of ``{"tag": 0, "data": b"…"}``, in the order of the tags."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from mmap import mmap
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
 from dissector.core.mapped_files import intact_size
 from dissector.exchange.model import Exchange, ExchangeRow, worst
-from dissector.storage.entry import EntryPosition, KafkaFile
-from dissector.storage.indexes import may_be_index, read_index
-from dissector.storage.segment import may_be_segment, read_segment
+
+if TYPE_CHECKING:  # imported on use: most inputs are captures
+    from dissector.storage.entry import EntryPosition, KafkaFile
 
 ENTRIES_PER_STEP: Final = 1 << 14
 """Entries that are found in one step of `read`."""
@@ -25,7 +25,7 @@ ENTRIES_PER_STEP: Final = 1 << 14
 class _OpenedFile:
     name: str
     data: mmap
-    file: KafkaFile
+    file: "KafkaFile"
     first: int = 0
     """The number of its first entry."""
     starts: Column = field(default_factory=lambda: Column(np.int64))
@@ -46,6 +46,9 @@ class KafkaFiles:
 
     def take(self, name: str, data: mmap) -> bool:
         """Take a file if it is one of Kafka's own; return whether it is."""
+        from dissector.storage.indexes import read_index
+        from dissector.storage.segment import read_segment
+
         file: KafkaFile | None = read_segment(name, data, show_secrets=self._show_secrets) or read_index(data)
         if file is not None:
             self._opened.append(_OpenedFile(name, data, file))
@@ -53,6 +56,9 @@ class KafkaFiles:
 
     def may_take(self, head: UInt8) -> bool:
         """Return whether it may take a file that begins with these bytes and goes on."""
+        from dissector.storage.indexes import may_be_index
+        from dissector.storage.segment import may_be_segment
+
         return may_be_segment(head) or may_be_index(head)
 
     def __len__(self) -> int:
@@ -124,7 +130,7 @@ def _intact(data: mmap, start: int, end: int) -> bytes:
     return found if size is None else found[: max(0, size - start)]
 
 
-def _keep(opened: _OpenedFile, found: list[EntryPosition]) -> None:
+def _keep(opened: _OpenedFile, found: "list[EntryPosition]") -> None:
     opened.starts.extend([place.start for place in found])
     opened.ends.extend([place.end for place in found])
     found.clear()

@@ -23,7 +23,7 @@ from dissector.filter.conditions import (
     SubjectCondition,
 )
 from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
-from dissector.findings import CODES
+from dissector.findings.codes import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
 from dissector.protocol.schema.model import Field
 from dissector.tables.dialect import Dialect

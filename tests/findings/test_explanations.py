@@ -7,7 +7,7 @@ import pytest
 
 import dissector
 from dissector.exchange.message_rules import MESSAGE_RULES
-from dissector.findings import CODES, explain
+from dissector.findings.codes import CODES, explain
 from dissector.index.exchange_table import KIND_NAMES
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS

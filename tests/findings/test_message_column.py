@@ -17,7 +17,7 @@ from dissector.exchange.model import Exchange
 from dissector.filter import parse
 from dissector.filter.column_evaluation import OPEN, YES
 from dissector.filter.selection import evaluate_index
-from dissector.findings import CODES
+from dissector.findings.codes import CODES
 from dissector.findings.summary import SEVERITIES, FindingSummary
 from dissector.protocol.schema.enums import ERROR_CODE, members
 from tests.conftest import BUNDLED, CAPTURES, PCAPS

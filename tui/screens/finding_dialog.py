@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from dissector.core.finding import Finding
 from dissector.core.text import clean
-from dissector.findings import explain
+from dissector.findings.codes import explain
 from tui.labels import MARKS
 from tui.screens.dialog import Dialog
 

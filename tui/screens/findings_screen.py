@@ -11,7 +11,7 @@ from textual.widgets.tree import TreeNode
 
 from dissector.core.finding import Finding
 from dissector.core.text import clean, counted
-from dissector.findings import explain
+from dissector.findings.codes import explain
 from tui.findings_model import FindingGroup, FindingsModel
 from tui.labels import MARKS
 from tui.screens.dialog import Dialog

@@ -4,6 +4,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -43,11 +44,24 @@ class TinyBatches(ConnectionDetector):
         requests = batches.requests
         most = np.zeros(len(requests.row), np.int64)
         np.maximum.at(most, batches.columns.at, batches.columns.records_count)
-        columns = requests.connection, requests.row, requests.request_ns, (most > 0) & (most <= FEW)
-        for connection, row, time_ns, is_tiny in zip(*(column.tolist() for column in columns), strict=True):
+        is_tiny = (most > 0) & (most <= FEW)
+        counts = is_tiny | _follows(requests.connection, is_tiny)
+        columns = requests.connection, requests.row, requests.request_ns, is_tiny
+        for connection, row, time_ns, tiny in zip(*(column[counts].tolist() for column in columns), strict=True):
+            if not tiny:
+                if (ended := self._bursts.get(connection)) is not None:
+                    ended.end()
+                continue
             burst = self._bursts.of(connection)
-            if not is_tiny:
-                burst.end()
-            elif burst.is_on(time_ns, MANY, SPAN_NS):
+            if burst.is_on(time_ns, MANY, SPAN_NS):
                 words = f"{burst.count:,} Produce requests with batches of at most {FEW} records"
                 self.report_burst(burst, row, time_ns, words, "request.body.topic_data")
+
+
+def _follows(connection: Int64, is_tiny: Bool) -> Bool:
+    """Which requests are the first of their connection, or come behind a tiny one of it: others end no burst."""
+    order = np.argsort(connection, kind="stable")
+    follows = np.ones(len(order), np.bool_)
+    is_same = connection[order[1:]] == connection[order[:-1]]
+    follows[order[1:]] = ~is_same | is_tiny[order[:-1]]
+    return follows
