@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from dissector.analysis.conformance import CheckResult
     from dissector.analysis.outcomes import RuleOutcome
     from dissector.api.records import Record
     from dissector.filter import Filter
@@ -208,6 +209,25 @@ class Capture:
         from dissector.api.baselines import held_to
 
         return held_to(self._read(), baseline, fail_on, ignore)
+
+    def check(self, *, ignore: Iterable[str] = ()) -> "CheckResult":
+        """Hold clients and brokers to the rules of the protocol, as `kdissect check` does. `ignore` are codes of rules,
+        as ``kdissect check --rules`` lists them. Raises `ValueError` for a code that no rule has.
+
+        A breach has the rule (its code, title and source), the client, the number of the exchange, the field and its
+        bytes.
+
+        >>> with dissector.open("pcaps/librdkafka.pcapng") as librdkafka:
+        ...     result = librdkafka.check()
+        >>> breach = result.breaches[0]
+        >>> print(breach.rule.code, breach.exchange, breach.part, breach.words)
+        request-trailing-bytes 60 request 3 bytes that Metadata v13 does not have
+        >>> capture.check(ignore=["throttle-time"]).breaches
+        []
+        """
+        from dissector.api.checking import check
+
+        return check(self._read(), ignore)
 
     def _read(self) -> Session:
         """Return the capture, read to its end."""

@@ -88,6 +88,7 @@ class Capture:
             self.pipeline, self._rows, decoder, limits.pending_requests, self._lock,
             None if restored is None else restored.examination,
         )  # fmt: skip
+        self._decoder = decoder
         self._exchanges = ExchangeCache(self.pipeline, self._rows, decoder, self.findings, self._lock)
         self.incremental = IncrementalReading(self.pipeline, self._rows, self.index, decoder, self.findings, restored)
         """For a capture that comes in pieces."""
@@ -183,6 +184,12 @@ class Capture:
     def at(self, rows: range | Int64) -> Iterator[Exchange]:
         """These rows, decoded on demand; none of them is kept."""
         return self._exchanges.exchanges(rows)
+
+    def unmasked(self) -> Iterator[Exchange]:
+        """All exchanges in order, secrets shown: for rules that judge bytes, and say nothing of what they read."""
+        self._read_all()
+        decoder = self._decoder.unmasked(self.pipeline.store)
+        return ExchangeCache(self.pipeline, self._rows, decoder, self.findings, self._lock).exchanges(range(len(self)))
 
     def row(self, row: int) -> ExchangeRow:
         """One row as a list shows it. Its frames are decoded for the info column."""

@@ -1,6 +1,7 @@
 """From a row of the index to an exchange: the fields of its row, its two messages, its findings."""
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
@@ -87,6 +88,13 @@ class ExchangeDecoder:
             indexer.frames, indexer.table, self._by_connection, indexer.conversation_state, self._advertised_versions,
             self._is_opened,
         )  # fmt: skip
+
+    def unmasked(self, store: Store) -> "ExchangeDecoder":
+        """Return a decoder of the same rows that shows secrets."""
+        other = copy(self)
+        other.shows_secrets = True
+        other._messages = MessageDecoder(store, self._indexer.frames, show_secrets=True)
+        return other
 
     # Rows.
 

@@ -37,7 +37,8 @@ class Breach:
 
 @dataclass
 class CheckResult:
-    """What became of each rule. `kept` and `broken` count messages by the rule's code and the client."""
+    """What became of each rule. `kept` and `broken` count messages by the rule's code and the client; `breaches` are
+    those that break one, at most `MOST_BREACHES` of each rule and client."""
 
     rules: Sequence[type[ProtocolRule]] = RULES
     kept: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -59,8 +60,8 @@ class CheckResult:
 
 
 def check(captures: Iterable[tuple[str, Capture]], rules: Sequence[type[ProtocolRule]] = RULES) -> CheckResult:
-    """Hold captures, each with its name, to rules; a rule forgets with each. They have been read to their end, and show
-    secrets: a body that is masked as it can't be understood is not seen by rules."""
+    """Hold captures, each with its name, to rules; a rule forgets with each. They have been read to their end. Rules
+    see secrets, as a masked body may be a broken one; what they say has no values that may be secrets."""
     result = CheckResult(rules)
     for name, capture in captures:
         _check(result, name, capture)
@@ -71,17 +72,24 @@ def _check(result: CheckResult, name: str, capture: Capture) -> None:
     made = [rule() for rule in result.rules]
     by_api: dict[str, list[ProtocolRule]] = {}
     clients: dict[int, str] = {}
-    for it in events(capture.exchanges()):
+
+    def client_of(it: MessageEvent) -> str:
+        client = clients.get(it.connection)
+        if client is None:
+            client = clients[it.connection] = _client(capture, it)
+        return client
+
+    for it in events(capture.unmasked()):
         result.exchanges += it.is_request
         rules = by_api.get(it.api)
         if rules is None:
             rules = by_api[it.api] = [each for each in made if not each.apis or it.api in each.apis]
         for rule in rules:
             for found in rule.request(it) if it.is_request else rule.response(it):
-                client = clients.get(it.connection)
-                if client is None:
-                    client = clients[it.connection] = _client(capture, it)
-                _count(result, rule, found, name, client)
+                _count(result, rule, found, name, client_of(it))
+    for rule in made:
+        for found in rule.end():
+            _count(result, rule, found, name, client_of(found.event))
 
 
 def _count(result: CheckResult, rule: ProtocolRule, found: Verdict, file: str, client: str) -> None:

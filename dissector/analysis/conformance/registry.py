@@ -3,8 +3,9 @@
 from typing import Final
 
 from dissector.analysis.conformance.rule import ProtocolRule
-from dissector.analysis.conformance.rules import cluster, fetch, frames, groups, logins, produce
+from dissector.analysis.conformance.rules import cluster, fetch, forwarding, frames, groups, logins, produce, retries
 
 RULES: Final[tuple[type[ProtocolRule], ...]] = (
     *frames.RULES, *logins.RULES, *produce.RULES, *fetch.RULES, *groups.RULES, *cluster.RULES,
+    *retries.RULES, *forwarding.RULES,
 )  # fmt: skip

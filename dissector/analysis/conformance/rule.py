@@ -52,6 +52,10 @@ class ProtocolRule(ABC):
         """Look at a response, in the order of time. `it.request` has the body of its request."""
         return iter(())
 
+    def end(self) -> Iterator[Verdict]:
+        """Say what only the end of the capture shows: that something never came."""
+        return iter(())
+
 
 def verdict(it: MessageEvent, is_kept: bool, path: str, words: str) -> Verdict:
     """Return what a rule says of a message; `words` are for a broken one."""

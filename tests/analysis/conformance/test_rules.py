@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import pytest
 
-from dissector.analysis.conformance import RULES, CheckResult
+from dissector import encode_request
+from dissector.analysis.conformance import RULES, CheckResult, check
+from dissector.capture_session import Capture
 from tests.analysis.conformance.making import Step, checked, made
 from tests.conftest import PCAPS
 
@@ -149,6 +151,21 @@ def software(name: str, version: str) -> Step:
     return Step("ApiVersions", 3, {"client_software_name": name, "client_software_version": version}, {"api_keys": []})
 
 
+def tagged(data: str) -> dict[str, Any]:
+    return {"topics": [], "timeout_ms": 9, "unknown_tagged_fields": [{"tag": 70, "data": data}]}
+
+
+def created(data: str) -> Step:
+    return Step("CreateTopics", 7, tagged(data), {"topics": []})
+
+
+def forwarded(data: str, *, keeps_tags: bool = True) -> Step:
+    """An Envelope with the CreateTopics request of `created`, which is the first of its capture."""
+    body = tagged(data) if keeps_tags else {"topics": [], "timeout_ms": 9}
+    request = encode_request("CreateTopics", 7, body, correlation_id=1, client_id="maker")[4:]
+    return Step("Envelope", 0, {"request_data": request.hex(), "client_host_address": "7f000001"}, {"error_code": 0})
+
+
 TXN: Final[dict[str, Any]] = {"transactional_id": "t", "version": 9}
 MADE: Final[dict[str, tuple[list[Step], list[Step]]]] = {
     "correlation-id-in-use": (
@@ -258,6 +275,13 @@ MADE: Final[dict[str, tuple[list[Step], list[Step]]]] = {
         [add(0), produce(numbered(0, attributes=16), **TXN), end()],
         [add(0), produce(numbered(0, attributes=16), at=20, answered=90, **TXN), end(at=30)],
     ),
+    "retriable-error-given-up": (
+        [produce(batch(), error=6), produce(batch(), at=1_000), beat(at=9_000)],
+        [produce(batch(), error=6), produce(batch(), index=1, at=1_000), beat(at=9_000)],
+    ),
+    "unknown-tags-dropped": (
+        [created("ff"), forwarded("ff")], [created("ff"), forwarded("ff", keeps_tags=False)],
+    ),
     "leader-listed": ([metadata()], [metadata(leader_id=2)]),
     "isr-nodes": ([metadata()], [metadata(isr_nodes=[1, 2])]),
 }  # fmt: skip
@@ -287,6 +311,34 @@ def test_a_rule_is_kept_and_broken(code: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", RECORDED)
 def test_a_real_client_breaks_it(code: str) -> None:
     assert counts(checked(str(PCAPS / f"{RECORDED[code]}.pcapng")), code)[1]
+
+
+SILENT: Final = {
+    "tried again": [beat(error=14, at=100), beat(at=9_000)],
+    "the capture ends": [produce(batch(), error=6), beat(at=4_000)],
+    "a client that only looks for the leader": [produce(batch(), error=6), metadata()._replace(at=9_000)],
+    "no such request at all": [produce(batch(), error=10), beat(at=9_000)],
+}
+
+
+@pytest.mark.parametrize("case", SILENT)
+def test_an_error_is_not_given_up_where_nobody_can_know(case: str, tmp_path: Path) -> None:
+    assert counts(checked(made(tmp_path, SILENT[case])), "retriable-error-given-up")[1] == 0
+
+
+def test_a_real_broker_passes_on_what_its_client_sent() -> None:
+    assert counts(checked(str(PCAPS / "kraft-quorum.pcapng")), "unknown-tags-dropped") == (6, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["java-sasl-scram-sha-512", "java-sasl-refused", "java-admin", "plain-socket-sasl-v0"])
+def test_rules_see_the_same_where_secrets_are_masked(name: str) -> None:
+    path = str(PCAPS / f"{name}.pcapng")
+    masked = Capture([path])
+    for _ in masked.read():
+        pass
+    one, other = check([(path, masked)]), checked(path)
+    assert (one.kept, one.broken) == (other.kept, other.broken)
 
 
 @pytest.mark.parametrize(("code", "part"), [("request", "request"), ("response", "response")])

@@ -1,0 +1,109 @@
+"""Rules on errors after which a request is to be sent again."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.rule import ProtocolRule, Verdict, verdict
+from dissector.core.text import duration
+from dissector.protocol.schema.errors import error_name, is_retriable
+
+PATIENCE_NS: Final = 5_000_000_000
+"""A client that goes on for so long without trying again has given up: between tries it waits for a second at most."""
+NO_WORK: Final = frozenset({"ApiVersions", "Metadata", "FindCoordinator", "SaslHandshake", "SaslAuthenticate"})
+"""Requests that a client sends while it looks for whom to ask again."""
+RETRIED: Final = frozenset(
+    {"Produce", "InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit", "EndTxn", "JoinGroup",
+     "SyncGroup", "OffsetCommit", "OffsetFetch"}
+)  # fmt: skip
+"""APIs whose request is lost unless it is sent again. Polls come again by themselves."""
+NAMES: Final = ("transactional_id", "v3_and_below_transactional_id", "group_id")
+
+
+class _Work(NamedTuple):
+    """What a request does: which API, for whom, of which client."""
+
+    client: str
+    api: str
+    subject: str
+
+
+class _Failure(NamedTuple):
+    """A response with a retriable error."""
+
+    event: MessageEvent
+    path: str
+    error: int
+
+
+class RetriableErrors(ProtocolRule):
+    """A request that failed with a retriable error is sent again."""
+
+    code = "retriable-error-given-up"
+    title = "after a retriable error a request is sent again, by a client that goes on for 5 s or more"
+    source = "Kafka's RetriableException; KIP-98 and KIP-360 for transactions"
+
+    def __init__(self) -> None:
+        self._failed: dict[_Work, _Failure] = {}
+        self._last_ns: dict[str, int] = {}
+        """The last request of each client that does some work."""
+
+    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+        client = _client(it)
+        if it.api not in NO_WORK:
+            self._last_ns[client] = it.time_ns
+        if it.api in RETRIED:
+            for subject in _subjects(it):
+                failed = self._failed.pop(_Work(client, it.api, subject), None)
+                if failed is not None:
+                    yield verdict(failed.event, True, failed.path, "")
+
+    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+        if it.api in RETRIED:
+            client = _client(it)
+            for subject, path, error in _errors(it):
+                if is_retriable(error):
+                    self._failed[_Work(client, it.api, subject)] = _Failure(it, path, error)
+        return iter(())
+
+    def end(self) -> Iterator[Verdict]:
+        for work, failed in self._failed.items():
+            went_on = self._last_ns.get(work.client, 0) - failed.event.time_ns
+            if went_on >= PATIENCE_NS:
+                words = f"{error_name(failed.error)}, and no {work.api} again in the {duration(went_on)} that followed"
+                yield verdict(failed.event, False, failed.path, words)
+
+
+def _client(it: MessageEvent) -> str:
+    """Return who sends the requests of a connection: its host and client id."""
+    row = it.exchange.fields
+    return f"{row.client.rpartition(':')[0]} {row.client_id}"
+
+
+def _subjects(it: MessageEvent) -> Iterator[str]:
+    """Yield what a request is for: of a Produce each partition, else a transaction or a group."""
+    if it.api == "Produce":
+        for topic in it.body.get("topic_data", ()):
+            yield from (f"{it.topic(topic)}-{partition['index']}" for partition in topic["partition_data"])
+    else:
+        yield _named(it.body)
+
+
+def _named(request: "MessageEvent | object") -> str:
+    values = request if isinstance(request, dict) else {}
+    return next((str(values[name]) for name in NAMES if values.get(name)), "")
+
+
+def _errors(it: MessageEvent) -> Iterator[tuple[str, str, int]]:
+    """Yield the subject, the path and the code of the errors of a response: of a Produce those of partitions, else the
+    first one."""
+    if it.api == "Produce":
+        for n, topic in enumerate(it.body.get("responses", ())):
+            for m, partition in enumerate(topic["partition_responses"]):
+                path = f"responses[{n}].partition_responses[{m}].error_code"
+                yield f"{it.topic(topic)}-{partition['index']}", path, partition["error_code"]
+    elif it.body.get("error_code"):
+        yield _named(it.request), "error_code", it.body["error_code"]
+
+
+RULES: Final = (RetriableErrors,)
