@@ -15,7 +15,7 @@ WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test spark check lint bench fuzz exhaustive sanitize lab schemas vectors wheels constraints hooks clean
+.PHONY: help run test spark check lint bench fuzz exhaustive sanitize lab clients clients-page schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,13 @@ sanitize: $(VENV)/.tests ## tests, then damaged input, with a kernel that stops 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
 	@$(BIN)/python -m tools.lab
 	@$(BIN)/python -m tools.lab.segments
+
+clients: $(VENV)/.tests ## record twelve clients in pcaps/clients/ anew and make the page of clients (needs what `make lab` needs, Go, npm, cargo; half an hour)
+	@$(BIN)/python -m tools.lab.survey
+	@$(BIN)/python -m tools.lab.survey.page
+
+clients-page: $(VENV)/.tests ## make docs/clients.md and docs/clients.html from the recordings
+	@$(BIN)/python -m tools.lab.survey.page
 
 schemas: $(VENV)/.tests ## import the schema tables anew from Apache's released jars (needs Java 17, Maven)
 	@$(BIN)/python -m tools.lab.schemas

@@ -60,6 +60,8 @@ class Plan:
     """What makes the files that the properties name."""
     whole: bool = False
     """Recorded from before its start until after its end, since what nodes say then is what the recording is for."""
+    logs: Path = LOGS
+    """The folder of its log directories."""
 
 
 class Node:
@@ -125,7 +127,7 @@ class Cluster:
         self.logs = [node.log for node in self._nodes.values()]
 
     def __enter__(self) -> Self:
-        shutil.rmtree(LOGS, ignore_errors=True)
+        shutil.rmtree(self._plan.logs, ignore_errors=True)
         try:
             for node in self._nodes.values():
                 node.format()
@@ -144,6 +146,14 @@ class Cluster:
                 node.wait()
         time.sleep(SETTLE_SECONDS)
 
+    def restart(self, name: str, pause_seconds: float) -> None:
+        """Stop a node and start it again; return when it listens."""
+        node = self._nodes[name]
+        node.stop()
+        time.sleep(pause_seconds)
+        node.start()
+        node.wait()
+
     def stop(self) -> None:
         """Stop every node that runs."""
         for name in self._plan.stopping or reversed(self._nodes):
@@ -151,9 +161,9 @@ class Cluster:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
-        shutil.rmtree(LOGS, ignore_errors=True)
+        shutil.rmtree(self._plan.logs, ignore_errors=True)
         with contextlib.suppress(OSError):
-            LOGS.parent.rmdir()  # fails if it holds what is not ours
+            self._plan.logs.parent.rmdir()  # fails if it holds what is not ours
         shutil.rmtree(self._home, ignore_errors=True)
 
 

@@ -32,7 +32,12 @@ KEY_LOGGER = "extract-tls-secrets-4.0.0.jar"
 KEY_BYTES = 2_000
 """So few that everyday connections exceed them."""
 PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
-GO_CLIENTS = {"sarama": "github.com/IBM/sarama", "franz-go": "github.com/twmb/franz-go"}
+GO_CLIENTS = {
+    "sarama": "github.com/IBM/sarama",
+    "franz-go": "github.com/twmb/franz-go",
+    "kafka-go": "github.com/segmentio/kafka-go",
+}
+NODE_CLIENTS = ("kafkajs", "@platformatic/kafka")
 
 
 class MissingToolError(Exception):
@@ -134,39 +139,40 @@ def schema_jars(release: str, folder: Path) -> list[Path]:
     return sorted(jar for name in names for jar in folder.glob(f"{name}-{release}.jar"))
 
 
-def client_python() -> Path:
-    """The Python of an environment with the Python clients."""
-    python = BUILD / "clients" / "bin" / "python"
+def client_python(pinned: str = "") -> Path:
+    """The Python of an environment with the Python clients; or with one of them, `NAME==RELEASE`."""
+    folder = BUILD / "-".join(("clients", *pinned.split("==")[1:]))
+    python = folder / "bin" / "python"
     if not python.exists():
-        run(sys.executable, "-m", "venv", BUILD / "clients")
-        run(python, "-m", "pip", "install", "--quiet", *PYTHON_CLIENTS)
+        run(sys.executable, "-m", "venv", folder)
+        run(python, "-m", "pip", "install", "--quiet", *([pinned] if pinned else PYTHON_CLIENTS))
     return python
 
 
 def node_folder() -> Path:
-    """Where kafkajs is installed, the client program beside it."""
+    """Where the clients for Node are installed, the programs beside them."""
     folder = BUILD / "node"
     folder.mkdir(parents=True, exist_ok=True)
     for file in (HERE / "node").iterdir():
         shutil.copyfile(file, folder / file.name)
-    if not (folder / "node_modules" / "kafkajs").exists():
+    if not all((folder / "node_modules" / client).exists() for client in NODE_CLIENTS):
         run(require("npm"), "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", folder=folder)
     return folder
 
 
-def go_program(client: str) -> Path:
-    """The compiled program of a Go client."""
-    program = BUILD / f"{client}-client"
-    run(require("go"), "build", "-o", program, f"./{client}", folder=HERE / "go")
+def go_program(client: str, folder: str = "") -> Path:
+    """The compiled program of a Go client; those in a folder have a task of their own."""
+    program = BUILD / "-".join(filter(None, (client, folder, "client")))
+    run(require("go"), "build", "-o", program, "./" + "/".join(filter(None, (folder, client))), folder=HERE / "go")
     return program
 
 
-def rust_program() -> Path:
-    """The compiled program of the Rust client."""
+def rust_program(name: str = "lab-rskafka") -> Path:
+    """A compiled program of the Rust client."""
     folder = BUILD / "rust"
     shutil.copytree(HERE / "rust", folder, dirs_exist_ok=True)
     run(require("cargo"), "build", "--quiet", folder=folder)
-    return folder / "target" / "debug" / "lab-rskafka"
+    return folder / "target" / "debug" / name
 
 
 def client_version(client: str) -> str:
@@ -175,8 +181,10 @@ def client_version(client: str) -> str:
         return kafka_version()
     if client.startswith("java "):
         return client.removeprefix("java ")
-    if client == "kafkajs":
-        pinned: str = json.loads((HERE / "node" / "package.json").read_text())["dependencies"]["kafkajs"]
+    if "==" in client:
+        return client.partition("==")[2]
+    if client in NODE_CLIENTS:
+        pinned: str = json.loads((HERE / "node" / "package.json").read_text())["dependencies"][client]
         return pinned
     if client in GO_CLIENTS:
         found = re.search(rf"{GO_CLIENTS[client]} v([\d.]+)", (HERE / "go" / "go.mod").read_text())

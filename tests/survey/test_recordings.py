@@ -1,0 +1,126 @@
+"""The recordings of the survey: they decode, and each client recorded again is the same client."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dissector.analysis.baseline import hold, observe, read_baseline, write_baseline
+from dissector.analysis.diff.side_profile import SideProfile
+from dissector.analysis.outcomes import RuleStatus
+from dissector.capture_session import Capture
+from tests.analysis.diff.editing import Lines, compared, edited, of, side
+from tools.lab.survey.clients import CLIENTS
+from tools.lab.survey.recording_files import LARGEST, RECORDINGS, recording_path
+from tools.lab.survey.scenarios import PLAIN, SCENARIOS
+
+NAMES = [client.name for client in CLIENTS]
+QUICK = {"franz-go", "kafkajs"}
+"""Those that stand for all in `make test`; `make exhaustive` has the others. Four more are in `test_same_program`."""
+each_client = pytest.mark.parametrize(
+    "client", [pytest.param(name, marks=() if name in QUICK else pytest.mark.exhaustive) for name in NAMES]
+)
+
+
+def plain(client: str, number: int = 1) -> str:
+    return str(recording_path(client, PLAIN, number))
+
+
+def test_every_client_is_in_every_scenario_that_it_can_do() -> None:
+    expected = {
+        recording_path(client.name, scenario.name, number)
+        for client in CLIENTS
+        for scenario in SCENARIOS
+        if scenario.name not in client.cannot
+        for number in range(1, scenario.times + 1)
+    }
+    found = set(RECORDINGS.glob("*/*.pcapng.zst"))
+    assert found <= expected
+    assert {path for path in expected if path.name.startswith(PLAIN)} <= found
+    assert all(path.with_name(path.name.replace(".pcapng.zst", ".provenance.json")).exists() for path in found)
+    assert max(path.stat().st_size for path in found) < LARGEST
+
+
+def test_no_message_of_any_recording_is_undecodable() -> None:
+    with Capture(sorted(map(str, RECORDINGS.glob("*/*.zst")))) as capture:
+        rows = list(capture.exchanges())
+    kinds = Counter(row.fields.kind for row in rows)
+    assert kinds.keys() <= {"exchange"}
+    assert not [row.fields for row in rows for each in (row.request, row.response) if each is not None and each.rest]
+
+
+@each_client
+def test_a_client_recorded_again_does_not_differ(client: str) -> None:
+    for number in (2, 3):
+        comparison = compared(plain(client), plain(client, number))
+        assert [(each.api, each.path, each.a, each.b) for each in comparison.entries] == []
+
+
+def held(text: str, path: str) -> dict[str, str]:
+    """What a recording breaks of a baseline."""
+    baseline, lines = read_baseline(text)
+    outcomes = hold(SideProfile(side(path), {}, {}), baseline, lines, file="orders.toml")
+    return {each.rule: each.message for each in outcomes if each.status is RuleStatus.BROKEN}
+
+
+def text_of(path: str) -> str:
+    return write_baseline(observe(SideProfile(side(path), {}, {}))[0])
+
+
+@each_client
+def test_a_baseline_holds_a_client_recorded_again(client: str) -> None:
+    text = text_of(plain(client))
+    assert [held(text, plain(client, number)) for number in (1, 2, 3)] == [{}, {}, {}]
+
+
+@each_client
+def test_a_baseline_catches_changed_settings(client: str) -> None:
+    """As recorded with other acks, where the client has a choice, with gzip and another wait of fetches."""
+    found = held(text_of(plain(client)), str(recording_path(client, "changed")))
+    assert found["settings.compression"].endswith("→ gzip")
+    assert found["settings.fetch max wait (ms)"].endswith("→ 187" if client == "kafka-go" else "→ 250")
+    assert ("settings.acks" in found) is (client != "rskafka")
+
+
+def older(lines: Lines) -> None:
+    """One request for all topics in an older version."""
+    line = of(lines, "Metadata")[-1]
+    line["api_version"] -= 1
+    line["request"]["header"]["request_api_version"] -= 1
+    line["request"]["body"], line["response"]["body"] = {"topics": None}, {}
+
+
+def impatient(lines: Lines) -> None:
+    for line in of(lines, "Fetch"):
+        line["request"]["body"]["max_wait_ms"] = 1
+
+
+def failing(pause_ns: int) -> Callable[[Lines], None]:
+    """The first Fetch fails, and all that follows comes later."""
+
+    def edit(lines: Lines) -> None:
+        failed = of(lines, "Fetch")[0]
+        failed["response"]["body"]["responses"][0]["partitions"][0]["error_code"] = 6
+        end_ns = failed["response"]["time_ns"]
+        for line in lines:
+            for part in ("request", "response"):
+                if line[part] and line[part]["time_ns"] > end_ns:
+                    line[part]["time_ns"] += pause_ns
+
+    return edit
+
+
+@each_client
+@pytest.mark.parametrize(("edit", "rule"), [(older, "versions.Metadata"), (impatient, "settings.fetch max wait (ms)")])
+def test_a_baseline_catches_an_edit(
+    client: str, edit: Callable[[Lines], Lines | None], rule: str, tmp_path: Path
+) -> None:
+    assert rule in held(text_of(plain(client)), edited(plain(client), tmp_path, edit))
+
+
+@each_client
+def test_a_baseline_catches_another_back_off(client: str, tmp_path: Path) -> None:
+    text = text_of(edited(plain(client), tmp_path, failing(100_000_000)))
+    assert "retry back-off" in text
+    assert "times.retry back-off" in held(text, edited(plain(client), tmp_path, failing(3_000_000_000)))

@@ -1,0 +1,4 @@
+"""The survey: twelve clients in the same scenarios, recorded, and pages made from the recordings.
+
+A client is an entry in `clients.py` and a program; a scenario is an entry in `scenarios.py` and a case of the programs.
+"""

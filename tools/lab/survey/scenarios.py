@@ -1,0 +1,76 @@
+"""The scenarios of the survey: what the programs do, where, and what happens to them meanwhile."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import NamedTuple
+
+from tools.lab.node import Cluster, Plan
+from tools.lab.survey.admin import move_leader
+from tools.lab.survey.clusters import DELAYED_PORT, ONE_BROKER, OTHER_PORT, PORT, SASL_PORT, SLOW_PORT, TWO_BROKERS
+from tools.lab.survey.delay import delayed
+
+Event = Callable[[Cluster, str], None]
+"""What happens to a cluster, given the topic, while a client works."""
+BEFORE_SECONDS, AFTER_SECONDS = 5, 8
+"""Around what happens."""
+DOWN_SECONDS = 4
+DELAY_SECONDS = 0.3
+
+
+class SurveyScenario(NamedTuple):
+    """One task of every client: recorded as `pcaps/clients/CLIENT/NAME-N.pcapng.zst`."""
+
+    name: str
+    title: str
+    words: str
+    plan: Plan = ONE_BROKER
+    port: int = PORT
+    """Where the client is sent to."""
+    ports: tuple[int, ...] = ()
+    """Further ones that are recorded."""
+    partitions: int = 2
+    around: Callable[[], AbstractContextManager[object]] = nullcontext
+    """What is there while it is recorded."""
+    event: Event | None = None
+    times: int = 1
+    """How often it is recorded."""
+
+
+def _restart(cluster: Cluster, _: str) -> None:
+    cluster.restart("broker-1", DOWN_SECONDS)
+
+
+PLAIN = "plain"
+SCENARIOS = (
+    SurveyScenario(PLAIN, "plain", "100 records with keys to a topic of 2 partitions, consumed in a group, 7 s more;"
+                   " all settings are defaults", times=3),
+    SurveyScenario("changed", "plain, changed", "the same with other acks, gzip and another fetch wait"),
+    SurveyScenario("idempotent", "idempotent", "100 records by an idempotent producer"),
+    SurveyScenario("transactional", "transactional", "10 records committed, 10 aborted, 10 committed; read committed"),
+    SurveyScenario("group-classic", "group, classic", "a second member joins a classic group and leaves",
+                   partitions=4),
+    SurveyScenario("group-kip848", "group, KIP-848", "a second member joins a group of KIP-848 and leaves",
+                   partitions=4),
+    SurveyScenario("compression", "compression", "20 records in each codec that the client has, consumed"),
+    SurveyScenario("large-batches", "large batches", "100 records of 5 kB at once, consumed"),
+    SurveyScenario("slow-broker", "slow broker", "40 records, one each 20 ms; whatever the broker says comes"
+                   f" {DELAY_SECONDS * 1000:g} ms late", port=DELAYED_PORT,
+                   around=partial(delayed, DELAYED_PORT, SLOW_PORT, DELAY_SECONDS)),
+    SurveyScenario("broker-restarted", "broker restarted", "three records a second are produced and consumed; the"
+                   " broker is stopped and started again", event=_restart),
+    SurveyScenario("auth-refused", "login refused", "SASL PLAIN with a wrong password, for 8 s at most",
+                   port=SASL_PORT),
+    SurveyScenario("leader-moved", "leader moved", "three records a second are produced and consumed; the partition"
+                   " gets another leader", TWO_BROKERS, ports=(OTHER_PORT,), partitions=1, event=move_leader),
+)  # fmt: skip
+"""Those of one cluster stand together."""
+
+
+def happen(scenario: SurveyScenario, cluster: Cluster, topic: str) -> None:
+    """Let happen what should, some time after a client has started; return some time after that."""
+    assert scenario.event is not None
+    time.sleep(BEFORE_SECONDS)
+    scenario.event(cluster, topic)
+    time.sleep(AFTER_SECONDS)
