@@ -28,7 +28,13 @@ from dissector.analysis.diff.result import (
 )
 from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import KeyProfile, SideProfile, WorkflowSteps
-from dissector.analysis.diff.statistical_comparison import SAME_RECORDS, compare_batching, compare_frequency
+from dissector.analysis.diff.statistical_comparison import (
+    MIN_BATCHES,
+    MIN_PRODUCE_REQUESTS,
+    SAME_RECORDS,
+    compare_batching,
+    compare_frequency,
+)
 
 IGNORED: Final = (
     "correlation ids, client ids, client ports",
@@ -39,8 +45,8 @@ IGNORED: Final = (
     "2 more requests, or 10% more, of an API that clients call repeatedly; as many a second, of any number of requests",
     f"fields with more than {MAX_COMPARED_VALUES} values on both sides; the order of array elements",
     "the partitions of records without a key",
-    "which records share a batch, and the number of Produce requests, below 20; above, both are equal up to a factor "
-    "of 1.5",
+    f"which records share a batch, below {MIN_BATCHES} batches, and the number of Produce requests, below "
+    f"{MIN_PRODUCE_REQUESTS}; above, both are equal up to a factor of 1.5",
 )
 NO_EXCHANGES: Final = KeyProfile()
 ManualMatches = tuple[tuple[int, int], ...]

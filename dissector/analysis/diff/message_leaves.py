@@ -62,6 +62,14 @@ NEW_SESSION: Final = Placeholder("new session")
 # The final epoch of session 0 asks for all without making a session; of another session, it closes that.
 WITHOUT_SESSION: Final = Placeholder("-1 FINAL_EPOCH (full fetch without a session)")
 CLOSING: Final = Placeholder("-1 FINAL_EPOCH (closes the session)")
+FETCH_LIMITS: Final[frozenset[LeafPath]] = frozenset(
+    (name,) for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level")
+)
+"""What a request that closes a session has no use for: each client puts something else there."""
+TIMES_LEFT: Final = frozenset(("max_wait_ms", "timeout_ms"))
+"""Times for which a broker may wait. Some clients send what is left until a deadline, a few milliseconds less than the
+setting (kafka-go)."""
+LEFT_UNIT_MS, MOST_PASSED_MS, LEAST_LEFT_MS = 100, 20, 1_000
 MAGIC_OFFSET: Final = 16
 """Where a message of magic 0 or 1 has its magic (KIP-31)."""
 INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
@@ -79,6 +87,8 @@ def message_leaves(message: ExchangeMessage) -> list[Leaf]:
         _walker(body, message.layout.body_version)(values, (), message.context.topic_names, found)
         if body == "FetchRequest":
             session = _session(values.get("session_id"), values.get("session_epoch"))
+            if CLOSING in session.values():
+                found = [(path, value) for path, value in found if path not in FETCH_LIMITS]
             return [(path, session.get(path, value)) for path, value in found] if session else found
     return found
 
@@ -187,6 +197,8 @@ def _scalar_reader(field: Field) -> ScalarReader:
         return lambda value, _: (
             POSITION if isinstance(value, int) and value >= 0 else compared_value(field, name, value)
         )
+    if name in TIMES_LEFT:
+        return lambda value, _: _time_left(compared_value(field, name, value))
     known: dict[object, ComparedValue] = {}
 
     def read(value: object, _: Mapping[str, str]) -> ComparedValue:
@@ -200,6 +212,13 @@ def _scalar_reader(field: Field) -> ScalarReader:
         return known[value]
 
     return read
+
+
+def _time_left(value: ComparedValue) -> ComparedValue:
+    """Return the time that a client seems to have set, if a little of it has passed."""
+    if isinstance(value, int) and value >= LEAST_LEFT_MS and 0 < -value % LEFT_UNIT_MS <= MOST_PASSED_MS:
+        return Placeholder(f"about {value + -value % LEFT_UNIT_MS}")
+    return value
 
 
 def _nothing(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[Leaf]) -> None:

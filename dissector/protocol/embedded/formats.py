@@ -44,6 +44,10 @@ def exact(message: str, version: int) -> EmbeddedMessages:
     return EmbeddedMessages((), (EmbeddedMessage(DECODED, message, version),))
 
 
+TOPICS_AND_USER_DATA: Final = 2
+"""The first fields of a subscription, those of version 0."""
+
+
 def _group_protocol(scope: Scope, context: DecodingContext) -> object:
     """Return the protocol type of a group (``consumer``, ``connect``, any other), or None if it is not known."""
     return scope("protocol_type") or context.group_protocols.get(str(scope("group_id")))
@@ -52,7 +56,10 @@ def _group_protocol(scope: Scope, context: DecodingContext) -> object:
 def _member_metadata(raw: bytes, scope: Scope, context: DecodingContext) -> Candidates:
     protocol = _group_protocol(scope, context)
     if protocol in (None, "consumer"):
-        yield from versioned("ConsumerProtocolSubscription", raw, may_end_early=protocol is not None)
+        # A response up to JoinGroup v6 does not name the protocol: what has topics and user data, and no byte more, is
+        # a consumer's all the same.
+        for found in versioned("ConsumerProtocolSubscription", raw, may_end_early=True):
+            yield found if protocol else replace(found, least=TOPICS_AND_USER_DATA)
     if protocol in (None, "connect"):
         yield from versioned("ConnectProtocolMetadata", raw, may_end_early=protocol is not None)
 

@@ -50,6 +50,8 @@ class EmbeddedMessages:
     """Whether it must end where the bytes end; false for versions newer than the known ones."""
     may_end_early: bool = False
     """Whether the last fields may be missing: some clients write an older layout than their version has."""
+    least: int = 1
+    """The fewest fields that must be there then."""
 
     def read(self, raw: bytes) -> Values | None:
         """Return the values, those of the prefix first, as JSON has them; None if the bytes are something else."""
@@ -73,7 +75,7 @@ class EmbeddedMessages:
         if not self.may_end_early:
             return None
         [message] = self.messages
-        for count in range(len(embedded_plan(message.message, message.version).fields), 0, -1):
+        for count in range(len(embedded_plan(message.message, message.version).fields), self.least - 1, -1):
             found = replace(self, messages=(replace(message, count=count),), whole=True)
             if found.read(raw) is not None:
                 return found
