@@ -34,7 +34,7 @@ UNREAD: Final = ("not-a-capture", "file-changed")
 
 def ingest(
     captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
-    follow: bool, idle: float | None, key_logs: Sequence[str] = (), again: bool = False,
+    ports: frozenset[int], follow: bool, idle: float | None, key_logs: Sequence[str] = (), again: bool = False,
 ) -> int:  # fmt: skip
     """Convert captures, and folders of them, to tables in the folder `out`; return the exit code. Those that
     are in the tables are left as they are, unless they are to be ingested `again`."""
@@ -47,7 +47,9 @@ def ingest(
     from dissector.pipeline.partition_rows import WriteOptions
     from dissector.tables.storage import Storage, StorageError
 
-    options = WriteOptions(frames=frames, records=not hashed, secrets=show_secrets, key_logs=bool(key_logs))
+    options = WriteOptions(
+        frames=frames, records=not hashed, secrets=show_secrets, key_logs=bool(key_logs), ports=ports
+    )
     try:
         Storage(out)  # raises before Spark is started
         with remove_runs_afterwards(out):

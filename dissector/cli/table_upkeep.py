@@ -13,6 +13,8 @@ from dissector.core.text import clean, counted
 from dissector.core.text import size as size_words
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from dissector.tables.snapshot import Snapshot
     from dissector.tables.view_engine import ViewEngine
 
@@ -36,22 +38,38 @@ def list_captures(folder: str, form: StatsFormat) -> int:
     return 0 if rows else NEGATIVE
 
 
-def forget(folder: str, names: Sequence[str]) -> int:
-    """Remove captures; return the exit code."""
-    from dissector.tables.delta_log import remove_capture
+def forget(folder: str, names: Sequence[str], before: "datetime | None") -> int:
+    """Remove captures, and those that end before a day (UTC); return the exit code, 1 if there are none."""
+    from dissector.tables.delta_log import remove_captures
     from dissector.tables.file_systems import normal_uri
 
-    found = [_named(_seen(folder), folder, name) for name in names]
-    for row in found:
-        remove_capture(normal_uri(folder), row["capture"])
+    if not names and before is None:
+        raise UsageError("name captures, or give --before a day")
+    seen = _seen(folder)
+    found = {row["capture"]: row for row in (_named(seen, folder, name) for name in names)}
+    if before is not None:
+        found |= {row["capture"]: row for row in seen.captures if _is_older(row, before)}
+    if found:
+        remove_captures(normal_uri(folder), found)
+    for row in found.values():
         print(f"{clean(row['path'])}: forgotten", file=sys.stderr)
-    return 0
+    if not found:
+        print(f"{clean(folder)}: no capture ends before that day", file=sys.stderr)
+    return 0 if found else NEGATIVE
+
+
+def _is_older(capture: Row, day: "datetime") -> bool:
+    """Whether a capture ends before a day. One without times stays."""
+    from datetime import UTC
+
+    return 0 < int(capture["end_ns"]) < day.replace(tzinfo=UTC).timestamp() * 1e9
 
 
 def replace(folder: str, names: Sequence[str]) -> int:
     """Ingest captures again, as they were ingested; return the exit code."""
     from dissector.cli.ingest import ingest
     from dissector.cli.options import THIS_MACHINE
+    from dissector.pipeline.partition_rows import ports_in
 
     found = [_named(_seen(folder), folder, name) for name in names]
     options = {row["options"] for row in found}
@@ -62,7 +80,8 @@ def replace(folder: str, names: Sequence[str]) -> int:
         raise UsageError(f"{folder}: a key log is not kept: to replace these captures, ingest them again with --keylog")
     return ingest(
         [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words,
-        hashed="hash-records" in words, show_secrets="show-secrets" in words, follow=False, idle=None, again=True,
+        hashed="hash-records" in words, show_secrets="show-secrets" in words, ports=ports_in(words), follow=False,
+        idle=None, again=True,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """`kdissect tables`: what the tables of a folder hold, and their upkeep."""
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -32,11 +33,20 @@ def tables_list(
 
 
 @command(tables, "forget", epilog="Example: kdissect tables forget tables orders.pcapng")
-def tables_forget(folder: Folder, captures: CaptureNames) -> int:
+def tables_forget(
+    folder: Folder,
+    captures: Annotated[
+        list[str] | None, typer.Argument(metavar="CAPTURE…", help="Paths, file names, or first digits of digests.")
+    ] = None,
+    before: Annotated[
+        datetime | None,
+        typer.Option(metavar="DAY", formats=["%Y-%m-%d"], help="Also all captures that end before this day (UTC)."),
+    ] = None,
+) -> int:
     """Remove captures, with all their rows."""
     from dissector.cli.table_upkeep import forget as run
 
-    return run(folder, captures)
+    return run(folder, captures or (), before)
 
 
 @command(tables, "replace", epilog="Example: kdissect tables replace tables monday.pcapng tuesday.pcapng")

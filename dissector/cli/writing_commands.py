@@ -120,7 +120,7 @@ def ingest(
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
     ] = False,
-    options: Annotated[CaptureOptions, "keylog", "show_secrets"],
+    options: Annotated[CaptureOptions, "port", "keylog", "show_secrets"],
     log: Annotated[Cluster, "verbose"],
     follow: Annotated[
         bool,
@@ -138,6 +138,5 @@ def ingest(
 
     return run(
         captures, out, replace(cluster, verbose=log.verbose), frames=frames, hashed=hashed,
-        show_secrets=options.show_secrets, follow=follow, idle=idle,
-        key_logs=options.key_logs,
+        show_secrets=options.show_secrets, ports=options.ports, follow=follow, idle=idle, key_logs=options.key_logs,
     )  # fmt: skip

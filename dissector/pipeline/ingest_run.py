@@ -41,6 +41,8 @@ from dissector.transport.partitions import Partition
 PARTITION_BYTES: Final = 64 << 20
 """Approximate bytes of blocks for a partition: a task of half a minute, quickly retried, with a small spool. A
 connection is never split, so a partition may be larger; its memory hardly depends on it."""
+ONE_PARTITION_BYTES: Final = 8 << 20
+"""Up to so many bytes of blocks are one partition: half a second of work."""
 OBSERVATIONS_PER_TASK: Final = 50_000
 """Approximate observations that a task aggregates."""
 
@@ -103,8 +105,10 @@ class IngestRun:
         return {name: counts[name] for name in FACT_TABLES}
 
     def _default_parts(self) -> int:
-        """Return the number of partitions to use: the same for each core, and none too large."""
+        """Return the number of partitions to use: one for little, else the same for each core, and none too large."""
         size = sum(scan.block_bytes for scan in self._scans)
+        if size <= ONE_PARTITION_BYTES:  # each would have files of its own in every table
+            return 1
         return self._cores * max(2, -(-size // (self._cores * PARTITION_BYTES)))
 
     @cached_property
@@ -148,11 +152,11 @@ class IngestRun:
         return locations(self._spark, self._splits, parts, self._storage.at(self._packets))
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
-        packets_at, secrets = self._storage.at(self._packets), self._sent.value
+        packets_at, secrets, ports = self._storage.at(self._packets), self._sent.value, self._options.ports
 
         def read_states(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_partition(locations, packets_at):
-                state = pickle.dumps(read_shared_state(blocks, Partition(number, parts), secrets()))
+                state = pickle.dumps(read_shared_state(blocks, Partition(number, parts), secrets(), ports))
                 yield pa.RecordBatch.from_pydict({"state": pa.array([state], pa.binary())})
 
         states = shuffled.mapInArrow(read_states, "state BINARY").collect()

@@ -45,20 +45,26 @@ def _open(
     routing_tallies: list[CaptureTally],
     secrets: bytes,
     *,
-    show_secrets: bool,
+    options: WriteOptions,
 ) -> Capture:
     part = CapturePartition(
         "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
     )
-    return Capture([part], checkpoint=carry_over.capture, show_secrets=show_secrets)
+    return Capture([part], ports=options.ports, checkpoint=carry_over.capture, show_secrets=options.secrets)
 
 
 def read_shared_state(
-    blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, secrets: bytes = b"", *, is_last: bool
+    blocks: Iterable[Block],
+    partition: Partition,
+    carry_over: CarryOver,
+    secrets: bytes = b"",
+    ports: frozenset[int] = frozenset(),
+    *,
+    is_last: bool,
 ) -> SharedState:
     """Return what the other partitions need from this one: of all that it has read so far and, after the last packets,
     also of what was pending."""
-    with _open(blocks, partition, carry_over, [], secrets, show_secrets=False) as capture:
+    with _open(blocks, partition, carry_over, [], secrets, options=WriteOptions(ports=ports)) as capture:
         for _ in capture.read(sort=False) if is_last else capture.read_available():
             pass
         return capture.index.shared_state()
@@ -76,7 +82,7 @@ def rows(
     The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the
     partition."""
     routing_tallies: list[CaptureTally] = []
-    with _open(blocks, partition, carry_over, routing_tallies, secrets, show_secrets=options.secrets) as capture:
+    with _open(blocks, partition, carry_over, routing_tallies, secrets, options=options) as capture:
         for _ in capture.read_available() if save is not None else capture.read(sort=False):
             pass
         capture.index.merge_shared_state(shared_state)

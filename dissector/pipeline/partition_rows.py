@@ -41,6 +41,8 @@ _OPTIONAL_CELLS: Final[Cells] = dict.fromkeys(("request", "response", "rest", "r
 _NOT_IN_REST: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
 """Fields of rows that are not exchanges, and that have columns here or in `captures`: they are not in `rest`."""
 
+_PORT: Final = "port "
+
 RowStart = tuple[int, int]
 """Packet and stream offset of a row's first byte."""
 
@@ -56,6 +58,8 @@ class WriteOptions(NamedTuple):
     """Secrets, unmasked."""
     key_logs: bool = False
     """What key logs decrypt."""
+    ports: frozenset[int] = frozenset()
+    """Server ports that are Kafka's, whatever the bytes look like."""
 
     @property
     def words(self) -> str:
@@ -65,8 +69,14 @@ class WriteOptions(NamedTuple):
             ("hash-records", not self.records),
             ("show-secrets", self.secrets),
             ("keylog", self.key_logs),
+            *((f"{_PORT}{port}", True) for port in sorted(self.ports)),
         )
         return ", ".join(name for name, is_set in named if is_set)
+
+
+def ports_in(words: str) -> frozenset[int]:
+    """Return the ports in the words of options."""
+    return frozenset(int(each.removeprefix(_PORT)) for each in words.split(", ") if each.startswith(_PORT))
 
 
 class _SingleRow(NamedTuple):
@@ -221,7 +231,7 @@ def _read(
     part = CapturePartition(
         "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
     )
-    capture = Capture([part], show_secrets=options.secrets)
+    capture = Capture([part], ports=options.ports, show_secrets=options.secrets)
     for _ in capture.read():
         pass
     return capture
@@ -243,9 +253,11 @@ def _noted(blocks: Iterable[Block], sources: Sources) -> Iterator[Block]:
         yield block
 
 
-def read_shared_state(blocks: Iterable[Block], partition: Partition, secrets: bytes = b"") -> SharedState:
+def read_shared_state(
+    blocks: Iterable[Block], partition: Partition, secrets: bytes = b"", ports: frozenset[int] = frozenset()
+) -> SharedState:
     """Return what the other partitions need from this one, decrypted with the `secrets` of a key log."""
-    with _read(blocks, partition, WriteOptions(), [], secrets) as capture:
+    with _read(blocks, partition, WriteOptions(ports=ports), [], secrets) as capture:
         return capture.index.shared_state()
 
 

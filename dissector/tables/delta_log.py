@@ -6,7 +6,8 @@ commit to it makes this one fail; then it looks again and decides again.
 
 Invariants:
   * a capture has one row in `captures`, however many ingests of it run at a time;
-  * what is removed from `captures` counts no longer, whether or not its facts are removed already.
+  * what is removed from `captures` counts no longer, whether or not its facts are removed already;
+  * facts are removed by the epoch that wrote them: of the same capture others may be written meanwhile.
 """
 
 import time
@@ -31,6 +32,8 @@ CAPTURES: Final = "captures"
 OTHER_VERSION: Final = "tables of another version"
 _ALONE: Final = CommitProperties(max_commit_retries=0)
 """For a commit that any other commit makes wrong: the library would retry it, and it would land."""
+_TOGETHER: Final = 200
+"""Captures whose facts are removed by one condition."""
 Row = dict[str, Any]
 Decide = Callable[[Sequence[Row]], Sequence[Row]]
 """Gets the rows of `captures`; returns those to be put there, in place of rows of the same captures."""
@@ -131,8 +134,10 @@ def put_captures(uri: str, decide: Decide) -> list[Row]:
 
 def remove_facts(uri: str, captures: Iterable[Row]) -> None:
     """Remove the facts of captures, each as one ingest wrote it. Raises `StorageError`."""
-    for row in captures:
-        _remove_facts(uri, f"capture = '{row['capture']}' AND epoch = {row['epoch']}")
+    rows = list(captures)
+    for first in range(0, len(rows), _TOGETHER):
+        some = (f"(capture = '{row['capture']}' AND epoch = {row['epoch']})" for row in rows[first : first + _TOGETHER])
+        _remove_facts(uri, " OR ".join(some))
 
 
 def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], *, replaces: bool) -> bool:
@@ -153,26 +158,39 @@ def _write_captures(uri: str, table: DeltaTable, rows: Sequence[Row], *, replace
     return True
 
 
-def remove_capture(uri: str, capture: str) -> bool:
-    """Remove a capture and its facts; return whether it was there. Raises `StorageError`."""
+def remove_captures(uri: str, captures: Iterable[str]) -> int:
+    """Remove captures and their facts; return how many were there. Raises `StorageError`."""
+    names = set(captures)
+    listed = ", ".join(f"'{each}'" for each in names)
     with _plain_errors(uri):
         while True:
             table = existing_table(uri, CAPTURES)
+            removed = [row for row in captures_in(uri, table) if row["capture"] in names]
             try:
-                found = table.delete(f"capture = '{capture}'", commit_properties=_ALONE)
+                if removed:
+                    table.delete(f"capture IN ({listed})", commit_properties=_ALONE)
             except CommitFailedError:
                 continue
             break
-    if not found["num_deleted_rows"]:
-        return False
-    _remove_facts(uri, f"capture = '{capture}'")
-    return True
+    # Of these epochs only: an ingest of the same capture may be at work.
+    remove_facts(uri, removed)
+    return len(removed)
 
 
 def _remove_facts(uri: str, condition: str) -> None:
     with _plain_errors(uri):
         for name in FACT_TABLES:
-            existing_table(uri, name).delete(condition)
+            _delete(uri, name, condition)
+
+
+def _delete(uri: str, name: str, condition: str) -> None:
+    """Delete rows. What others commit meanwhile, a compaction for one, is looked at again."""
+    while True:
+        try:
+            existing_table(uri, name).delete(condition, commit_properties=_ALONE)
+        except CommitFailedError:
+            continue
+        return
 
 
 def captures_in(uri: str, table: DeltaTable) -> list[Row]:

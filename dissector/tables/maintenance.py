@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 from dissector.core.text import counted
 from dissector.tables.delta_log import delta_table, existing_table
@@ -26,11 +27,20 @@ def compact(uri: str) -> dict[str, tuple[int, int]]:
     """Rewrite small files of each table as large ones. Return the number of files before and after, by table."""
     found = {}
     for name in BY_NAME:
+        found[name] = _compacted(uri, name)
+    return found
+
+
+def _compacted(uri: str, name: str) -> tuple[int, int]:
+    """Compact a table. Where rows were deleted meanwhile, it is done again."""
+    while True:
         table = existing_table(uri, name)
         before = len(table.file_uris())
-        table.optimize.compact()
-        found[name] = before, len(table.file_uris())
-    return found
+        try:
+            table.optimize.compact()
+        except CommitFailedError:
+            continue
+        return before, len(table.file_uris())
 
 
 def vacuum(uri: str, hours: int) -> int:

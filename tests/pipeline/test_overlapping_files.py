@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.tables.delta_log import remove_capture
+from dissector.tables.delta_log import remove_captures
 from tests.capture.writers import Seen, pcapng, seen
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
@@ -105,7 +105,7 @@ def test_forgetting_one_of_them_leaves_the_rows_of_the_others(tmp_path: Path) ->
     out = str(tmp_path / "tables")
     ingest_here(of.paths, out, WriteOptions())
     before = rows_that_count(tmp_path / "tables")
-    assert remove_capture(f"file://{out}", of.captures[0])
+    assert remove_captures(f"file://{out}", [of.captures[0]])
     after = rows_that_count(tmp_path / "tables")
     for name in KEYED:
         left = [row for row in before[name] if row["capture"] == of.captures[1]]

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.runs import Run
-from dissector.tables.delta_log import append_facts, remove_capture
+from dissector.tables.delta_log import append_facts, remove_captures
 from dissector.tables.maintenance import compact, problems, vacuum
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from dissector.tables.snapshot import Snapshot, snapshot
@@ -22,6 +22,7 @@ from tests.pipeline.contents import contents, rows_that_count
 from tests.pipeline.test_micro_batch import cut
 from tests.pipeline.without_spark import differences, shown, shown_by_tables
 from tests.tables.test_delta_log import gaps
+from tests.traffic import Turn, conversation, ethernet, exchanges, pcap
 
 JAVA, SLOW, RDKAFKA = (PCAPS / f"{name}.pcapng" for name in ("java", "trouble-slow", "librdkafka"))
 
@@ -61,10 +62,44 @@ def test_what_is_forgotten_was_never_there(tmp_path: Path) -> None:
     ingested(tmp_path / "one", RDKAFKA)
     for each in seen(tmp_path / "all").captures:
         if each["path"] != str(RDKAFKA):
-            assert remove_capture(str(tmp_path / "all"), each["capture"])
-            assert not remove_capture(str(tmp_path / "all"), each["capture"])
+            assert remove_captures(str(tmp_path / "all"), [each["capture"]])
+            assert not remove_captures(str(tmp_path / "all"), [each["capture"]])
     assert contents(tmp_path / "all") == contents(tmp_path / "one")
     assert physical(tmp_path / "all") == live(tmp_path / "all"), "for readers that do not look at captures, too"
+
+
+def test_captures_that_end_before_a_day_are_forgotten(tmp_path: Path) -> None:
+    """Those without times stay: of them nobody knows."""
+    frames = tmp_path / "frames.hex"
+    frames.write_text("> 00000009 0012 0000 00000001 ffff")
+    old = tmp_path / "old.pcap"
+    old.write_bytes(pcap([ethernet(each) for each in conversation(exchanges(3))]))
+    folder = str(ingested(tmp_path / "tables", JAVA, old, frames))
+    day = {Path(row["path"]).stem: row["day"] for row in seen(tmp_path / "tables").captures}
+    assert day["old"] < day["java"]
+    done = kdissect("tables", "forget", folder, "--before", str(day["old"]))
+    assert (done.returncode, done.stderr.decode()) == (1, f"{folder}: no capture ends before that day\n")
+    done = kdissect("tables", "forget", folder, "--before", str(day["java"]))
+    assert (done.returncode, done.stderr.decode()) == (0, f"{old}: forgotten\n")
+    assert epochs(tmp_path / "tables").keys() == {"java", "frames"}
+    assert physical(tmp_path / "tables") == live(tmp_path / "tables")
+    assert b"--before" in kdissect("tables", "forget", folder).stderr
+
+
+def test_ports_are_kept_and_replaced_with_the_capture(tmp_path: Path) -> None:
+    """Bytes that no one knows are rows where the server's port is said to be Kafka's."""
+    unknown = tmp_path / "unknown.pcap"
+    turns = [Turn(True, bytes(range(64))), Turn(False, bytes(range(64)))]
+    unknown.write_bytes(pcap([ethernet(each) for each in conversation(turns, server=("10.0.0.2", 7777))]))
+    folder = str(tmp_path / "tables")
+    ingested(Path(folder), unknown)
+    assert rows_that_count(folder)["exchanges"] == []
+    ingest_here([str(unknown)], folder, WriteOptions(ports=frozenset({7777})))
+    rows, [row] = rows_that_count(folder)["exchanges"], seen(Path(folder)).captures
+    assert rows
+    assert row["options"] == "port 7777"
+    assert kdissect("tables", "replace", folder, "unknown").returncode == 0
+    assert len(rows_that_count(folder)["exchanges"]) == len(rows)
 
 
 def test_a_capture_that_is_ingested_in_another_way_replaces_itself(tmp_path: Path) -> None:
@@ -112,7 +147,7 @@ def test_a_capture_is_forgotten_and_replaced_behind_a_compaction(tmp_path: Path)
     compact(str(tmp_path / "all"))
     ingested(tmp_path / "all", SLOW, again=True)
     [java] = [row["capture"] for row in seen(tmp_path / "all").captures if row["path"] == str(JAVA)]
-    remove_capture(str(tmp_path / "all"), java)
+    remove_captures(str(tmp_path / "all"), [java])
     assert contents(tmp_path / "all") == contents(ingested(tmp_path / "one", SLOW))
     assert physical(tmp_path / "all") == live(tmp_path / "all")
 

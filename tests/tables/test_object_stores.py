@@ -19,7 +19,7 @@ from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.splits import route, splits
-from dissector.tables.delta_log import remove_capture
+from dissector.tables.delta_log import remove_captures
 from dissector.tables.maintenance import compact, problems, vacuum
 from dissector.tables.snapshot import snapshot
 from dissector.tables.storage import Storage, StorageError
@@ -235,7 +235,7 @@ def test_tables_in_a_bucket_are_compacted_cleaned_up_and_forgotten(bucket: str) 
     seen = snapshot(out)
     assert seen is not None
     for row in seen.captures:
-        assert remove_capture(out, row["capture"])
+        assert remove_captures(out, [row["capture"]])
     assert not any(rows for rows, _ in contents(out).values())
 
 

@@ -1,0 +1,114 @@
+"""Tables have the rows of whole captures, by hashes of contents, whatever ends at any moment, or runs beside."""
+
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
+
+from deltalake import DeltaTable
+
+from dissector.pipeline import commit, runs
+from dissector.pipeline.ingest_here import ingest_here
+from dissector.pipeline.partition_rows import WriteOptions
+from dissector.tables import delta_log
+from dissector.tables.delta_log import put_captures, remove_captures
+from dissector.tables.maintenance import compact, problems
+from dissector.tables.schemas import FACT_TABLES
+from tests.cli.test_commands import KDISSECT
+from tests.conftest import PCAPS
+from tests.pipeline.contents import contents
+from tests.tables.test_maintenance import live, physical, seen
+
+JAVA, SLOW, RDKAFKA = (str(PCAPS / f"{name}.pcapng") for name in ("java", "trouble-slow", "librdkafka"))
+
+
+class KilledError(BaseException):
+    """In place of a signal: nothing that handles errors handles it."""
+
+
+def ingested(folder: Path, *files: str) -> Path:
+    ingest_here(files, str(folder), WriteOptions())
+    return folder
+
+
+def dies_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the process die behind a commit of facts of this number."""
+    write, commits = DeltaTable.create_write_transaction, []
+
+    def counted(*given: Any, **named: Any) -> None:
+        write(*given, **named)
+        commits.append(None)
+        if len(commits) == number:
+            raise KilledError
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", counted)
+
+
+@pytest.mark.slow
+def test_an_ingest_that_dies_behind_any_commit_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = contents(ingested(tmp_path / "whole", SLOW, JAVA))
+    folder = ingested(tmp_path / "tables", SLOW)
+    before = contents(folder)
+    monkeypatch.setattr(runs.Run, "is_abandoned", True)
+    for number in count(1):
+        with monkeypatch.context() as patched:
+            dies_behind(number, patched)
+            try:
+                ingested(folder, JAVA)
+            except KilledError:
+                assert contents(folder) == before, number
+                continue
+        break
+    assert number > len(FACT_TABLES) / 2
+    assert contents(folder) == expected
+    assert physical(folder) == live(folder), "what the killed ones left is removed"
+
+
+def test_what_is_forgotten_while_it_is_ingested_again_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ingest has written its rows, and comes to `captures` last."""
+    folder = ingested(tmp_path, JAVA)
+    before = contents(folder)
+    [java] = [row["capture"] for row in seen(folder).captures]
+
+    def put(uri: str, decide: delta_log.Decide) -> list[delta_log.Row]:
+        assert remove_captures(uri, [java]) == 1
+        return put_captures(uri, decide)
+
+    monkeypatch.setattr(commit, "put_captures", put)
+    ingest_here([JAVA], str(folder), WriteOptions(), again=True)
+    assert contents(folder) == before
+    assert physical(folder) == live(folder)
+
+
+@pytest.mark.slow
+def test_ingests_compactions_and_a_forgetting_at_once_give_what_one_after_the_other_does(tmp_path: Path) -> None:
+    expected = contents(ingested(tmp_path / "whole", JAVA, RDKAFKA))
+    folder = ingested(tmp_path / "tables", SLOW)
+    [slow] = [row["capture"] for row in seen(folder).captures]
+    running = [subprocess.Popen([*KDISSECT, "ingest", file, "--out", str(folder)]) for file in (JAVA, RDKAFKA, JAVA)]
+    compacting = threading.Event()
+
+    def compact_again_and_again() -> None:
+        while not compacting.is_set():
+            compact(str(folder))
+
+    with ThreadPoolExecutor() as threads:
+        compactions = threads.submit(compact_again_and_again)
+        try:
+            assert remove_captures(str(folder), [slow]) == 1
+            assert [each.wait() for each in running] == [0, 0, 0]
+        finally:
+            compacting.set()
+        compactions.result()
+    compact(str(folder))
+    assert contents(folder) == expected
+    assert physical(folder) == live(folder)
+    assert list(problems(str(folder), seen(folder))) == []
