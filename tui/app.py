@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from textual import events
 from textual.app import ScreenStackError, SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import Provider
 from textual.dom import DOMNode
 from textual.errors import NoWidget
@@ -29,6 +29,7 @@ from dissector.core.text import clean
 from tui import settings
 from tui.dimming import Dimming
 from tui.hangup import end_with_terminal
+from tui.key_groups import PROGRAM, place
 from tui.list_columns import all_columns
 from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SavePreference
 from tui.notification import TimedNotification
@@ -36,7 +37,7 @@ from tui.palette import Commands, Palette
 from tui.recents import FILTERS, recent, recent_captures, remember_capture
 from tui.screens.detail_screen import DetailScreen
 from tui.screens.diff_screen import DiffScreen
-from tui.screens.help_screen import HelpScreen, keys_of
+from tui.screens.help_screen import HelpScreen, feature_of, keys_of
 from tui.screens.live_screen import Begin, LiveScreen
 from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Choice, Menu
@@ -60,6 +61,15 @@ class KDissectApp(TypeAhead):
     TITLE = "kdissect"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Palette}
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+p",
+            "command_palette",
+            "Commands",
+            show=False,
+            priority=True,
+            tooltip="Find any command by its name",
+            id="app.palette",
+        ),
         Binding(
             "ctrl+s",
             "picture",
@@ -92,6 +102,10 @@ class KDissectApp(TypeAhead):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our variables, for themes that are not ours."""
         return default_variables(self.current_theme)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Keys as people write them."""
+        return super().get_key_display(binding).replace("^", "ctrl+").replace("⏎", "enter").replace("\u23ce", "enter")
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's, and before them ours for dimmed text: it keeps enough of its color to be read."""
@@ -195,14 +209,24 @@ class KDissectApp(TypeAhead):
         return True
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Return the palette's commands: Textual's, those with a key on this screen, recent filters and captures."""
-        yield from super().get_system_commands(screen)
-        for node, binding, enabled, tooltip in screen.active_bindings.values():
-            if binding.description and enabled and not binding.system:
-                run = partial(self.run_action, binding.action, node)
-                yield SystemCommand(f"{binding.description} ({self.get_key_display(binding)})", tooltip, run)
+        """Return the palette's commands in groups: an action of this screen once, with all its keys; themes; recent
+        filters and captures; columns."""
+        yield from sorted(self._actions(screen), key=lambda command: place(command.title.partition(": ")[0]))
+        yield SystemCommand(f"{PROGRAM}: Theme", "Choose the colors of the program", self.action_change_theme)
         if isinstance(screen, MainScreen):
             yield from self._choices(screen)
+
+    def _actions(self, screen: Screen[object]) -> Iterator[SystemCommand]:
+        """Yield a command for each action with a key that is not a movement in a pane."""
+        actions: dict[tuple[DOMNode, str], list[ActiveBinding]] = {}
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if binding.description and active.enabled and binding.id is not None and not binding.system:
+                actions.setdefault((active.node, binding.action), []).append(active)
+        for (node, action), found in actions.items():
+            keys = " ".join(dict.fromkeys(self.get_key_display(each.binding) for each in found))
+            title = f"{feature_of(found[0])}: {found[0].binding.description} ({keys})"
+            yield SystemCommand(title, found[0].tooltip, partial(self.run_action, action, node))
 
     def _choices(self, screen: MainScreen) -> Iterator[SystemCommand]:
         for text in recent(FILTERS)[:OFFERED]:

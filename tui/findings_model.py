@@ -11,7 +11,7 @@ Invariants:
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -47,6 +47,17 @@ class FindingGroup:
     """Rows, from 0, with their findings."""
 
 
+class FindingPlace(NamedTuple):
+    """Findings of one code on one connection."""
+
+    connection: int
+    """From 1."""
+    client: str
+    """The client id, as on the wire; empty if there is none."""
+    found: list[tuple[int, Finding, int]]
+    """Rows, from 0, with the finding and the time in nanoseconds."""
+
+
 class FindingGroups:
     """Findings, counted by code."""
 
@@ -79,6 +90,11 @@ class FindingsModel:
         self.total = 0
         """Progress of the analysis: steps done, and all steps."""
 
+    @property
+    def start_ns(self) -> int:
+        """What times of findings count from."""
+        return self._capture.start_ns
+
     def groups(self) -> list[FindingGroup]:
         """Return the groups, the most severe first, of these the most frequent first."""
         groups = FindingGroups()
@@ -87,6 +103,18 @@ class FindingsModel:
         return sorted(
             groups.all() + self._message_groups.all(), key=lambda group: (-_ORDER.index(group.severity), -group.count)
         )
+
+    def places(self, group: FindingGroup) -> list[FindingPlace]:
+        """Return the kept findings of a group by client and connection, in the order in which they occurred."""
+        rows = np.array([row for row, _ in group.kept], np.int64)
+        connections, clients, times = self._capture.columns(["connection", "client_id", "time_ns"], rows)
+        places: dict[tuple[object, object], FindingPlace] = {}
+        for (row, finding), connection, client, time_ns in zip(group.kept, connections, clients, times, strict=True):
+            key = client, connection
+            if key not in places:
+                places[key] = FindingPlace(int(str(connection)), str(client or ""), [])
+            places[key].found.append((row, finding, int(str(time_ns))))
+        return sorted(places.values(), key=lambda place: place.client)
 
     @property
     def cross_message_rows(self) -> Int64:

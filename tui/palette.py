@@ -1,4 +1,4 @@
-"""The command palette (ctrl+p): commands with a key, recent filters and captures, columns, themes.
+"""The command palette (ctrl+p): commands in the groups of the help, recent filters and captures, columns, themes.
 
 Textual's provider takes titles for markup; here they are plain text, wherever they come from.
 """
@@ -27,7 +27,7 @@ class Palette(Provider):
 
     async def discover(self) -> AsyncIterator[DiscoveryHit | Hit]:
         """Yield all of them while nothing is typed."""
-        for title, words, run, shown in sorted(self.app.get_system_commands(self.screen), key=lambda each: each.title):
+        for title, words, run, shown in self.app.get_system_commands(self.screen):
             if shown:
                 yield DiscoveryHit(Text(clean(title)), run, clean(title), _plain(words))
 

@@ -46,7 +46,7 @@ def capture_settings(
 ) -> CaptureSettings:
     """Return the settings of a capture from options. Raises `UsageError`."""
     if expression and ports:
-        raise UsageError("-f replaces -p: name the ports in the filter, “tcp port 9092 and host …”")
+        raise UsageError("--capture-filter replaces -p: name the ports in the filter, “tcp port 9092 and host …”")
     if ring and not path:
         raise UsageError("-b needs -w: the name of the ring's files")
     if path == "-":

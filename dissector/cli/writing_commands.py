@@ -26,9 +26,12 @@ def live(
         str | None, typer.Option("-i", metavar="NAME", help="Interface name, or any; by default loopback.")
     ] = None,
     port: Annotated[
-        list[int] | None, typer.Option("-p", min=1, max=65535, help="Broker port, by default 9092; may be repeated.")
+        list[int] | None,
+        typer.Option("-p", "--port", min=1, max=65535, help="Broker port, by default 9092; may be repeated."),
     ] = None,
-    expression: Annotated[str, typer.Option("-f", metavar="FILTER", help="A tcpdump filter instead of ports.")] = "",
+    expression: Annotated[
+        str, typer.Option("--capture-filter", metavar="FILTER", help="A tcpdump filter instead of ports.")
+    ] = "",
     path: Annotated[str, typer.Option("-w", metavar="FILE", help="Write the packets as pcapng.")] = "",
     ring: Annotated[
         list[str] | None,
@@ -38,7 +41,7 @@ def live(
         bool, typer.Option("--promiscuous", help="Also capture packets for other machines.")
     ] = False,
     text: Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")] = False,
-    form: Annotated[Format | None, typer.Option("--format", help="Output format of the rows.")] = None,
+    form: Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")] = None,
     fields: Fields = None,
     filter: Annotated[str | None, typer.Option("-Y", metavar="FILTER", help="Only matching rows on stdout.")] = None,
     duration: Annotated[

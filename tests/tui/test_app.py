@@ -1,5 +1,6 @@
 """The application around the screen: configuration, keys, recent captures, the palette."""
 
+import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,9 +16,10 @@ from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_settings import written
 from tui.app import KDissectApp
+from tui.key_groups import FIRST, ORDER
 from tui.recents import FILES, FILTERS, recent, remember, remember_capture
 from tui.row_colors import ColorBy
-from tui.screens.help_screen import HelpScreen, keys_of
+from tui.screens.help_screen import MARKS, START, HelpScreen, keys_of
 from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Menu
 from tui.settings import path
@@ -96,11 +98,46 @@ async def test_help_is_in_groups_in_two_columns_where_there_is_room_and_closes()
             await screen.resize(size)
             await screen.press("question_mark")
             assert isinstance(screen.pilot.app.screen, HelpScreen)
-            [first, *_] = [line for line in screen.lines().splitlines() if "In this pane" in line]
-            titles = set(keys_of(screen.main)) - {"In this pane"}
+            [first, *_] = [line for line in screen.lines().splitlines() if START in line]
+            titles = set(keys_of(screen.main)) - {START}
             assert any(title in first for title in titles) == (columns == 2)
             await screen.press("escape")
             assert isinstance(screen.pilot.app.screen, MainScreen)
+
+
+async def test_help_begins_with_the_ten_keys_that_matter_and_has_each_key_once() -> None:
+    async with opened(JAVA) as screen:
+        keys = keys_of(screen.main)
+        assert next(iter(keys)) == START
+        assert len(keys[START]) == len(FIRST) == 10
+        assert [group for group in keys if group in ORDER] == [group for group in ORDER if group in keys]
+        every = [key for title, lines in keys.items() if title != MARKS for shown, _ in lines for key in shown.split()]
+        assert len(every) == len(set(every))
+
+
+async def test_the_palette_is_grouped_and_names_no_key_twice() -> None:
+    async with opened(JAVA) as screen:
+        titles = [command.title for command in screen.pilot.app.get_system_commands(screen.main)]
+        groups = [title.partition(": ")[0] for title in titles]
+        assert [group for group in dict.fromkeys(groups) if group in ORDER] == [g for g in ORDER if g in groups]
+        every = [key for title in titles for found in re.findall(r" \(([^()]+)\)$", title) for key in found.split()]
+        assert len(every) > 40
+        assert len(every) == len(set(every))
+
+
+async def test_the_footer_is_cut_at_a_key_and_never_in_one() -> None:
+    async with opened(JAVA, size=(60, 20)) as screen:
+        for width in (60, 71, 80, 97, 120):
+            await screen.resize((width, 24))
+            shown = screen.lines().splitlines()[-1]
+            names = [binding.description for _, binding, _, _ in screen.main.active_bindings.values() if binding.show]
+            there = [name for name in names if name in shown]
+            rest = shown
+            for name in there:
+                rest = rest.replace(name, "", 1)
+            assert there
+            assert all(len(word) <= 5 for word in rest.split()), shown
+            assert shown.split()[1] == "Help"
 
 
 @asynccontextmanager

@@ -99,6 +99,14 @@ async def test_a_removed_filter_comes_back_with_the_key_that_is_named() -> None:
         await screen.press("escape")
         assert not screen.main.view.is_filtered
         assert screen.notifications()[-1] == "filter removed; u brings it back"
+        screen.main.apply_filter("latency > 1h")
+        await screen.settle()
+        assert (
+            f"0 of {len(screen.main.capture)} exchanges match · / edits the filter · esc removes it" in screen.lines()
+        )
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        await screen.press("escape")
         await screen.press("u")
         assert len(screen.main.view) == shown
         assert "api == Fetch" in screen.lines()

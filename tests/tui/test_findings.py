@@ -1,5 +1,6 @@
 """The findings of a capture and of an exchange, and how to go to them; slow exchanges."""
 
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from dissector.capture_session import Capture
+from dissector.core.text import seconds
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
@@ -58,6 +60,20 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert f"{screen.main.model.side}.{screen.path}" == finding.path
         await screen.press("F", "escape")
         assert screen.row == row
+
+
+async def test_findings_say_who_and_when_and_those_of_a_connection_are_together() -> None:
+    async with opened(str(PCAPS / "trouble-rebalance-loop.pcapng"), size=(200, 60)) as screen:
+        await screen.press("F", "enter")
+        drawn = (line.split("│")[1] for line in screen.lines().splitlines() if "│" in line)
+        lines = [line for line in drawn if "MEMBER_ID_REQUIRED:" in line or "NOT_COOR" in line]
+        capture = screen.main.capture
+        for line in lines:
+            row = capture.row(int(line.split()[0]) - 1)
+            when = seconds(row.time_ns - capture.start_ns)
+            assert line.split()[1:4] == [when, f"C{row.connection}", row.client_id]
+        connections = [line.split()[2] for line in lines]
+        assert [*dict.fromkeys(connections)] == [name for name, _ in groupby(connections)]
 
 
 async def test_the_first_finding_of_the_row_is_shown_and_i_explains_all() -> None:

@@ -6,6 +6,7 @@ from textual.binding import Binding, BindingType
 
 from dissector.core.text import clean
 from tui.clipboard_formats import CLIPBOARD_FORMATS, ClipboardFormat, clipboard_text
+from tui.key_groups import KEEP
 from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
 
@@ -15,6 +16,8 @@ SAMPLE = 40
 
 class ClipboardFeature(CoreScreen):
     """y, then a letter for the format."""
+
+    FEATURE = KEEP
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "Copy", show=False, tooltip="Copy the field: path, value, hex, JSON, …", id="main.copy"),

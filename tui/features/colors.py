@@ -6,6 +6,7 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
+from tui.key_groups import LIST
 from tui.messages import SavePreference
 from tui.row_colors import ColorBy
 from tui.screens.core_screen import CoreScreen
@@ -15,7 +16,7 @@ from tui.settings import COLORS
 class ColorsFeature(CoreScreen):
     """By severity, API, latency or connection."""
 
-    FEATURE = "List"
+    FEATURE = LIST
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "colors", "Colors", show=False, tooltip="Color rows by severity, API, latency or connection",

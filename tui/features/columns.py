@@ -5,6 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from dissector.core.text import clean
+from tui.key_groups import LIST
 from tui.list_columns import INFO, ListColumn, column_of
 from tui.messages import AddColumn, SavePreference
 from tui.screens.column_menu import ColumnMenu
@@ -15,7 +16,7 @@ from tui.settings import COLUMNS
 class ColumnsFeature(CoreScreen):
     """The menu of columns; columns of fields."""
 
-    FEATURE = "List"
+    FEATURE = LIST
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("C", "columns", "Columns", show=False, tooltip="Choose the columns of the list", id="main.columns"),

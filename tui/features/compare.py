@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from tui.key_groups import OVERALL
 from tui.messages import CompareWith
 from tui.screens.compare_dialog import CompareDialog, offered
 from tui.screens.core_screen import CoreScreen
@@ -11,6 +12,8 @@ from tui.screens.core_screen import CoreScreen
 
 class CompareFeature(CoreScreen):
     """Compares the capture with another one."""
+
+    FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "compare", "Diff", tooltip="Compare with another capture", id="main.diff"),

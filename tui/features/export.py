@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from dissector.export.command_line import format_rows
 from dissector.export.formats import ExportFormat
 from tui.features.whole_capture import NeedsWholeCapture
+from tui.key_groups import KEEP
 from tui.screens.menu import Choice, Menu
 from tui.screens.prompt import Prompt
 from tui.screens.write_dialog import Notify, WriteDialog
@@ -49,7 +50,7 @@ class _RowSelection(NamedTuple):
 class ExportFeature(NeedsWholeCapture):
     """Asks for rows, format and file name; then writes."""
 
-    FEATURE = "Export"
+    FEATURE = KEEP
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "export", "Export", tooltip="Write exchanges to a file: marked ones, those shown, or this one",

@@ -16,7 +16,8 @@ from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
 from dissector.core.arrays import Int64
-from dissector.core.text import clean
+from dissector.core.text import clean, counted
+from tui.key_groups import FIND
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
 from tui.screens.core_screen import CoreScreen
@@ -61,7 +62,7 @@ class FilterRun:
 class FilterFeature(CoreScreen):
     """Type, apply, stop, clear; recent filters; the connection of a row."""
 
-    FEATURE = "Filter"
+    FEATURE = FIND
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only exchanges that match a filter",
@@ -293,10 +294,20 @@ class FilterFeature(CoreScreen):
     def _show_found(self) -> None:
         # drawn rows look as before, but for the time since the previous row
         run = self._run
+        self._list.empty_words = self._empty_words()
         awaits = run is not None and run.working and run.upto <= self._list.selected
         self._list.update_rows(redraw=self.appearance.time is TimeFormat.PREVIOUS, awaits=awaits)
         self._draw_filter()
         self._draw_title()
+
+    def _empty_words(self) -> str:
+        """Return what to say if no row is shown, with the next keys."""
+        if self._run is None or self._run.working:
+            return "searching…" if self._run is not None else ""
+        return (
+            f"0 of {counted(len(self.capture), 'exchange')} match · {self._key_of('filter')} edits the filter · "
+            f"{self._key_of('escape')} removes it"
+        )
 
     def _start_matching(self, run: FilterRun, *, restart: bool = False) -> None:
         run.working, run.total = True, len(self.capture)

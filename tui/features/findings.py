@@ -6,6 +6,7 @@ from textual.binding import Binding, BindingType
 
 from dissector.core.finding import Finding
 from tui.features.findings_analysis import FindingsAnalysis
+from tui.key_groups import OVERALL
 from tui.location_history import Location
 from tui.screens.finding_dialog import FindingDialog
 from tui.screens.findings_screen import FindingsScreen
@@ -13,6 +14,8 @@ from tui.screens.findings_screen import FindingsScreen
 
 class FindingsFeature(FindingsAnalysis):
     """The findings of the capture, and of an exchange."""
+
+    FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("F", "findings", "Findings", tooltip="All findings of this capture, by kind",
@@ -36,6 +39,6 @@ class FindingsFeature(FindingsAnalysis):
         exchange = self.model.exchange
         findings = exchange.findings if exchange is not None else []
         if exchange is None or not findings:
-            self.notify("this exchange has no findings", timeout=2)
+            self.notify("this exchange has no findings; e goes to the next error, F shows all", timeout=2)
             return
         self.app.push_screen(FindingDialog(f"Exchange {exchange.row.number} · {exchange.row.api}", findings))

@@ -9,6 +9,7 @@ from dissector.analysis.follow_keys import FollowKey, follow_keys
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.features.row_search import Go, RowSearch
+from tui.key_groups import GO
 from tui.location_history import Location
 from tui.screens.menu import Choice, Menu
 
@@ -19,6 +20,8 @@ _KEYS: Final = "123456789abcdefghijklmnoprstuvwxyz"
 
 class FollowFeature(RowSearch):
     """J chooses what to follow, { and } go to the previous and next exchange."""
+
+    FEATURE = GO
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("J", "choose_key", "Follow…", show=False, id="main.follow",

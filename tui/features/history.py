@@ -6,6 +6,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from dissector.capture_session import Capture
+from tui.key_groups import GO
 from tui.location_history import Location, LocationHistory
 from tui.messages import ApplyFilter
 from tui.screens.core_screen import CoreScreen
@@ -15,7 +16,7 @@ from tui.widgets.exchange_list import ExchangeList
 class HistoryFeature(CoreScreen):
     """Remembers the locations that are jumped from, each with its side and field."""
 
-    FEATURE = "Navigate"
+    FEATURE = GO
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+o,alt+left", "back", "Back", show=False, tooltip="Go back to before the last jump",

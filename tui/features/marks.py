@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
+from tui.key_groups import KEEP
 from tui.screens.core_screen import CoreScreen
 from tui.screens.prompt import Prompt
 
@@ -14,7 +15,7 @@ from tui.screens.prompt import Prompt
 class MarksFeature(CoreScreen):
     """Marks rows, goes to the next mark, shows marked rows only, comments rows."""
 
-    FEATURE = "Marks"
+    FEATURE = KEEP
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "mark", "Mark", show=False, tooltip="Toggle mark", id="main.mark"),

@@ -9,12 +9,13 @@ from textual.binding import Binding, BindingType
 from dissector.core.arrays import Bool, Int64
 from tui.features.findings_analysis import FindingsAnalysis
 from tui.features.row_search import Go, RowSearch
+from tui.key_groups import GO
 
 
 class NavigationFeature(RowSearch, FindingsAnalysis):
     """Goes along the list, a connection, errors."""
 
-    FEATURE = "Navigate"
+    FEATURE = GO
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "flip", "Req↔Resp", tooltip="Show the other message of the exchange", id="main.flip"),
@@ -28,7 +29,8 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
             "right_square_bracket", "connection(1)", "Next on connection", key_display="]", show=False,
             tooltip="Next exchange of the connection", id="main.next_on_connection",
         ),
-        Binding("e", "problem(1)", "Error", tooltip="Next exchange with a warning or an error", id="main.next_error"),
+        Binding("e", "problem(1)", "Next error", id="main.next_error",
+                tooltip="Next exchange with a warning or an error"),
         Binding(
             "E", "problem(-1)", "Previous error", show=False, tooltip="Previous exchange with a warning or an error",
             id="main.previous_error",

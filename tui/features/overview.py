@@ -5,6 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tui.features.whole_capture import NeedsWholeCapture
+from tui.key_groups import OVERALL
 from tui.messages import ApplyFilter
 from tui.overview_model import OverviewSnapshot
 from tui.screens.overview_screen import OverviewScreen
@@ -12,6 +13,8 @@ from tui.screens.overview_screen import OverviewScreen
 
 class OverviewFeature(NeedsWholeCapture):
     """o opens the overview."""
+
+    FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "overview", "Overview", tooltip="Clients, topics, versions, errors and latencies at a glance",

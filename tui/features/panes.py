@@ -6,6 +6,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dissector.capture_session import Capture
+from tui.key_groups import PANES
 from tui.pane_sizes import LIST_SHARE, load_pane_sizes, save_pane_sizes
 from tui.screens.core_screen import CoreScreen
 from tui.widgets.draggable_border import DraggableBorder
@@ -22,7 +23,7 @@ STEP = 8
 class PanesFeature(CoreScreen):
     """Resizes and maximizes panes."""
 
-    FEATURE = "Panes"
+    FEATURE = PANES
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

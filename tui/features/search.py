@@ -9,6 +9,7 @@ from dissector.analysis.search import SearchHit, SearchQuery
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from tui.features.row_search import Go, RowSearch
+from tui.key_groups import FIND
 from tui.location_history import Location
 from tui.screens.search_dialog import SearchDialog
 
@@ -25,8 +26,10 @@ class Hits(NamedTuple):
 class SearchFeature(RowSearch):
     """ctrl+f searches, n and N go to the next and previous hit."""
 
+    FEATURE = FIND
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+f", "search", "Find", show=False,
+        Binding("ctrl+f", "search", "Search", show=False,
                 tooltip="Find text, hex bytes or a field", id="main.search"),
         Binding("n", "hit(1)", "Next hit", show=False, tooltip="Next hit of the search",
                 id="main.next_hit"),

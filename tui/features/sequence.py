@@ -7,12 +7,15 @@ from textual.binding import Binding, BindingType
 
 from dissector.core.arrays import Int64
 from tui.features.whole_capture import NeedsWholeCapture
+from tui.key_groups import OVERALL
 from tui.messages import GoTo
 from tui.screens.sequence_screen import SequenceScreen
 
 
 class SequenceFeature(NeedsWholeCapture):
     """D opens the sequence diagram."""
+
+    FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("D", "sequence", "Sequence", show=False, tooltip="Sequence diagram: messages as arrows between lanes",

@@ -9,16 +9,19 @@ from textual.binding import Binding, BindingType
 from dissector.analysis.slow_exchanges import slow_rows
 from dissector.core.arrays import Int64
 from tui.features.row_search import Go, RowSearch
+from tui.key_groups import GO
 
 
 class SlowExchangesFeature(RowSearch):
     """s and S go to the next and the previous one."""
 
+    FEATURE = GO
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "slow(1)", "Slow", show=False, id="main.next_slow",
-                tooltip="Next exchange above the 99th percentile of its API and connection"),
+        Binding("s", "slow(1)", "Next slow", show=False, id="main.next_slow",
+                tooltip="Next exchange that is slow for its API and connection"),
         Binding("S", "slow(-1)", "Previous slow", show=False, id="main.previous_slow",
-                tooltip="Previous exchange above the 99th percentile of its API and connection"),
+                tooltip="Previous exchange that is slow for its API and connection"),
     ]  # fmt: skip
 
     _slow: tuple[int, Int64] | None = None

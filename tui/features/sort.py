@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from dissector.core.arrays import Int64
+from tui.key_groups import LIST
 from tui.list_columns import ListColumn, all_columns, column_of
 from tui.row_order import SortOrder, reversed_order, sorted_rows
 from tui.screens.core_screen import CoreScreen
@@ -26,7 +27,7 @@ def _sortable() -> list[ListColumn]:
 class SortFeature(CoreScreen):
     """By a column, ascending or descending."""
 
-    FEATURE = "List"
+    FEATURE = LIST
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "sort", "Sort", show=False, tooltip="Sort the list by a column", id="main.sort"),

@@ -5,12 +5,15 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from tui.features.whole_capture import NeedsWholeCapture
+from tui.key_groups import OVERALL
 from tui.messages import GoTo
 from tui.screens.timelines_screen import TimelinesScreen
 
 
 class TimelineFeature(NeedsWholeCapture):
     """L opens the timelines."""
+
+    FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("L", "timelines", "Timelines", show=False, tooltip="Timelines of groups and transactions",

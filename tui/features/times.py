@@ -5,6 +5,7 @@ from typing import ClassVar
 import numpy as np
 from textual.binding import Binding, BindingType
 
+from tui.key_groups import LIST
 from tui.messages import SavePreference
 from tui.screens.core_screen import CoreScreen
 from tui.settings import TIME
@@ -14,7 +15,7 @@ from tui.time_format import TimeFormat, date_text
 class TimesFeature(CoreScreen):
     """Cycles through formats; sets a row that times count from."""
 
-    FEATURE = "List"
+    FEATURE = LIST
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 from dissector.core.text import clean
 from dissector.exchange.field_values import plain_path
 from dissector.filter import FilterError
+from tui.key_groups import FIND
 from tui.messages import AddColumn, ApplyFilter
 from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
@@ -16,11 +17,13 @@ from tui.value_filters import cell_filters, column_filter, field_filter
 class ValueActionsFeature(CoreScreen):
     """a applies a filter, A edits it, c adds a column. In the list they take the row's cell, below it the field."""
 
+    FEATURE = FIND
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "as_filter", "As filter", show=False, id="main.apply_as_filter",
-                tooltip="Show rows with the same value: of the field, or of the cell in the list"),
+                tooltip="Filter by the field under the cursor, or by the cell in the list"),
         Binding("A", "to_filter", "Edit filter", show=False, id="main.prepare_as_filter",
-                tooltip="Put the value into the filter for editing; in the list, choose a cell first"),
+                tooltip="Edit a filter by the field, or by a cell of the row"),
         Binding("c", "as_column", "As column", show=False, tooltip="Add the field as a column of the list",
                 id="main.as_column"),
     ]  # fmt: skip

@@ -26,6 +26,7 @@ from dissector.protocol.tree import Node
 from tui.appearance import Appearance
 from tui.bytes_labels import byte_words, bytes_title
 from tui.exchange_model import ExchangeModel
+from tui.key_groups import PROGRAM
 from tui.labels import inspector_text, progress_words, range_readings, row_words
 from tui.loader import load
 from tui.location_history import Location
@@ -63,14 +64,15 @@ class CoreScreen(Screen[None]):
             id="main.previous_pane",
         ),
         Binding(
-            "escape", "escape", "Stop", show=False, tooltip="Stop what runs; then clear the filter", id="main.stop"
+            "escape", "escape", "Stop", show=False, id="main.stop",
+            tooltip="Stop what runs; then remove the filter (u brings it back)",
         ),
         Binding("enter", "open", "Fields", show=False,
                 tooltip="Go from the list to the fields of the exchange", id="main.open"),
     ]  # fmt: skip
 
-    FEATURE: ClassVar[str] = "Everywhere"
-    """The heading of a class's keys in the help."""
+    FEATURE: ClassVar[str] = PROGRAM
+    """The group of a class's keys in help and palette."""
     ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
     """What Escape does: the first of these that has something to stop or to undo does it, and returns True."""
     RENUMBERS_ROWS: ClassVar[bool] = True
@@ -266,6 +268,7 @@ class CoreScreen(Screen[None]):
         hint = (
             "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
             "\n\nOr name Kafka's port: kdissect FILE --port 19092"
+            "\n\nctrl+p opens another capture, ? shows the keys, q quits"
         )
         empty = self.query_one("#empty", Static)
         empty.update(Text(words + hint, justify="center"))

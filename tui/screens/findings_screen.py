@@ -10,15 +10,16 @@ from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
 
 from dissector.core.finding import Finding
-from dissector.core.text import clean, counted
+from dissector.core.text import clean, counted, seconds
 from dissector.findings.codes import explain
-from tui.findings_model import FindingGroup, FindingsModel
+from tui.findings_model import FindingGroup, FindingPlace, FindingsModel
 from tui.labels import MARKS
 from tui.screens.dialog import Dialog
 from tui.screens.finding_dialog import FindingDialog
 from tui.theme import bold
 
 SECONDS_BETWEEN = 0.3
+_LONGEST_NAME = 16
 Item = FindingGroup | tuple[int, Finding]
 
 
@@ -27,7 +28,9 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
 
     DEFAULT_CSS = """
     FindingsScreen { align: center middle; }
-    #found { width: 96%; height: 1fr; margin: 1 0 0 0; background: $panel; border: round $primary; }
+    #found { width: 96%; height: 1fr; margin: 1 0 0 0; background: $panel; border: round $primary;
+             overflow-x: hidden; scrollbar-size: 1 1; }
+    #found:focus { background-tint: $foreground 0%; }
     #far { width: 96%; height: 1; background: $panel; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -45,7 +48,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
 
     def compose(self) -> ComposeResult:
         tree: Tree[Item] = Tree("", id="found")
-        tree.show_root, tree.guide_depth = False, 2
+        tree.show_root, tree.show_guides, tree.guide_depth = False, False, 2
         tree.border_title = "Findings"
         yield tree
         yield Static(id="far", markup=False)
@@ -74,9 +77,8 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         far = f"{100 * done // total}% analyzed" if done < total else "all analyzed" if total else "still reading"
         kinds = counted(len(groups), "kind")
         count = sum(group.count for group in groups)
-        self.query_one("#far", Static).update(
-            Text(f"{counted(count, 'finding')} of {kinds} · {far} · enter opens · ? explains · esc")
-        )
+        keys = "enter opens · ? explains · esc closes" if groups else "esc closes"
+        self.query_one("#far", Static).update(Text(f"{counted(count, 'finding')} of {kinds} · {far} · {keys}"))
 
     def _style(self, group: FindingGroup) -> Style:
         """Return the color that its rows have in the list; a note has none."""
@@ -87,9 +89,12 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         group = event.node.data
         if isinstance(group, FindingGroup):
             event.node.remove_children()
-            for row, finding in group.kept:
-                line = Text(f"{row + 1:>7}  ", "bold").append(clean(finding.message), "not bold")
-                event.node.add_leaf(line, data=(row, finding))
+            for place in self._findings.places(group):
+                for n, (row, finding, time_ns) in enumerate(place.found):
+                    when = seconds(time_ns - self._findings.start_ns)
+                    line = Text().append(f"{row + 1:>7} ", "bold").append(f"{when:>11}  ")
+                    line.append(_who(place, first=not n)).append(clean(finding.message))
+                    event.node.add_leaf(line, data=(row, finding))
             if group.count > len(group.kept):
                 event.node.add_leaf(
                     Text(f"{group.count - len(group.kept):,} more: filter by finding == {group.code}", "dim")
@@ -110,6 +115,13 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
 
     def action_up(self) -> None:
         self._tree.action_cursor_up()
+
+
+def _who(place: FindingPlace, *, first: bool) -> Text:
+    """Return connection and client, faint below a line with the same ones."""
+    name = clean(place.client or "(no client id)")
+    name = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}…{name[-8:]}"  # a number at the end
+    return Text(f"C{place.connection:<5} {name:<{_LONGEST_NAME}}  ", "" if first else "dim")
 
 
 def _group_line(group: FindingGroup, style: Style) -> Text:

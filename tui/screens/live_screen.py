@@ -20,6 +20,7 @@ from dissector.capture import CaptureError
 from dissector.capture.live import CaptureSettings, Recording, no_traffic_message
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
+from tui.key_groups import CAPTURE
 from tui.live_stats import ErrorTimes, LiveStats, live_stats
 from tui.screens.core_screen import EscapeSteps
 from tui.screens.main_screen import MainScreen
@@ -38,7 +39,7 @@ Begin = Callable[[CaptureSettings], tuple[Capture, Recording, CaptureSettings]]
 class LiveScreen(MainScreen):
     """The main screen with live rows."""
 
-    FEATURE = "Capture"
+    FEATURE = CAPTURE
     RENUMBERS_ROWS = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(

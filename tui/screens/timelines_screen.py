@@ -17,6 +17,7 @@ from tui.ui_thread import call_on_ui
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList
 
+_EMPTY: Final = "This capture has no groups and no transactions.\n\nesc goes back to the exchanges"
 SECONDS_BETWEEN_LOOKS: Final = 0.1
 """Whether the capture is read by now."""
 
@@ -89,7 +90,7 @@ class TimelinesScreen(SnapshotScreen[int | None]):
         start_ns = self._capture.start_ns
         self.query_one(LineList).show(lambda width: timeline_lines(timelines, start_ns, width))
         empty = self.query_one("#empty", Static)
-        empty.update(Text("This capture has no groups and no transactions.", justify="center"))
+        empty.update(Text(_EMPTY, justify="center"))
         empty.set_class(not timelines, "shown")
         self.query_one(LineList).set_class(not timelines, "hidden")
 

@@ -37,6 +37,8 @@ from tui.widgets.scroll_bar import PlacedScrollBar
 
 KEPT_STRIPS = 512
 _LEAST_NUMBER, _LEAST_TIME = 3, 8
+_EMPTY_LINE = 3
+"""Where a list without rows says so."""
 MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
 Mark = tuple[str, Style]
 _LATENCY = ROW_FIELDS["latency"].heading
@@ -71,7 +73,7 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             "column(1)",
             "Next cell",
             show=False,
-            tooltip="Select the next cell, for a and A",
+            tooltip="Select a cell, for a and A",
             id="list.column",
         ),
         Binding(
@@ -79,7 +81,7 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             "column(-1)",
             "Previous cell",
             show=False,
-            tooltip="Select the previous cell, for a and A",
+            tooltip="Select a cell, for a and A",
             id="list.previous_column",
         ),
     ]
@@ -117,6 +119,8 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         """The column of the selected cell; None before one is selected."""
         self._widths = {"No.": _LEAST_NUMBER, "Time": _LEAST_TIME}
         """The widths that columns need for the rows so far."""
+        self.empty_words = ""
+        """What is said in place of rows, if none is shown."""
         self.numbering = 0
         """How often rows were renumbered."""
         self._posted_number: int | None = None
@@ -189,7 +193,9 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             return self._head_strip()
         position = self.scroll_offset.y + y - 1
         if position >= len(self._view):
-            return Strip.blank(self._across, self.rich_style)
+            words = self.empty_words if not len(self._view) and y == _EMPTY_LINE else ""
+            style = self.rich_style + self.color("repeated")
+            return Strip([Segment(words.center(self._across), style)]).adjust_cell_length(self._across, style)
         number, chosen = self._view.number(position), position == self.cursor
         above = self._view.number(position - 1) if position else number
         key = (number, above, self._across, chosen)

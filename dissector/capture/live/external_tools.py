@@ -175,7 +175,7 @@ def permission_message(settings: CaptureSettings, refused: list[str]) -> str:
         return f"can't capture on {settings.interface}: {'; '.join(reasons)}"
     denied = any(_DENIED.search(reason) for reason in refused)
     if settings.expression and not denied:
-        return "a filter (-f) needs dumpcap or tcpdump, and neither is installed"
+        return "--capture-filter needs dumpcap or tcpdump, and neither is installed"
     dumpcap = shutil.which("dumpcap")
     program = dumpcap or str(Path(sys.executable).resolve())
     rights = "cap_net_raw,cap_net_admin+eip"
