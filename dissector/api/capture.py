@@ -107,14 +107,26 @@ class Capture:
 
     def exchanges(self, filter: str | None = None) -> Iterator[Exchange]:
         """Return all exchanges in order, or those that match a filter. Raises `FilterError` at once."""
-        parsed = _parsed(filter)
+        parsed = self._parsed(filter)
         return (Exchange(each, self._packets) for rows in self._rows(parsed) for each in self._session.at(rows))
 
     def records(self, filter: str | None = None) -> "Iterator[Record]":
-        """Return the records that the exchanges carry, or those that match a filter. Raises `FilterError` at once."""
-        from dissector.api.records import records_of
+        """Return the records that the exchanges carry, or those that match a filter: of conditions on records, such as
+        ``record.value.id == 17``, and on `topic` and `partition`, each must match by itself. Raises `FilterError` at
+        once.
 
-        return (record for exchange in self.exchanges(filter) for record in records_of(exchange))
+        >>> [record.offset for record in capture.records("api == Fetch && record.key == customer-1")][:3]
+        [1, 5, 9]
+        """
+        from dissector.analysis.record_list import RecordList
+        from dissector.api.records import api_records
+
+        parsed = self._parsed(filter)
+        session = self._read()
+        if parsed is not None and parsed.reads_findings:
+            self._examine()
+        found = RecordList(session, parsed).records()
+        return api_records(found, lambda row: Exchange(session.exchange(row), self._packets))
 
     def connections(self) -> list[Connection]:
         """Return the connections that have exchanges."""
@@ -146,7 +158,7 @@ class Capture:
         """
         from dissector.api.counting import counted_by
 
-        parsed = _parsed(filter)
+        parsed = self._parsed(filter)
         session = self._read()
         rows = None if parsed is None else np.concatenate([np.zeros(0, np.int64), *self._rows(parsed)])
         return counted_by(session, by, rows, self._examine)
@@ -157,7 +169,7 @@ class Capture:
         ingest` writes; `number` is that of the exchange. Needs the extra `tables`."""
         from dissector.api.arrow import arrow_table
 
-        parsed = _parsed(filter)
+        parsed = self._parsed(filter)
         self._examine()
         return arrow_table(self._session, table, None if parsed is None else list(self._rows(parsed)))
 
@@ -269,11 +281,10 @@ class Capture:
         found = carrying_packets(self._session, [row], with_handshakes=False)
         return [Packet(each.time_ns, each.data, each.length, each.link_type) for each in found]
 
+    def _parsed(self, filter: str | None) -> "Filter | None":
+        """Return a filter. Raises `FilterError`."""
+        if filter is None:
+            return None
+        from dissector.filter import parse
 
-def _parsed(filter: str | None) -> "Filter | None":
-    """Return a filter. Raises `FilterError`."""
-    if filter is None:
-        return None
-    from dissector.filter import parse
-
-    return parse(filter)
+        return parse(filter, self._session.opener)

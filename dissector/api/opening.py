@@ -8,10 +8,13 @@ from os import PathLike, fspath
 from typing import IO, Any, Final
 
 from dissector.api.capture import Capture
+from dissector.capture import CaptureError
 from dissector.capture.files import OpenFile
 from dissector.capture.packet_objects import PacketObjects
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.stage_pipeline import Source
+from dissector.records.record import PLAIN_OPENER
+from dissector.records.values.opener import ValueOpener
 
 _PIECE: Final = 1 << 20
 Openable = str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Iterable[Any]
@@ -24,6 +27,7 @@ def open(  # noqa: A001  # like `gzip.open`
     ports: Iterable[int] = (),
     link_type: int | None = None,
     show_secrets: bool = False,
+    schemas: str | PathLike[str] | None = None,
 ) -> Capture:
     """Open one or more sources as one capture, in the order of time. Reading begins when something is asked for.
 
@@ -33,7 +37,9 @@ def open(  # noqa: A001  # like `gzip.open`
     number of such packets where their reader does not tell it; otherwise they are Ethernet.
 
     `keylog` names files with TLS secrets (SSLKEYLOGFILE). `ports` are brokers' ports, whatever the bytes look like.
-    Passwords, tokens and keys are masked unless `show_secrets`. Raises `CaptureError` with one plain line.
+    Passwords, tokens and keys are masked unless `show_secrets`. `schemas` opens values of records: a folder with Avro
+    and Protobuf schemas named by id or by subject (``7.avsc``, ``orders-value.proto``), or the address of a schema
+    registry; it needs the extra `schemas`. Raises `CaptureError` with one plain line.
 
     >>> with dissector.open("pcaps/java.pcapng") as capture:
     ...     len(capture), capture[0].api
@@ -41,9 +47,21 @@ def open(  # noqa: A001  # like `gzip.open`
     """
     key_logs = [keylog] if isinstance(keylog, str | PathLike) else keylog
     found = [_source(each, link_type) for each in sources]
-    return Capture(
-        Session(found, ports=frozenset(ports), key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets)
-    )
+    opener = PLAIN_OPENER if schemas is None else _opener(fspath(schemas))
+    return Capture(Session(
+        found, ports=frozenset(ports), key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets,
+        opener=opener,
+    ))  # fmt: skip
+
+
+def _opener(schemas: str) -> ValueOpener:
+    """Return what opens values by schemas. Raises `CaptureError`."""
+    from dissector.records.values.schema_location import SchemaLocationError, opener_with
+
+    try:
+        return opener_with(schemas)
+    except SchemaLocationError as error:
+        raise CaptureError(str(error)) from None
 
 
 def _source(given: Openable, link_type: int | None) -> Source:

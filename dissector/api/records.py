@@ -1,12 +1,13 @@
 """Records, as programs see them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from dissector.analysis.records import CarriedRecords, has_records_field, records_of_entry
-from dissector.exchange.model import STORED
+from dissector.analysis.record_list import CarriedRecord
+from dissector.core.finding import Finding
+from dissector.records.record import ExchangeRecord
 
 if TYPE_CHECKING:
     from dissector.api.exchange import Exchange
@@ -35,6 +36,7 @@ class Record:
     headers: tuple[tuple[str, bytes | None], ...]
     exchange: "Exchange" = field(repr=False, compare=False)
     """The exchange that carried it."""
+    _carried: ExchangeRecord = field(repr=False, compare=False)
 
     @property
     def timestamp(self) -> datetime | None:
@@ -44,23 +46,46 @@ class Record:
         except OverflowError:
             return None
 
+    @property
+    def key_decoded(self) -> Any:
+        """The key, opened as `value_decoded` is."""
+        return self._carried.opened_key.value
 
-def records_of(exchange: "Exchange") -> Iterator[Record]:
-    """Yield the records of an exchange, in the order of the wire; those of batches that can't be read are missing."""
-    for batch in _batches(exchange):
-        for offset, timestamp, key, value, headers in batch.records:
-            named = tuple((header.key, header.value) for header in headers)
-            yield Record(batch.topic or None, batch.partition, offset, timestamp, key, value, named, exchange)
+    @property
+    def value_decoded(self) -> Any:
+        """The value, opened: JSON, Avro and Protobuf as dicts, lists and what is in them; text as str; what is none of
+        these as bytes. Avro and Protobuf need the schemas that `open` was given.
+
+        >>> record = next(capture.records("api == Produce"))
+        >>> record.value_decoded[:8], record.value_format
+        ('order 0:', 'text')
+        """
+        return self._carried.opened_value.value
+
+    @property
+    def value_format(self) -> str:
+        """``json``, ``avro``, ``protobuf``, ``text``, ``bytes``, ``null``; ``kafka`` in Kafka's internal topics."""
+        return self._carried.opened_value.form
+
+    @property
+    def value_schema(self) -> str | None:
+        """The schema that the value names or was read by: ``schema 7 shop.Order``."""
+        return self._carried.opened_value.schema or None
+
+    @property
+    def value_finding(self) -> Finding | None:
+        """Why the value can't be opened; None if it can."""
+        return self._carried.opened_value.problem
 
 
-def _batches(exchange: "Exchange") -> Iterator[CarriedRecords]:
-    from dissector.tables.packing import Packer
-
-    if exchange.kind in STORED:
-        yield from records_of_entry(exchange.server, exchange.json())
-        return
-    for message in (exchange.request, exchange.response):
-        if message is not None and has_records_field(message):
-            carried: list[CarriedRecords] = []
-            message.body_with(Packer(message, carried, kept=False))
-            yield from carried
+def api_records(found: Iterator[CarriedRecord], exchange_at: "Callable[[int], Exchange]") -> Iterator[Record]:
+    """Yield records of a capture with the exchanges that carried them, each decoded once."""
+    row, exchange = -1, None
+    for each in found:
+        if each.row != row or exchange is None:
+            row, exchange = each.row, exchange_at(each.row)
+        it = each.record
+        named = tuple((header.key, header.value) for header in it.headers)
+        yield Record(
+            it.topic or None, it.partition, it.offset, it.timestamp, it.key, it.value, named, exchange, it
+        )  # fmt: skip

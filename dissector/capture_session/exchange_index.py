@@ -159,9 +159,14 @@ class ExchangeIndex:
             found = self._whole.bodies(some)
             yield WholeRows(some[found.at] + self._rows.entries, found)
 
-    def records(self, rows: Int64) -> "Iterator[CarriedColumns]":
-        """The records of rows that are exchanges: valid until the next. A row may be refused."""
-        return self._whole.records(self._rows.index_rows(rows))
+    def may_read_records(self, rows: Int64) -> Bool:
+        """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
+        return self._whole.may_read_records(self._rows.index_rows(rows))
+
+    def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> "Iterator[CarriedColumns]":
+        """The records of rows that are exchanges: valid until the next. A row may be refused. `read` gets the places of
+        rows that are read so."""
+        return self._whole.records(self._rows.index_rows(rows), read)
 
     def field_keys(
         self, keys: Choose, values: Choose, nonzero: Choose = no_column, *, is_request: bool

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # importing the parser of filters costs time that a command w
     from dissector.exchange.json_lines import JsonText
     from dissector.filter import Filter
     from dissector.filter.selection import SelectedRows
+    from dissector.records.values.opener import ValueOpener
 
 AFTER_ALL_PACKETS: Final = 1 << 62
 """The packet number of names that the user gives: names in the packets take precedence."""
@@ -41,8 +42,8 @@ class Capture:
     masked unless `show_secrets`. `response_to` is the API key and version of responses whose request is missing; hex
     without marks is then the server's. `ports` are those of Kafka's brokers, whatever the bytes look like; TLS is still
     recognized. `key_logs` are files with TLS secrets. `topics` are names by topic id, learned elsewhere.
-    With `resolves` the system's resolver is asked for names of hosts. `checkpoint` continues an earlier capture. Raises
-    `capture.CaptureError` where a file can't be opened, with one plain line.
+    With `resolves` the system's resolver is asked for names of hosts. `opener` opens keys and values of records.
+    `checkpoint` continues an earlier capture. Raises `capture.CaptureError` with one line where a file can't be opened.
     """
 
     def __init__(
@@ -56,12 +57,14 @@ class Capture:
         key_logs: Sequence[str] = (),
         show_secrets: bool = False,
         resolves: bool = False,
+        opener: "ValueOpener | None" = None,
         checkpoint: bytes = b"",
     ) -> None:
         self.sources = tuple(paths)
         self.names = source_names(paths)
         self.limits = limits
         self.ports = ports
+        self._opener = opener
         restored = load(checkpoint) if checkpoint else None
         self.pipeline = StagePipeline(
             paths, limits, ports, restored, key_logs=key_logs, unmarked_hex_from_client=response_to is None,
@@ -107,6 +110,13 @@ class Capture:
     def __len__(self) -> int:
         """Rows so far."""
         return len(self._rows)
+
+    @property
+    def opener(self) -> "ValueOpener":
+        """Opens keys and values of records, by schemas if there are some."""
+        from dissector.records.record import PLAIN_OPENER
+
+        return self._opener or PLAIN_OPENER
 
     # Reading.
 
@@ -171,7 +181,7 @@ class Capture:
             return self.at(range(len(self)))
         from dissector.filter import parse
 
-        parsed = parse(filter)
+        parsed = parse(filter, self.opener)
         self._read_all()
         for _ in self.examine() if parsed.reads_findings else ():
             pass

@@ -40,9 +40,9 @@ def export(
     form = form or _form_of(out)
     request = ExportRequest(form, redact, numbers, filter, has_secrets=secrets, is_decrypted=decrypted)
     ranges = None if numbers is None else ranges_of(numbers)
-    row_filter = parse_filter(filter)
+    row_filter = parse_filter(filter, options=options)
     check_request(files, request)
-    if any(_is_same_file(name, out) for name in files):
+    if any(is_same_file(name, out) for name in files):
         raise CaptureError(f"{out}: is read from: choose another name to write to")
     with options.open(files) as capture:
         if not read_rows(capture):
@@ -64,7 +64,7 @@ def export(
         except NoPacketsError as error:
             print_error(str(error))
             return NEGATIVE
-        _save(chunks, out)
+        save(chunks, out)
     if out != STDOUT:
         print_error(f"{out}: {counted(len(rows), 'row')}")
     return 0
@@ -102,14 +102,16 @@ def _rows(ranges: list[range], count: int) -> list[int]:
     return sorted(found)
 
 
-def _is_same_file(name: str, out: str) -> bool:
+def is_same_file(name: str, out: str) -> bool:
+    """Return whether an output would be written over an input."""
     try:
         return Path(name).samefile(out)
     except (OSError, ValueError):
         return False
 
 
-def _save(chunks: Iterator[bytes], out: str) -> None:
+def save(chunks: Iterator[bytes], out: str) -> None:
+    """Write a file, or to standard output. Raises `CaptureError`."""
     if out == STDOUT:
         sys.stdout.buffer.writelines(chunks)
         return

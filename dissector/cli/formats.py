@@ -12,6 +12,16 @@ class Format(StrEnum):
     CSV = "csv"
 
 
+class RecordsFormat(StrEnum):
+    """Output formats of records: `export.record_formats.RecordFormat`, which imports much."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    RAW = "raw"
+
+
 class ProbeFormat(StrEnum):
     """Output formats of a probe: a report, or its exchanges as `show` prints them."""
 

@@ -6,6 +6,7 @@ This module doesn't import typer: what commands do can be imported without the c
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from dissector.cli.errors import UsageError
@@ -14,6 +15,7 @@ from dissector.core.text import clean, counted
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.capture_session import Capture
     from dissector.filter import Filter
+    from dissector.records.values.opener import ValueOpener
 
 WIDTH: Final = 72
 KEY_LOG_VARIABLE: Final = "KDISSECT_KEYLOG"
@@ -63,6 +65,28 @@ class CaptureOptions:
         ),
     ] = False
 
+    schemas: Annotated[
+        str | None,
+        Option(
+            "--schemas", metavar="DIR|URL",
+            help="Avro and Protobuf schemas of records: a folder (7.avsc, orders-value.proto) or a schema registry.",
+        ),
+    ] = None  # fmt: skip
+
+    @cached_property
+    def opener(self) -> "ValueOpener":
+        """Opens keys and values of records. Raises `UsageError`."""
+        if self.schemas is None:
+            from dissector.records.record import PLAIN_OPENER
+
+            return PLAIN_OPENER
+        from dissector.records.values.schema_location import SchemaLocationError, opener_with
+
+        try:
+            return opener_with(self.schemas)
+        except SchemaLocationError as error:
+            raise UsageError(f"--schemas: {error}") from None
+
     @property
     def is_set(self) -> bool:
         """Whether any option is given: a key log of the environment is for whatever needs one."""
@@ -101,6 +125,7 @@ class CaptureOptions:
         return Capture(
             files, response_to=self.response_to, ports=self.ports, key_logs=self.key_logs,
             show_secrets=self.show_secrets, resolves=self.resolve,
+            opener=self.opener if self.schemas is not None else None,
         )  # fmt: skip
 
 
@@ -148,14 +173,15 @@ THIS_MACHINE: Final = Cluster()
 PLAIN_CSV: Final = CsvOptions()
 
 
-def parse_filter(text: str | None, option: str = "-Y") -> "Filter | None":
-    """Parse the filter of an option, if it is given. Raises `UsageError` with notes that show where it is wrong."""
+def parse_filter(text: str | None, option: str = "-Y", options: CaptureOptions = NO_OPTIONS) -> "Filter | None":
+    """Parse the filter of an option, if it is given; values of records are opened as `options` say. Raises
+    `UsageError` with notes that show where it is wrong."""
     if text is None:
         return None
     from dissector.filter import FilterError, parse
 
     try:
-        return parse(text)
+        return parse(text, options.opener)
     except FilterError as error:
         usage_error = UsageError(f"{option}: {error}")
         start = max(0, error.column - WIDTH // 2)

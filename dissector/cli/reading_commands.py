@@ -7,7 +7,7 @@ import typer
 from dissector.cli.arguments import Fields, Files, Limit, RowFilter
 from dissector.cli.command import command
 from dissector.cli.errors import print_error
-from dissector.cli.formats import Format, StatsFormat
+from dissector.cli.formats import Format, RecordsFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.terminal import takes_screen
 
@@ -83,6 +83,44 @@ def show(
     from dissector.cli.show import show as run
 
     return run(files, form, limit, fields, filter, csv=csv, options=options, cluster=cluster)
+
+
+@command(
+    reading_commands,
+    "records",
+    epilog="Example: kdissect records orders.pcapng -Y 'record.value.order.id == 17' -f json | jq .value",
+)
+def records(
+    files: Files,
+    *,
+    form: Annotated[
+        RecordsFormat | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="One line, a JSON object or a row of CSV or Parquet for each record; raw is the values alone, each"
+            " with a line end. By default text, or what the suffix of OUT says.",
+        ),
+    ] = None,
+    fields: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,C", help="Print these as columns: offset,key,value.order.id,headers.tenant,api,client_id."
+        ),
+    ] = None,
+    filter: Annotated[
+        str | None,
+        typer.Option("-Y", metavar="FILTER", help='Only matching records: "topic == orders && record.value.id == 17".'),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many records.")] = None,
+    out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a file.")] = None,
+    csv: CsvOptions,
+    options: CaptureOptions,
+) -> int:
+    """Print the records that exchanges and log segments carry, keys and values opened."""
+    from dissector.cli.records import records as run
+
+    return run(files, form and form.value, fields, filter, limit, out, csv=csv, options=options)
 
 
 @command(

@@ -40,7 +40,8 @@ def show(
     cluster: Cluster = THIS_MACHINE,
 ) -> int:
     """Print rows; return the exit code: 0, or 1 if there is no Kafka or no row matches the filter."""
-    printing, row_filter = RowRenderer.of(form, fields, escape_formulas=csv.escape_formulas), parse_filter(filter)
+    printing = RowRenderer.of(form, fields, escape_formulas=csv.escape_formulas)
+    row_filter = parse_filter(filter, options=options)
     if are_tables(files, cluster, options):
         return show_tables(files[0], cluster, printing, limit, row_filter)
     with infrequent_collection(), options.open(files) as capture:

@@ -77,7 +77,7 @@ def stats(
 ) -> int:
     """Count and print tables, or plots; return the exit code: 0, or 1 if there is no Kafka or no row matches the
     filter."""
-    row_filter, table = parse_filter(filter), breakdown(by)
+    row_filter, table = parse_filter(filter, options=options), breakdown(by)
     if plot and (by is not None or form is not StatsFormat.TEXT):
         raise UsageError("--plot does not go with --by or --format")
     if are_tables(files, cluster, options):

@@ -104,6 +104,24 @@ class Limits:
     frame_records: int = 1_000_000
     """Records and headers of one frame: half a gigabyte of values."""
 
+    value_bytes: int = 4 << 20
+    """Bytes of a record's key or value that are opened as JSON, Avro or Protobuf; a larger one stays text or bytes."""
+
+    value_nodes: int = 200_000
+    """Values inside one key or value, also those that take no bytes, such as nulls of an Avro array."""
+
+    value_depth: int = 100
+    """How deep values are nested in each other, and types in an Avro schema."""
+
+    schema_bytes: int = 4 << 20
+    """Bytes of one schema, from a file or from a schema registry."""
+
+    schemas: int = 10_000
+    """Schemas of one run that are kept, and as many ids that are known to have none."""
+
+    registry_seconds: float = 5.0
+    """How long a schema registry may take to answer. After three failures it is not asked any more."""
+
     tree_nodes: int = 1_000_000
     """Nodes of one frame's tree: half a gigabyte of memory, and as many lines of text. The remaining bytes are leaves
     without fields."""

@@ -122,6 +122,10 @@ class BodyColumns:
         at, frames = self._masking.masked(messages.frames, messages.layout, messages.program)
         return messages._replace(at=messages.at[at], frames=frames, names_log=messages.names_log[at])
 
+    def api_keys(self, rows: Int64) -> Int64:
+        """The API keys of rows, `(n,)`; -1 where there is no request."""
+        return self._indexer.table.api_key.values[rows].astype(np.int64)
+
     def are_plain_clients(self, client_ids: Int64) -> Bool:
         """Which client ids, given by their numbers, are text that is known as a whole."""
         known, texts = self._is_plain_client, self._indexer.client_ids.texts

@@ -4,7 +4,7 @@ Invariant: the records of a row are those of its bodies in the careful way (a pr
 batch that can't be read or is read batch by batch in any other way needs a careful look.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int32, Int64, UInt64
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.protocol.codec.program import Part, Program
+from dissector.protocol.embedded.secrets import is_metadata_log
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import TOPIC_ID
 from dissector.protocol.kernel.json_messages import join
@@ -21,6 +22,7 @@ from dissector.protocol.message import PREFIX, MessageLayout
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import KINDS, BatchError, RecordColumns, valid_checksums
 from dissector.protocol.records.entries import RecordsEntryKind
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.wire import uuid_text
 
 ID_SIZE: Final = 16
@@ -62,20 +64,43 @@ class RecordsOfRows:
         self._arena = Arena()
         self._reader = RecordReader()
 
-    def of(self, rows: Int64, names: Mapping[str, str]) -> Iterator[CarriedColumns]:
+    def of(
+        self, rows: Int64, names: Mapping[str, str], read: Callable[[Int64], object] = lambda _: None
+    ) -> Iterator[CarriedColumns]:
         """Yield the records of rows of the index, ascending; `names` are those of topics by id. What is yielded is
-        valid until the next."""
+        valid until the next. `read` gets the places of the rows whose records are read so, before they are."""
         for is_request in (True, False):
             for messages in self._bodies.messages(rows, is_request=is_request):
                 columns = _columns(messages.layout, messages.program)
                 if columns is not None:
-                    yield from self._of_messages(messages, columns, names)
+                    yield from self._of_messages(messages, columns, names, read)
+
+    def may_read(self, rows: Int64) -> Bool:
+        """Which rows of the index may be read so, `(n,)`: not a Fetch that names the metadata log, or may have before
+        it was damaged, as its response has secrets wherever its records are."""
+        may: Bool = self._bodies.api_keys(rows) != int(ApiKey.FETCH)
+        for messages in self._bodies.messages(rows, is_request=True):
+            if messages.layout.body != "FetchRequest":
+                continue
+            topic, is_id = _topic_column(messages.program, ("body", "topics"))
+            wanted = messages.program.wanted(values=(topic,))
+            for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
+                numbers, names = _topics(part, topic, messages.frames.addresses, {}, are_ids=is_id)
+                is_log = np.array(
+                    [is_metadata_log(*((None, each) if is_id else (each, None))) for each in names], np.bool_
+                )
+                at = messages.at[part.first : part.stop]
+                may[at] = part.errors == 0
+                in_row = part.column(topic).rows.astype(np.int64)
+                may[at[in_row[is_log[numbers]]]] = False
+        return may
 
     def _of_messages(
-        self, messages: Messages, columns: "_Columns", names: Mapping[str, str]
+        self, messages: Messages, columns: "_Columns", names: Mapping[str, str], read: Callable[[Int64], object]
     ) -> Iterator[CarriedColumns]:
         wanted = messages.program.wanted(values=columns.values)
         for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
+            read(messages.at[part.first : part.stop][part.errors == 0])
             fields = _RecordsFields.of(part, columns, messages.frames.addresses, names)
             data = join(fields.addresses, fields.sizes)
             ends = np.cumsum(fields.sizes)
@@ -113,17 +138,26 @@ def _columns(layout: MessageLayout, program: Program) -> _Columns | None:
     of_topic, of_partition = ("body", topics), ("body", topics, partitions)
 
     def number(of: tuple[str, ...], names: tuple[str, ...], part: Part = Part.VALUE) -> int:
-        paths = [(*of, name) for name in names]
-        return next(n for n, each in enumerate(program.columns) if each.part is part and each.path in paths)
+        return _number(program, of, names, part)
 
-    topic = number(of_topic, (*_TOPIC_FIELDS, TOPIC_ID))
     return _Columns(
         number(of_partition, (records,)),
-        topic,
-        program.columns[topic].name == TOPIC_ID,
+        *_topic_column(program, of_topic),
         number(of_topic, (partitions,), Part.COUNT),
         number(of_partition, _PARTITION_FIELDS),
     )
+
+
+def _number(program: Program, of: tuple[str, ...], names: tuple[str, ...], part: Part = Part.VALUE) -> int:
+    """The number of the column with one of some names."""
+    paths = [(*of, name) for name in names]
+    return next(n for n, each in enumerate(program.columns) if each.part is part and each.path in paths)
+
+
+def _topic_column(program: Program, of_topic: tuple[str, ...]) -> tuple[int, bool]:
+    """The number of the column that names topics, and whether it does by their ids."""
+    topic = _number(program, of_topic, (*_TOPIC_FIELDS, TOPIC_ID))
+    return topic, program.columns[topic].name == TOPIC_ID
 
 
 class _RecordsFields(NamedTuple):
@@ -143,7 +177,7 @@ class _RecordsFields(NamedTuple):
         """The fields of frames at these addresses."""
         sizes, positions, in_row = part.column(columns.records)
         rows = part.first + in_row.astype(np.int64)
-        topic, texts = _topics(part, columns, frames, names)
+        topic, texts = _topics(part, columns.topic, frames, names, are_ids=columns.topic_is_id)
         of_topic = np.repeat(topic, np.maximum(part.column(columns.partitions).values, 0))
         some = sizes > 0
         addresses = frames[rows[some]] + positions[some].astype(np.uint64)
@@ -152,13 +186,15 @@ class _RecordsFields(NamedTuple):
         )
 
 
-def _topics(part: Shredded, columns: _Columns, frames: UInt64, names: Mapping[str, str]) -> tuple[Int32, list[str]]:
+def _topics(
+    part: Shredded, column: int, frames: UInt64, names: Mapping[str, str], *, are_ids: bool
+) -> tuple[Int32, list[str]]:
     """The topics of a part as numbers, and their names."""
-    sizes, positions, in_row = part.column(columns.topic)
-    sizes = np.full(len(sizes), ID_SIZE) if columns.topic_is_id else np.maximum(sizes, 0)
+    sizes, positions, in_row = part.column(column)
+    sizes = np.full(len(sizes), ID_SIZE) if are_ids else np.maximum(sizes, 0)
     data = join(frames[part.first + in_row.astype(np.int64)] + positions.astype(np.uint64), sizes)
     ends = np.cumsum(sizes)
     numbers, firsts = numbered(data, ends, np.zeros(len(ends), np.uint8))
     found = [data[ends[n] - sizes[n] : ends[n]].tobytes() for n in firsts.tolist()]
-    texts = [uuid_text(each) for each in found] if columns.topic_is_id else [each.decode() for each in found]
-    return numbers, [names.get(text, text) for text in texts] if columns.topic_is_id else texts
+    texts = [uuid_text(each) if are_ids else each.decode("utf-8", "surrogateescape") for each in found]
+    return numbers, [names.get(text, text) for text in texts] if are_ids else texts

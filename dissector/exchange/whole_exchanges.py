@@ -5,12 +5,12 @@ out: one without a response, with a finding besides that of its error code, or w
 to Python.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
@@ -71,6 +71,11 @@ class WholeExchanges:
         errors = [(int(np.searchsorted(at, place)), int(codes[place]), each) for place, each in found.items()]
         return WholeBodies(at, Texts(*request), Texts(*response), errors)
 
-    def records(self, rows: Int64) -> Iterator[CarriedColumns]:
-        """The records of rows of the index, ascending: valid until the next."""
-        return self._records.of(rows, self._indexer.conversation_state.topic_names)
+    def may_read_records(self, rows: Int64) -> Bool:
+        """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""
+        return self._records.may_read(rows)
+
+    def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> Iterator[CarriedColumns]:
+        """The records of rows of the index, ascending: valid until the next. `read` gets the places of rows that are
+        read so."""
+        return self._records.of(rows, self._indexer.conversation_state.topic_names, read)

@@ -21,6 +21,7 @@ from dissector.filter.conditions import (
     Joined,
     MessageCondition,
     Negated,
+    RecordSubject,
     RowFieldCondition,
     SubjectCondition,
 )
@@ -28,8 +29,11 @@ from dissector.filter.errors import FilterError, MismatchError, nearest
 from dissector.filter.grammar import ComparisonSyntax, ExistenceSyntax, FilterWord, NegationSyntax, Syntax, read
 from dissector.filter.message_fields import headers, lookup, places_by_name, value_kind
 from dissector.filter.predicates import Predicate, predicate
+from dissector.filter.record_fields import RECORD_FIELDS, RecordCondition, is_record_name, record_field
 from dissector.filter.row_field_kinds import counts_nanoseconds, row_field_kind
 from dissector.filter.value_types import ValueKind, ValueType, is_time
+from dissector.records.record import PLAIN_OPENER
+from dissector.records.values.opener import ValueOpener
 
 
 @dataclass(frozen=True)
@@ -58,21 +62,35 @@ class Filter:
         """Return whether an exchange matches; relative times count from `start_ns`."""
         return self.condition.holds(exchange, start_ns)
 
+    @property
+    def is_per_record(self) -> bool:
+        """Whether records of one exchange may differ in it."""
+        return self.condition.is_per_record
+
+    def matches_record(self, subject: RecordSubject, start_ns: int = 0) -> bool:
+        """Return whether one record matches."""
+        return self.condition.holds_for(subject, start_ns)
+
+    def evaluate_records(self, rows: IndexRows) -> UInt8:
+        """Evaluate for records: 0 where none of a row's matches, 2 where all do, 1 where each has to be asked."""
+        return self.condition.evaluate_records(rows)
+
     def evaluate(self, rows: IndexRows) -> UInt8:
         """Evaluate on columns of the index, `(n,)`: 0 for no, 2 for yes, 1 for rows that must be decoded."""
         return self.condition.evaluate(rows)
 
 
-def parse(text: str) -> Filter:
-    """Parse and compile a filter. Raises `FilterError`."""
-    return Filter(text, _Compiler(text).compile(read(text)))
+def parse(text: str, opener: ValueOpener = PLAIN_OPENER) -> Filter:
+    """Parse and compile a filter; `opener` opens keys and values of records. Raises `FilterError`."""
+    return Filter(text, _Compiler(text, opener).compile(read(text)))
 
 
 class _Compiler:
     """Compiles the syntax tree of `text`."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, opener: ValueOpener) -> None:
         self._text = text
+        self._opener = opener
 
     def compile(self, tree: Syntax) -> Condition:
         """Return the condition of a tree. Raises `FilterError`."""
@@ -90,6 +108,8 @@ class _Compiler:
             field = ROW_FIELDS.get(name.text)
             if field is not None:
                 return _row_condition(field, name.text, comparison)
+            if is_record_name(name.text):
+                return _record_condition(name, comparison, self._opener)
             places = lookup(name.text)
             if not places:
                 raise MismatchError(name.column, f"unknown field {name.text!r}", near_names(name.text))
@@ -108,7 +128,23 @@ def _row_condition(field: RowField, name: str, comparison: ComparisonSyntax | No
         return SubjectCondition(field, field.subject, _predicate(kind, comparison))
     if comparison is None or kind.type is not ValueType.TIME:
         return RowFieldCondition(field, _predicate(kind, comparison))
-    takes_numbers = counts_nanoseconds(field, name)
+    is_relative = _is_relative(comparison, takes_numbers=counts_nanoseconds(field, name))
+    return RowFieldCondition(field, _predicate(kind, comparison), is_relative)
+
+
+def _record_condition(name: FilterWord, comparison: ComparisonSyntax | None, opener: ValueOpener) -> Condition:
+    field = record_field(name.text)
+    if field is None:
+        raise MismatchError(name.column, f"unknown field {name.text!r}", nearest(name.text, RECORD_FIELDS))
+    is_relative = (
+        comparison is not None and field.kind.type is ValueType.TIME and _is_relative(comparison, takes_numbers=True)
+    )
+    return RecordCondition(field, _predicate(field.kind, comparison), opener, is_relative)
+
+
+def _is_relative(comparison: ComparisonSyntax, *, takes_numbers: bool) -> bool:
+    """Return whether times are since the start, and not dates; plain numbers count from 1970 if it `takes_numbers`.
+    Raises `MismatchError` for both together."""
     absolute = [
         is_time(part) or (takes_numbers and part.isdecimal())
         for word in comparison.values
@@ -116,7 +152,7 @@ def _row_condition(field: RowField, name: str, comparison: ComparisonSyntax | No
     ]
     if any(absolute) and not all(absolute):
         raise MismatchError(comparison.values[0].column, "dates and times since the start can't be mixed")
-    return RowFieldCondition(field, _predicate(kind, comparison), is_relative=not any(absolute))
+    return not any(absolute)
 
 
 def _message_condition(places: Sequence[FieldPlace], comparison: ComparisonSyntax | None) -> Condition:

@@ -5,7 +5,7 @@ filter can still match: after ``api == Fetch &&`` only those of Fetch.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -13,6 +13,7 @@ from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.message_fields import BODY, HEADER, headers, lookup, places_by_name, value_kind
 from dissector.filter.predicates import ORDERS
+from dissector.filter.record_fields import RECORD, RECORD_FIELDS, is_record_name, record_field
 from dissector.filter.row_field_kinds import row_field_kind
 from dissector.filter.value_types import ValueKind, ValueType
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
@@ -61,15 +62,15 @@ class _Typed(NamedTuple):
     api_keys: ApiKeys
 
 
-def complete(text: str, cursor: int) -> list[Completion]:
+def complete(text: str, cursor: int, record_paths: Sequence[str] = ()) -> list[Completion]:
     """Return at most `MOST` completions at the cursor (0 to the length of the text): those that begin with what is
-    typed, then those that contain it."""
+    typed, then those that contain it. `record_paths` are paths that records have: ``value.order.id``."""
     cursor = min(max(cursor, 0), len(text))
     typed = _typed(text[:cursor])
     rest = _WORD.match(text, cursor) if _WORD.fullmatch(typed.part) and typed.part else None
     end = rest.end() if rest else cursor
     start = cursor - len(typed.part)
-    return [Completion(start, end, word, words) for word, words in _candidates(typed)]
+    return [Completion(start, end, word, words) for word, words in _candidates(typed, record_paths)]
 
 
 def _typed(text: str) -> _Typed:
@@ -94,6 +95,7 @@ def _typed(text: str) -> _Typed:
             expected, negated = "name", False
         elif kind == "not":
             negated = token.casefold() in ("!", "not")
+            expected = "join" if expected == "operator" else expected  # `exists` behind the name
         elif kind == "operator":
             operator = token.casefold()
             expected = "set" if operator == "in" else "value"
@@ -117,8 +119,10 @@ def _narrowed(before: ApiKeys, name: str) -> ApiKeys:
     return keys if before is None else keys & before
 
 
-def _candidates(typed: _Typed) -> list[tuple[str, str]]:
+def _candidates(typed: _Typed, record_paths: Sequence[str]) -> list[tuple[str, str]]:
     match typed.expected:
+        case "name" if typed.part.startswith(f"{RECORD}."):
+            return _best(typed.part, _record_names(record_paths))
         case "name":
             return _names(typed.part, typed.api_keys)
         case "operator":
@@ -154,12 +158,18 @@ def _names(part: str, api_keys: ApiKeys) -> list[tuple[str, str]]:
             words[name] = f"{field.description} ({kind.words})" if has_values else field.description
     if not dot:
         words |= {f"{side}.": f"the fields of the {side}" for side in SIDES}
+        words |= {f"{RECORD}.": "the records that it carries: key, value, headers, …"}
     if dot or last:
         found = _below(above.split(".") if dot else [], last, api_keys)
         for name in sorted(found):
             words.setdefault(f"{above}{dot}{name}", "")
     best = _best(part, words.items())
     return [(name, description or _described(name, api_keys)) for name, description in best]
+
+
+def _record_names(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    yield from ((name, field.words) for name, field in RECORD_FIELDS.items() if name != RECORD)
+    yield from ((f"{RECORD}.{path}", "seen in records") for path in paths)
 
 
 def _row_field_names() -> list[str]:
@@ -231,6 +241,9 @@ def _kinds(name: str) -> list[ValueKind]:
     field = ROW_FIELDS.get(name)
     if field is not None:
         return [row_field_kind(field, name)]
+    if is_record_name(name):
+        of_record = record_field(name)
+        return [] if of_record is None else [of_record.kind]
     return list(dict.fromkeys(value_kind(place) for place in lookup(name)))
 
 

@@ -3,7 +3,7 @@
 Invariant, a property test: where columns say yes or no, the exchange says the same.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -22,10 +22,36 @@ from dissector.filter.predicates import Intervals, Predicate
 from dissector.index.fetch_sessions import is_incremental
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.records.record import ExchangeRecord
+
+_OF_RECORDS: Final = ("topic", "partition")
+"""Row fields that each record has by itself."""
+
+
+class RecordSubject(Protocol):
+    """A record that a filter is applied to, and the exchange that carries it."""
+
+    @property
+    def record(self) -> ExchangeRecord:
+        """The record."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """Its exchange, decoded when it is asked for."""
 
 
 class Condition(Protocol):
     """Part of a filter."""
+
+    @property
+    def is_per_record(self) -> bool:
+        """Whether records of one exchange may differ in it."""
+
+    def evaluate_records(self, rows: IndexRows) -> UInt8:
+        """Return for each row whether none of its records matches, all of them do, or each has to be asked."""
+
+    def holds_for(self, subject: RecordSubject, start_ns: int) -> bool:
+        """Return whether it holds for one record of a capture that began at `start_ns`."""
 
     @property
     def is_indexed(self) -> bool:
@@ -46,6 +72,26 @@ class Condition(Protocol):
         """Return whether it holds for an exchange of a capture that began at `start_ns`."""
 
 
+class _OfExchange:
+    """A condition that holds for all records of an exchange or for none."""
+
+    is_per_record = False
+
+    def evaluate(self, rows: IndexRows) -> UInt8:
+        raise NotImplementedError
+
+    def holds(self, exchange: Exchange, start_ns: int) -> bool:
+        raise NotImplementedError
+
+    def evaluate_records(self, rows: IndexRows) -> UInt8:
+        """As `Condition` says."""
+        return self.evaluate(rows)
+
+    def holds_for(self, subject: RecordSubject, start_ns: int) -> bool:
+        """As `Condition` says."""
+        return self.holds(subject.exchange, start_ns)
+
+
 @dataclass(frozen=True)
 class _Composite:
     """A condition made of other conditions."""
@@ -64,6 +110,10 @@ class _Composite:
     def reads_row_summaries(self) -> bool:
         return any(part.reads_row_summaries for part in self.parts)
 
+    @property
+    def is_per_record(self) -> bool:
+        return any(part.is_per_record for part in self.parts)
+
 
 @dataclass(frozen=True)
 class Joined(_Composite):
@@ -72,14 +122,24 @@ class Joined(_Composite):
     every: bool
 
     def evaluate(self, rows: IndexRows) -> UInt8:
+        return self._joined(lambda part: part.evaluate(rows))
+
+    def evaluate_records(self, rows: IndexRows) -> UInt8:
+        return self._joined(lambda part: part.evaluate_records(rows))
+
+    def _joined(self, evaluate: Callable[[Condition], UInt8]) -> UInt8:
         final = NO if self.every else YES
-        results = self.parts[0].evaluate(rows)
+        results = evaluate(self.parts[0])
         for part in self.parts[1:]:
             if (results == final).all():
                 break
             join = np.minimum if self.every else np.maximum
-            results = join(results, part.evaluate(rows))
+            results = join(results, evaluate(part))
         return results
+
+    def holds_for(self, subject: RecordSubject, start_ns: int) -> bool:
+        results = (part.holds_for(subject, start_ns) for part in self.parts)
+        return all(results) if self.every else any(results)
 
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
         results = (part.holds(exchange, start_ns) for part in self.parts)
@@ -102,9 +162,15 @@ class Negated(_Composite):
     def holds(self, exchange: Exchange, start_ns: int) -> bool:
         return not self.condition.holds(exchange, start_ns)
 
+    def evaluate_records(self, rows: IndexRows) -> UInt8:
+        return np.uint8(YES) - self.condition.evaluate_records(rows)
+
+    def holds_for(self, subject: RecordSubject, start_ns: int) -> bool:
+        return not self.condition.holds_for(subject, start_ns)
+
 
 @dataclass(frozen=True)
-class RowFieldCondition:
+class RowFieldCondition(_OfExchange):
     """A predicate on a row field; without a predicate, whether the row has the field."""
 
     field: RowField
@@ -143,7 +209,7 @@ class RowFieldCondition:
 
 
 @dataclass(frozen=True, eq=False)
-class SubjectCondition:
+class SubjectCondition(_OfExchange):
     """A predicate on a row field that stands for fields of messages. `error` exists with an error other than NONE."""
 
     field: RowField
@@ -176,6 +242,22 @@ class SubjectCondition:
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
         return self._is_any(self.subject.of(exchange))
 
+    @property
+    def is_per_record(self) -> bool:  # type: ignore[override]  # of this class it depends on the field
+        """Whether it is about topics or partitions: a record has its own."""
+        return self.field.name in _OF_RECORDS
+
+    def evaluate_records(self, rows: IndexRows) -> UInt8:
+        """As `Condition` says."""
+        results = self.evaluate(rows)
+        return np.where(results == YES, np.uint8(OPEN), results) if self.is_per_record else results
+
+    def holds_for(self, subject: RecordSubject, start_ns: int) -> bool:
+        """As `Condition` says."""
+        if not self.is_per_record:
+            return self.holds(subject.exchange, start_ns)
+        return self._is_any([getattr(subject.record, self.field.name)])
+
     def _is_any(self, values: Iterable[object]) -> bool:
         if self.predicate is None:
             nothing = (None, ErrorCode.NONE) if self.subject is ERROR else (None,)
@@ -204,7 +286,7 @@ class FieldTest:
 
 
 @dataclass(frozen=True, eq=False)
-class MessageCondition:
+class MessageCondition(_OfExchange):
     """A field of messages.
 
     `tests` are by side and message, those of headers by side and side. `api_keys` are the APIs of each side that have

@@ -1,7 +1,8 @@
 """The grammar of filters: from text to a syntax tree.
 
 ``!``, ``&&``, ``||`` bind in this order, as in Wireshark; ``not``, ``and``, ``or`` are the same. After an operator any
-bare word is a value, even ``not``. A name by itself tests whether the field exists.
+bare word is a value, even ``not``. A name by itself tests whether the field exists, as with ``exists`` before or behind
+it. Names inside records may have dashes: ``record.headers.x-request-id``.
 
 Invariants:
   * any text gives a tree or a `FilterError`: length and depth are bounded;
@@ -29,7 +30,7 @@ GRAMMAR: Final = r"""
     negation: _NOT _one
     comparison: NAME (COMPARES | CONTAINS | MATCHES) value
     membership: NAME IN "{" value ("," value)* "}"
-    existence: _EXISTS? NAME
+    existence: _EXISTS NAME | NAME _EXISTS?
     value: QUOTED | WORD
 
     _OR.2: "||" | /or(?![\w.])/i
@@ -40,7 +41,7 @@ GRAMMAR: Final = r"""
     CONTAINS.2: /contains(?![\w.])/i
     MATCHES.2: /matches(?![\w.])/i
     COMPARES.2: /==|!=|<=|>=|<|>/
-    NAME: /[A-Za-z_][\w.]*/
+    NAME: /record\.(?:key|value|headers)\.[\w.$@-]+|[A-Za-z_][\w.]*/
     QUOTED: /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/s
     WORD: /[^\s(){},&|!<>="']+/
     %ignore /\s+/

@@ -23,6 +23,7 @@ from dissector.filter.conditions import (
     SubjectCondition,
 )
 from dissector.filter.predicates import LEAST, Contains, Intervals, NoneOf, OneOf, Predicate
+from dissector.filter.record_fields import RecordCondition
 from dissector.findings.codes import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
 from dissector.protocol.schema.model import Field
@@ -94,6 +95,7 @@ class _Translator:
         if isinstance(condition, SubjectCondition | MessageCondition):
             self.uses_bodies = True
             return self._subject(condition) if isinstance(condition, SubjectCondition) else self._body(condition)
+        self.uses_bodies |= isinstance(condition, RecordCondition)
         return None
 
     def _row(self, field: RowField, predicate: Predicate | None, shift: int) -> _Sql | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.lab import key_log, request_log
 from tools.lab.node import Cluster
-from tools.lab.scenarios import ENCRYPTED, MISTAKES, SCENARIOS, Scenario
+from tools.lab.scenarios import CARRIED, ENCRYPTED, MISTAKES, SCENARIOS, Scenario
 from tools.lab.sniffer import QUIET_SECONDS, Sniffer, tool
 from tools.lab.tools import ROOT, MissingToolError, broker_classpath, classpath, client_version
 
@@ -114,7 +114,7 @@ def main(names: list[str]) -> int:
     failed = False
     try:
         tool()
-        for folder in (MISTAKES, ENCRYPTED):
+        for folder in (MISTAKES, ENCRYPTED, CARRIED):
             (PCAPS / folder).mkdir(parents=True, exist_ok=True)
         for line in recorded(scenario for scenario in SCENARIOS if not names or scenario.name in names):
             print(line, flush=True)

@@ -213,6 +213,9 @@ _ENCRYPTED = (
              OLD_TLS_BROKER, (SASL_TLS_PORT,)),
 )  # fmt: skip
 
+CARRIED = "records"
+"""The folder of recordings of what is in records; the schemas are beside them."""
+
 SCENARIOS = (
     Scenario("librdkafka", "confluent-kafka", EVERYDAY, _python("librdkafka.py", "everyday")),
     Scenario("librdkafka-acks0", "confluent-kafka", "produce with acks=0", _python("librdkafka.py", "acks0")),
@@ -222,6 +225,9 @@ SCENARIOS = (
              _python("librdkafka.py", "consumer_protocol")),
     Scenario("librdkafka-transactions", "confluent-kafka", "commit, abort, commit",
              _python("librdkafka.py", "transactions")),
+    Scenario(f"{CARRIED}/orders", "confluent-kafka",
+             "keys and values as serializers write them: JSON, Avro, Protobuf, schema ids, Connect, Debezium, headers",
+             _python("schemas.py")),
     Scenario("kafka-python", "kafka-python", EVERYDAY, _python("pure_python.py", "everyday")),
     _pretended("0.11", "gzip"),
     _pretended("2.1", "snappy"),

@@ -31,7 +31,10 @@ KEY_LIMITS = BUILD / "key-limits.properties"
 KEY_LOGGER = "extract-tls-secrets-4.0.0.jar"
 KEY_BYTES = 2_000
 """So few that everyday connections exceed them."""
-PYTHON_CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "cramjam", "python-snappy", "lz4", "zstandard")
+PYTHON_CLIENTS = (
+    "confluent-kafka", "kafka-python", "aiokafka", "cramjam", "fastavro", "protobuf", "python-snappy", "lz4",
+    "zstandard",
+)  # fmt: skip
 GO_CLIENTS = {
     "sarama": "github.com/IBM/sarama",
     "franz-go": "github.com/twmb/franz-go",

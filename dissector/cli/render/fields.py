@@ -14,13 +14,13 @@ import orjson
 
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
-from dissector.cli.render.cells import TableForm, as_csv, as_tabs
 from dissector.core.arrays import Int64
 from dissector.core.json_text import encodable
 from dissector.exchange.field_paths import SIDES, bodies, found, header_fields, leads, leads_into_bytes, paths
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, row_fields
 from dissector.exchange.to_json import exchange_object
+from dissector.export.table_cells import TableForm, as_csv, as_tabs
 
 ROWS_PER_BATCH: Final = 1 << 14
 """Rows that are rendered together from columns of the index."""

@@ -9,7 +9,6 @@ import numpy as np
 from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
-from dissector.cli.render.cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
 from dissector.cli.render.fields import (
     ROWS_PER_BATCH,
     TABLE,
@@ -26,6 +25,7 @@ from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
+from dissector.export.table_cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
 
 
 @dataclass(frozen=True)

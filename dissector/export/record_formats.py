@@ -1,0 +1,167 @@
+"""Records in each format: lines of text, JSON lines, CSV, Parquet, the values alone.
+
+A new format is an entry of `RecordFormat` and a function. Command and screen write by the same.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from dissector.analysis.record_list import CarriedRecord
+from dissector.capture_session import Capture
+from dissector.core.json_text import dumps
+from dissector.export.record_columns import RecordColumn, named_columns
+from dissector.export.table_cells import TableForm, as_csv, as_tabs
+from dissector.records.record_text import headers_text, place_text, record_object, time_words, value_text
+
+TOGETHER: Final = 1 << 10
+"""Records of one piece, at most."""
+FIRST: Final = 16
+"""Records of the first piece, so that it comes at once; each next one is twice as large."""
+_EXCHANGE_FIELDS: Final = ("number", "api", "client_id")
+"""What JSON says of the exchange of a record."""
+_WHOLE: Final = 1 << 20
+"""Characters of a value on a line."""
+
+
+@dataclass(frozen=True)
+class RecordWriting:
+    """How records are written."""
+
+    names: tuple[str, ...] = ()
+    """Columns, in place of whole records."""
+    cells: TableForm = as_csv
+
+
+Pieces = Iterator[bytes]
+Write = Callable[[Capture, Iterator[CarriedRecord], RecordWriting], Pieces]
+
+
+def pieces_of(records: Iterator[CarriedRecord]) -> Iterator[list[CarriedRecord]]:
+    """Yield records, some at a time."""
+    size = FIRST
+    while some := list(islice(records, size)):
+        yield some
+        size = min(2 * size, TOGETHER)
+
+
+def _text(capture: Capture, records: Iterator[CarriedRecord], writing: RecordWriting) -> Pieces:
+    if writing.names:
+        yield from _table(capture, records, named_columns(writing.names), as_tabs)
+        return
+    for some in pieces_of(records):
+        yield "".join(map(_line, some)).encode()
+
+
+def _line(found: CarriedRecord) -> str:
+    record = found.record
+    headers = headers_text(record)
+    parts = (
+        place_text(record), time_words(record.timestamp), value_text(record.opened_key),
+        value_text(record.opened_value, _WHOLE), f"[{headers}]" if headers else "",
+    )  # fmt: skip
+    return " ".join(part for part in parts if part) + "\n"
+
+
+def _json(capture: Capture, records: Iterator[CarriedRecord], writing: RecordWriting) -> Pieces:
+    if writing.names:
+        columns = named_columns(writing.names)
+        for some in pieces_of(records):
+            values = [column.values(capture, some) for column in columns]
+            lines = (dict(zip(writing.names, cells, strict=True)) for cells in zip(*values, strict=True))
+            yield b"".join(dumps(line) + b"\n" for line in lines)
+        return
+    for some in pieces_of(records):
+        rows = np.array([found.row for found in some], np.int64)
+        of_rows = np.unique(rows)
+        known = dict(
+            zip(of_rows.tolist(), zip(*capture.columns(_EXCHANGE_FIELDS, of_rows), strict=True), strict=True)
+        )  # fmt: skip
+        yield b"".join(dumps(_object(found, known[found.row])) + b"\n" for found in some)
+
+
+def _object(found: CarriedRecord, exchange: Sequence[object]) -> dict[str, Any]:
+    number, api, client_id = exchange
+    carried = {"number": number, "api": api} | ({"client_id": client_id} if client_id is not None else {})
+    return record_object(found.record) | {"produced": found.record.is_produced, "exchange": carried}
+
+
+def _csv(capture: Capture, records: Iterator[CarriedRecord], writing: RecordWriting) -> Pieces:
+    names = writing.names or TABLE
+    yield (",".join(_quoted(name) for name in names) + "\n").encode()
+    yield from _table(capture, records, named_columns(names), writing.cells)
+
+
+TABLE: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+"""The columns of CSV by default."""
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if set(name) & {",", '"', "\n"} else name
+
+
+def _table(
+    capture: Capture, records: Iterator[CarriedRecord], columns: Sequence[RecordColumn], cells: TableForm
+) -> Pieces:
+    for some in pieces_of(records):
+        yield cells([column.cells(capture, some) for column in columns])
+
+
+def _raw(_capture: Capture, records: Iterator[CarriedRecord], _writing: RecordWriting) -> Pieces:
+    for some in pieces_of(records):
+        yield b"".join((found.record.value or b"") + b"\n" for found in some)
+
+
+def _parquet(capture: Capture, records: Iterator[CarriedRecord], _writing: RecordWriting) -> Pieces:
+    from dissector.export.record_parquet import parquet_pieces
+
+    return parquet_pieces(capture, records)
+
+
+@dataclass(frozen=True)
+class RecordFormatEntry:
+    """A format: its name on the screen, what it is, the suffix of a file, and what writes it."""
+
+    label: str
+    description: str
+    suffix: str
+    write: Write
+    takes_names: bool = False
+    is_text: bool = True
+    """Whether it may go to a terminal."""
+
+
+class RecordFormat(StrEnum):
+    """Formats of records."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+    RAW = "raw"
+
+    @property
+    def entry(self) -> RecordFormatEntry:
+        """What is known of the format."""
+        return _ENTRIES[self]
+
+
+_ENTRIES: Final = MappingProxyType({
+    RecordFormat.TEXT: RecordFormatEntry("Text", "one line a record", ".txt", _text, takes_names=True),
+    RecordFormat.JSON: RecordFormatEntry(
+        "JSON lines", "one object a record, values opened", ".jsonl", _json, takes_names=True
+    ),
+    RecordFormat.CSV: RecordFormatEntry("CSV", "a table for other programs", ".csv", _csv, takes_names=True),
+    RecordFormat.PARQUET: RecordFormatEntry(
+        "Parquet", "a table with bytes as they are", ".parquet", _parquet, is_text=False
+    ),
+    RecordFormat.RAW: RecordFormatEntry("Values", "as they are, a line end behind each", ".bin", _raw, is_text=False),
+})  # fmt: skip
+SUFFIXES: Final = {form.entry.suffix: form for form in RecordFormat} | dict.fromkeys(
+    (".json", ".ndjson"), RecordFormat.JSON
+)

@@ -1,0 +1,135 @@
+"""Schemas of a registry, asked by id over HTTP: Confluent's API, which Karapace and Apicurio (`/apis/ccompat/v7`) have
+too, and Apicurio's own (`/apis/registry/v2`, `v3`).
+
+Invariants:
+  * an answer takes at most `limits.registry_seconds` and has at most `limits.schema_bytes`;
+  * a registry that failed three times in a row is not asked any more;
+  * no name of a topic is sent: only ids, and what schemas refer to.
+"""
+
+import base64
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+import orjson
+
+from dissector.core import limits
+from dissector.core.text import clean
+from dissector.records.values.opened import UnreadableError
+from dissector.records.values.schema_reference import CONTENT_ID, GLOBAL_ID, GUID, ID, SchemaKey
+from dissector.records.values.schemas import AVRO_SCHEMA, JSON_SCHEMA, PROTOBUF_TEXT, SchemaText
+
+_FAILURES: Final = 3
+_REFERENCES: Final = 64
+"""Schemas that one may refer to, those that these refer to included."""
+_APICURIO: Final = "/apis/registry/"
+_ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json, */*;q=0.5"
+
+
+class SchemaRegistry:
+    """A schema registry."""
+
+    def __init__(self, url: str, bounds: limits.Limits = limits.DEFAULT) -> None:
+        """Raises `ValueError` for an address that is none. A user and a password may stand in it."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("not an address of a schema registry: http://host:port")
+        self._authorization = ""
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._authorization = "Basic " + base64.b64encode(login.encode()).decode()
+        host = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
+        self.host = host if parts.port is None else f"{host}:{parts.port}"
+        self._base = urlunsplit((parts.scheme, self.host, parts.path.rstrip("/"), "", ""))
+        self._bounds = bounds
+        self._failures = 0
+
+    def text(self, key: SchemaKey) -> SchemaText | None:
+        """Return a schema as it is written; None for one that is not there. Raises `UnreadableError`."""
+        is_native = _APICURIO in self._base
+        if key.kind in (GLOBAL_ID, CONTENT_ID) or (is_native and key.kind == ID):
+            kind = CONTENT_ID if key.kind == ID else key.kind
+            content = self._get(f"{'' if is_native else _APICURIO + 'v2'}/ids/{kind}s/{key.name}")
+            return None if content is None else SchemaText(_type_of(content), content)
+        if key.kind not in (ID, GUID):
+            return None
+        answer = self._get(f"/schemas/{'guids' if key.kind == GUID else 'ids'}/{key.name}")
+        return None if answer is None else self._of_answer(answer, "")
+
+    def _of_answer(self, answer: bytes, name: str) -> SchemaText:
+        found = _object(answer)
+        imports = tuple(self._references(found, set()))
+        return SchemaText(_type(found), _schema(found), name, imports)
+
+    def _references(self, found: dict[str, Any], seen: set[str]) -> Iterator[SchemaText]:
+        """Yield the schemas that one refers to, each before those that refer to it."""
+        for each in found.get("references") or ():
+            name, subject, version = (each.get(part) for part in ("name", "subject", "version"))
+            if not isinstance(name, str) or not isinstance(subject, str) or name in seen:
+                continue
+            seen.add(name)
+            if len(seen) > _REFERENCES:
+                raise UnreadableError(f"a schema that refers to more than {_REFERENCES} others")
+            answer = self._get(f"/subjects/{quote(subject, safe='')}/versions/{quote(str(version), safe='')}")
+            if answer is None:
+                raise UnreadableError(f"the schema refers to {subject} version {version}, which is not there"[:200])
+            referred = _object(answer)
+            yield from self._references(referred, seen)
+            yield SchemaText(_type(referred), _schema(referred), name)
+
+    def _get(self, path: str) -> bytes | None:
+        """Return an answer; None if nothing is there. Raises `UnreadableError`."""
+        if self._failures >= _FAILURES:
+            raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: not asked any more")
+        headers = {"Accept": _ACCEPT} | ({"Authorization": self._authorization} if self._authorization else {})
+        request = urllib.request.Request(self._base + path, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=self._bounds.registry_seconds) as answer:
+                content: bytes = answer.read(self._bounds.schema_bytes + 1)
+        except urllib.error.HTTPError as error:
+            self._failures = 0
+            if error.code == 404:
+                return None
+            raise UnreadableError(f"{self.host} answers {error.code} {clean(error.reason)}"[:200]) from None
+        except (OSError, HTTPException, ValueError) as error:
+            self._failures += 1
+            reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
+            raise UnreadableError(f"{self.host}: {clean(str(reason)).lower()}"[:200]) from None
+        self._failures = 0
+        return content
+
+
+def _object(answer: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(answer)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise UnreadableError("the registry's answer is not a JSON object")
+    return found
+
+
+def _schema(found: dict[str, Any]) -> bytes:
+    schema = found.get("schema")
+    if not isinstance(schema, str):
+        raise UnreadableError("the registry's answer has no schema")
+    return schema.encode("utf-8", "replace")
+
+
+def _type(found: dict[str, Any]) -> str:
+    """Return the type of a schema; Avro is the one that registries leave out."""
+    return str(found.get("schemaType") or AVRO_SCHEMA)
+
+
+def _type_of(content: bytes) -> str:
+    """Return the type of a schema that comes without a word about it."""
+    try:
+        found = orjson.loads(content)
+    except ValueError:
+        return PROTOBUF_TEXT
+    is_json_schema = isinstance(found, dict) and ("$schema" in found or found.get("type") == "object")
+    return JSON_SCHEMA if is_json_schema else AVRO_SCHEMA

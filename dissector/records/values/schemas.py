@@ -1,0 +1,134 @@
+"""Schemas by what names them: made of the texts of files or of a registry, kept once they are made.
+
+Invariants:
+  * `find` never raises: a schema that can't be had or made is a finding's words, kept too;
+  * what is kept is bounded by `limits.schemas`.
+"""
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final, NamedTuple, Protocol
+
+import orjson
+
+from dissector.core import limits
+from dissector.records.values.avro import AvroSchema, parse_avro
+from dissector.records.values.opened import UnreadableError
+from dissector.records.values.proto_text import parse_proto
+from dissector.records.values.protobuf import ProtobufSchema
+from dissector.records.values.schema_reference import SchemaKey
+
+JSON_SCHEMA: Final = "JSON"
+AVRO_SCHEMA, PROTOBUF_TEXT, DESCRIPTORS = "AVRO", "PROTOBUF", "DESCRIPTORS"
+"""Types of schemas: of registries, and a serialized `FileDescriptorSet`."""
+
+
+class SchemaText(NamedTuple):
+    """A schema as it is written."""
+
+    type: str
+    content: bytes
+    name: str = ""
+    """Of its file, in imports of others."""
+    imports: Sequence["SchemaText"] = ()
+    """Those that it refers to, each before those that refer to it."""
+
+
+class Schema(NamedTuple):
+    """A schema, or why there is none. Without either, nobody knows it."""
+
+    reader: AvroSchema | ProtobufSchema | None = None
+    is_json: bool = False
+    error: str = ""
+
+
+class SchemaSource(Protocol):
+    """Where schemas come from."""
+
+    def text(self, key: SchemaKey) -> SchemaText | None:
+        """Return a schema as it is written; None for one that is not there. Raises `UnreadableError`."""
+
+
+UNKNOWN: Final = Schema()
+MISSING: Final = "schemas need fastavro and protobuf: pip install 'kafka-dissector[schemas]'"
+
+
+class Schemas:
+    """The schemas of one source."""
+
+    def __init__(self, source: SchemaSource, bounds: limits.Limits = limits.DEFAULT) -> None:
+        self._source = source
+        self._most = bounds.schemas
+        self._kept: dict[SchemaKey, Schema] = {}
+        self._lock = Lock()
+
+    def find(self, key: SchemaKey) -> Schema:
+        """Return a schema. A registry is asked, and may take its time."""
+        found = self._kept.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                found = self._made(key)
+                if len(self._kept) >= self._most:
+                    self._kept.clear()
+                self._kept[key] = found
+        return found
+
+    def known(self, key: SchemaKey) -> Schema | None:
+        """Return a schema that was looked for before, at once; None for others."""
+        return self._kept.get(key)
+
+    def _made(self, key: SchemaKey) -> Schema:
+        try:
+            text = self._source.text(key)
+            return UNKNOWN if text is None else make_schema(text)
+        except UnreadableError as error:
+            return Schema(error=str(error))
+        except ImportError:
+            return Schema(error=MISSING)
+
+
+def make_schema(text: SchemaText) -> Schema:
+    """Return the schema of a text. Raises `UnreadableError`."""
+    if len(text.content) > limits.DEFAULT.schema_bytes:
+        raise UnreadableError(
+            f"a schema of {len(text.content):,} bytes: at most {limits.DEFAULT.schema_bytes:,} are read"
+        )
+    if text.type == JSON_SCHEMA:
+        return Schema(is_json=True)
+    if text.type == AVRO_SCHEMA:
+        return Schema(parse_avro([_json(each.content) for each in (*text.imports, text)]))
+    if text.type == DESCRIPTORS:
+        return Schema(_of_descriptors(text.content))
+    texts = [*text.imports, text]
+    files = [parse_proto(_utf8(each.content), each.name or "schema.proto") for each in texts]
+    return Schema(ProtobufSchema(files))
+
+
+def _json(content: bytes) -> object:
+    try:
+        return orjson.loads(content)
+    except ValueError:
+        raise UnreadableError("invalid Avro schema: not JSON") from None
+
+
+def _of_descriptors(content: bytes) -> ProtobufSchema:
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+    from google.protobuf.message import DecodeError
+
+    try:
+        files = list(FileDescriptorSet.FromString(content).file)
+        if not files or not all(file.name for file in files):
+            files = [FileDescriptorProto.FromString(content)]
+    except DecodeError:
+        raise UnreadableError("no set of Protobuf descriptors") from None
+    return ProtobufSchema(files)
+
+
+def _utf8(content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise UnreadableError("a schema that is not UTF-8") from None
