@@ -42,3 +42,31 @@ def test_a_subscription_that_ends_early_is_decoded_where_no_protocol_is_named() 
     asked = join["request"]["body"]["protocols"][0]["metadata_decoded"]
     assert asked["missing_fields"] == ["owned_partitions"]
     assert [each["metadata_decoded"] for each in join["response"]["body"]["members"]] == [asked]
+
+
+def test_one_cause_stands_for_its_consequences() -> None:
+    """Fewer requests by who waits longer; an assignor's name and user data; the member id of a coordinator that demands
+    none."""
+    for other in ("franz-go", "kafka-go", "platformatic"):
+        comparison = compared(plain("java-4.3"), plain(other))
+        found = {(each.api, each.part, each.path): each.explanation for each in comparison.entries}
+        assert "also changes requests" in found["Fetch", "request", "max_wait_ms"]
+        assert not {("Fetch", "", ""), ("Fetch", "", "interval"), ("SyncGroup", "request", "protocol_name")} & set(
+            found
+        )
+        assert ("JoinGroup", "request", "member_id") not in found
+        assert ("JoinGroup", "request", "protocols.metadata.owned_partitions") not in found
+    assert ("Fetch", "interval") in [(e.api, e.path) for e in compared(plain("java-4.3"), plain("rskafka")).entries]
+
+
+def test_user_data_of_another_assignor_is_no_difference_of_its_own() -> None:
+    """franz-go offers cooperative-sticky alone, whose user data is decoded; the others have another assignor's, too."""
+    for client in ("java-4.3", "sarama"):
+        found = compared(plain(client), plain("franz-go")).entries
+        assert not [each for each in found if each.path == "protocols.metadata.user_data" and not each.b]
+
+
+def test_who_joins_once_more_is_one_difference() -> None:
+    found = entry_texts(compared(plain("kafka-python"), plain("kafka-go")))
+    assert ("SyncGroup", "", "count", "2", "1") not in found
+    assert ("JoinGroup", "", "count", "2", "1") in found

@@ -1,5 +1,6 @@
 """Fold differences that follow from others into their causes."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
@@ -7,11 +8,13 @@ from typing import Final
 from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
 from dissector.analysis.diff.result import DiffEntry, DiffReason
+from dissector.protocol.embedded.messages import MISSING
 from dissector.protocol.schema.error_codes import ErrorCode
 
 FieldKey = tuple[str, str, str]
 """API, part and path."""
 _SUBSCRIPTION: Final = "protocols.metadata."
+PROTOCOLS: Final[FieldKey] = ("JoinGroup", "request", "protocols")
 CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("Fetch", "request", "session_id"): (
         ("Fetch", "request", "session_epoch"),
@@ -29,9 +32,14 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
         ("Produce", "request", "topic_data.partition_data.records.producer_id"),
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
-    ("JoinGroup", "request", "protocols"): (
+    PROTOCOLS: (
         ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data.generation"),
         ("JoinGroup", "response", "protocol_name"),
+        ("SyncGroup", "request", "protocol_name"),
+        ("SyncGroup", "response", "protocol_name"),
+    ),
+    ("JoinGroup", "request", f"{_SUBSCRIPTION}{MISSING}"): (
+        ("JoinGroup", "request", f"{_SUBSCRIPTION}owned_partitions"),
     ),
     ("JoinGroup", "request", f"{_SUBSCRIPTION}version"): tuple(
         ("JoinGroup", "request", _SUBSCRIPTION + name) for name in ("owned_partitions", "generation_id", "rack_id")
@@ -68,6 +76,12 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
 READ_COMMITTED (KIP-98), where only idempotent producers have an id; a later subscription has more fields (KIP-429,
 KIP-792, KIP-881); a broker hides features that an old client could not read (KIP-1022), and sends a message for success
 only in the versions that look up a single coordinator; it returns what was committed, and answers what was asked."""
+_NUMBER: Final = re.compile(r"\d+")
+WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
+USER_DATA: Final[FieldKey] = ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data")
+MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
+JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
+FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "interval"))
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
 """APIs that clients call once a connection."""
 CONNECTIONS: Final[FieldKey] = ("", "", "connections")
@@ -86,7 +100,7 @@ FOLLOWED_BY: Final = "also changes "
 def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     """Return the entries without those that follow from another one, which lists them in its explanation."""
     joined = _join_covered(entries)
-    by_field = {_field(entry): entry for entry in joined}
+    by_field = {_field(entry): entry for entry in sorted(joined, key=lambda entry: entry.reason is DiffReason.COUNT)}
     causes = [_cause(entry, by_field) for entry in joined]
     cause_of = {_field(entry): cause for entry, cause in zip(joined, causes, strict=True) if cause}
     consequences: dict[FieldKey, list[DiffEntry]] = {}
@@ -122,10 +136,33 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
         return CONNECTIONS
+    return _cause_if_alike(entry, entries)
+
+
+def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | None:
+    """Return the field that an entry follows from if what both say fits: who waits longer for a Fetch sends fewer; an
+    assignor's user data is decoded into fields of its own; before JoinGroup v4 no coordinator demands a member id
+    (KIP-394); who joins once more gets one assignment more."""
+    field = _field(entry)
+    if field in FETCH_RATES and WAIT in entries and _waits(entry, entries[WAIT]):
+        return WAIT
+    if field == USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
+        return PROTOCOLS
+    if field == MEMBER_ID and "empty" in (entry.a, entry.b) and JOIN_VERSION in entries:
+        return JOIN_VERSION
     join = entries.get(("JoinGroup", "", ""))
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
         return _field(join)
     return None
+
+
+def _waits(entry: DiffEntry, waits: DiffEntry) -> bool:
+    """Return whether the side whose Fetch requests wait longer sends fewer of them."""
+    found = [_NUMBER.search(text) for text in (waits.a, waits.b)]
+    if entry.reason not in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) or not all(found):
+        return False
+    a, b = (int(each[0]) for each in found if each)
+    return (a > b) == (entry.count_a < entry.count_b)
 
 
 def _asks_for(request: DiffEntry, response: DiffEntry) -> bool:
