@@ -15,7 +15,7 @@ WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test spark check lint bench fuzz exhaustive sanitize lab clients clients-page schemas vectors wheels constraints hooks clean
+.PHONY: help run test spark check lint bench fuzz exhaustive sanitize lab clients clients-page schemas vectors wheels docs docs-outputs constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,9 +100,21 @@ wheels: ## wheels for Linux and macOS, x86_64 and arm64, and a source archive, i
 	@build/wheels/bin/python $(PIP_INSTALL) hatchling ziglang
 	@build/wheels/bin/python tools/wheels.py
 
+$(VENV)/.docs: $(VENV)/.tests
+	@echo "installing what the documentation needs (once)"
+	@$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## the documentation as a site, in build/site; every link is checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "build/site/index.html"
+
+docs-outputs: $(VENV)/.tests ## run the commands in the documentation and write what they print behind them
+	@$(BIN)/python -m tools.docs.console
+
 constraints: ## renew constraints.txt: the newest libraries that pyproject.toml allows
 	@rm -rf build/constraints && $(PYTHON) -m venv build/constraints
-	@build/constraints/bin/python $(PIP_INSTALL) --editable '.[test,dev,connect]'
+	@build/constraints/bin/python $(PIP_INSTALL) --editable '.[test,dev,connect,docs]'
 	@{ echo "# The libraries that every make target installs. Renewed by: make constraints"; \
 	  build/constraints/bin/python -m pip freeze --exclude-editable --disable-pip-version-check; } >constraints.txt
 

@@ -17,7 +17,7 @@ DOCUMENTS = [
 ]
 PATH = re.compile(r"`((?:[\w.-]+/)*[\w.-]+(?:\.(?:py|md|json|toml|txt|java|c)|/))`")
 """A file or a folder in backticks: ``transport/registry.py``, ``tests/lab/``."""
-USERS = {"config.toml", "dist/"}
+USERS = {"config.toml", "dist/", "build/site/"}
 """What is the user's, or made on demand."""
 DIALECT = re.compile(r"\b(?:anew|untold|retell|Noter|Maker|Lives|Peeling|put_down|taken_up)\b")
 

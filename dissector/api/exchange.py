@@ -20,7 +20,12 @@ _ABSENT: Final = object()
 
 
 class Packet(NamedTuple):
-    """A packet of a capture."""
+    """A packet of a capture.
+
+    >>> packet = capture[0].packets()[0]
+    >>> packet.link_type, len(packet.data), packet.length
+    (1, 119, 119)
+    """
 
     time_ns: int
     """Nanoseconds since 1970 UTC."""

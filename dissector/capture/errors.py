@@ -11,7 +11,14 @@ MAX_FINDINGS: Final = 20
 
 
 class CaptureError(Exception):
-    """A file that can't be opened or is no capture. Its text is one plain line that names the file and the reason."""
+    """A file that can't be opened or is no capture. Its text is one plain line that names the file and the reason.
+
+    >>> try:
+    ...     dissector.open("nothing.pcapng")[0]
+    ... except dissector.CaptureError as error:
+    ...     print(error)
+    nothing.pcapng: no such file or directory
+    """
 
 
 class NoRoomError(CaptureError):

@@ -1,4 +1,4 @@
-"""`kdissect encode`, `explain` and `probe`: messages without a capture."""
+"""`kdissect encode`, `explain` and `probe`: messages without a capture; and `man`."""
 
 from typing import Annotated
 
@@ -63,3 +63,11 @@ def probe(
     from dissector.cli.probe import probe as run
 
     return run(address, form, timeout, client_id, topics=topics)
+
+
+@command(message_commands, "man", epilog="Example: kdissect man | man -l -")
+def man() -> int:
+    """Print the manual page."""
+    from dissector.cli.man import print_manual
+
+    return print_manual()

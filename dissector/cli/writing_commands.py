@@ -1,4 +1,4 @@
-"""`kdissect live`, `export` and `ingest`: what makes captures, files and tables."""
+"""`kdissect live`, `export`, `ingest` and `samples`: what makes captures, files and tables."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -143,3 +143,15 @@ def ingest(
         captures, out, replace(cluster, verbose=log.verbose), frames=frames, hashed=hashed,
         show_secrets=options.show_secrets, ports=options.ports, follow=follow, idle=idle, key_logs=options.key_logs,
     )  # fmt: skip
+
+
+@command(writing_commands, "samples", epilog="Example: kdissect samples; kdissect samples/orders.pcapng")
+def samples(
+    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Where to; it is made if it is not there.")] = (
+        "samples"
+    ),
+) -> int:
+    """Copy sample captures into a folder, to try things with."""
+    from dissector.cli.samples import copy_samples
+
+    return copy_samples(folder)

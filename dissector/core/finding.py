@@ -18,7 +18,12 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. `code` is stable and can be filtered on; `message` is for people."""
+    """One finding. `code` is stable and can be filtered on; `message` is for people.
+
+    >>> exchange, finding = next(capture.findings())
+    >>> exchange.number, finding.code, finding.severity.value, finding.path
+    (34, 'error-response', 'note', 'response.body')
+    """
 
     code: str
     severity: Severity

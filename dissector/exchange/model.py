@@ -47,7 +47,12 @@ class ExchangeRow(NamedTuple):
 
 @dataclass
 class ExchangeMessage:
-    """One frame. `whole` counts the bytes before the first gap; of a frame without gaps, all."""
+    """One frame. `whole` counts the bytes before the first gap; of a frame without gaps, all.
+
+    >>> message = capture[0].request
+    >>> message.size, message.header["client_id"], message.body["client_software_name"]
+    (53, 'adminclient-1', 'apache-kafka-java')
+    """
 
     time_ns: int
     size: int

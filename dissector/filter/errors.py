@@ -7,7 +7,14 @@ from dissector.core.text import clean
 
 
 class FilterError(ValueError):
-    """An invalid filter. `column` counts characters of `text` from 0; `near` are suggestions, the best first."""
+    """An invalid filter. `column` counts characters of `text` from 0; `near` are suggestions, the best first.
+
+    >>> try:
+    ...     capture.exchanges("api == Fecth")
+    ... except dissector.FilterError as error:
+    ...     print(error, error.near)
+    column 8: unknown API 'Fecth'; did you mean Fetch ('Fetch',)
+    """
 
     def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
         hint = f"; did you mean {', '.join(near)}" if near else ""

@@ -5,6 +5,11 @@ value, read and written by the same code as messages.
 
 Limits are checked: the range of integers, strings of at most 32,767 bytes, varints of at most 5 or 10 bytes, counts
 and lengths that fit the bytes present. A violation raises `WireError` (reading) or `EncodeError` (writing).
+
+>>> dissector.primitives.COMPACT_STRING.write("orders")
+b'\\x07orders'
+>>> dissector.primitives.array(dissector.primitives.INT8).read(bytes([0, 0, 0, 2, 1, 7]))
+([1, 7], 6)
 """
 
 import struct

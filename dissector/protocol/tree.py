@@ -48,6 +48,13 @@ class Node:
     ``STRUCT``, …). `value` is None for structures and for null. `note` is the meaning of the value, if known (an
     error's name, a timestamp's date); `advice` is what an error asks of a client. `schema` is None for parts that no
     schema has (headers of records, …). `secret` is the span of the bytes to mask.
+
+    >>> fields = {field.path: field for field in capture[0].request.tree.walk()}
+    >>> field = fields["body.client_software_version"]
+    >>> field.type, field.value, field.start, field.end
+    ('COMPACT_STRING', '4.3.1', 46, 52)
+    >>> capture[0].request.data[46:52]
+    b'\\x064.3.1'
     """
 
     name: str

@@ -15,7 +15,14 @@ TWO_BYTES: Final = (1 << 14) - 1
 
 
 class WireError(ValueError):
-    """Bytes that don't match the schema. `at` is the offset of the field in its source."""
+    """Bytes that don't match the schema. `at` is the offset of the field in its source.
+
+    >>> try:
+    ...     dissector.primitives.INT32.read(bytes(3))
+    ... except dissector.WireError as error:
+    ...     print(error, error.at)
+    ends inside INT32 0
+    """
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)

@@ -11,7 +11,14 @@ _UUID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 class EncodeError(ValueError):
-    """A value that can't be encoded. `path` is its path from the message's root."""
+    """A value that can't be encoded. `path` is its path from the message's root.
+
+    >>> try:
+    ...     dissector.encode_request("Metadata", 12, {"topics": [{"name": 5}]})
+    ... except dissector.EncodeError as error:
+    ...     print(error)
+    body.topics[0].name: 5 is not a string
+    """
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)

@@ -1,0 +1,68 @@
+"""The command line as data: what the manual page and the documentation are made of."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+_FINISH: Final = " .,;"
+_SAMPLE: Final = ("Example: ", "Examples: ")
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterLine:
+    """An argument or an option."""
+
+    names: str
+    """As it is written: ``-f, --format FORMAT``."""
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPage:
+    """A command."""
+
+    name: str
+    """Its words behind ``kdissect``; empty for the program itself."""
+    usage: str
+    help: str
+    parameters: tuple[ParameterLine, ...]
+    examples: tuple[str, ...]
+    """Whole command lines."""
+
+
+def command_pages() -> Iterator[CommandPage]:
+    """Yield the program, and all commands that help lists, in its order."""
+    from typer.main import get_command
+
+    from dissector.cli.main import app
+
+    yield from _pages(get_command(app), ())
+
+
+def _pages(command: Any, words: tuple[str, ...]) -> Iterator[CommandPage]:
+    context = command.make_context("kdissect", [], resilient_parsing=True)
+    context.info_name, context.parent = " ".join(("kdissect", *words)), None
+    parameters = [_parameter(each, context) for each in command.params if not getattr(each, "hidden", False)]
+    examples = tuple(_examples(command.epilog or ""))
+    text = " ".join((command.help or "").replace("\b", "").split("\n\n")).replace("\n", " ")
+    yield CommandPage(" ".join(words), command.get_usage(context), text, tuple(parameters), examples)
+    for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        inner = command.get_command(context, name)
+        if inner is not None and not inner.hidden:
+            yield from _pages(inner, (*words, name))
+
+
+def _parameter(parameter: Any, context: Any) -> ParameterLine:
+    record = parameter.get_help_record(context)
+    if record is not None:
+        names, words = record
+        return ParameterLine(names, words)
+    return ParameterLine(parameter.make_metavar(context), getattr(parameter, "help", "") or "")
+
+
+def _examples(epilog: str) -> Iterator[str]:
+    """Yield the command lines of an epilog: the first has the program's name, which the others may lack."""
+    for head in _SAMPLE:
+        if epilog.startswith(head):
+            for line in epilog.removeprefix(head).split("; "):
+                yield line if "kdissect" in line.split() else f"kdissect {line}"

@@ -1,0 +1,28 @@
+"""`kdissect samples`: copy the captures that come with the program."""
+
+from pathlib import Path
+
+from dissector.cli.errors import UsageError, os_error_message
+from dissector.core.text import clean
+from dissector.samples import FOLDER, SAMPLES
+
+
+def copy_samples(folder: str) -> int:
+    """Copy all samples into a folder and print what is in each. Raises `UsageError` if a file there is another one."""
+    names = [f"{folder.rstrip('/') or '/'}/{name}" for name in SAMPLES]
+    width = max(map(len, names))
+    for path, (name, words) in zip(map(Path, names), SAMPLES.items(), strict=True):
+        try:
+            _copy(FOLDER / name, path)
+        except OSError as error:
+            raise UsageError(f"{path}: {os_error_message(error)}") from None
+        print(f"{clean(str(path)):{width}}  {words}")
+    return 0
+
+
+def _copy(sample: Path, path: Path) -> None:
+    data = sample.read_bytes()
+    if path.exists() and path.read_bytes() != data:
+        raise UsageError(f"{path}: there is another file of this name; give another folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)

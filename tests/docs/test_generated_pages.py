@@ -1,0 +1,51 @@
+"""What the program has stands on a generated page: every finding, key, option, row field, rule, error, public name."""
+
+import dissector
+from dissector.analysis.conformance import RULES
+from dissector.cli.reference import command_pages
+from dissector.exchange.row_fields import ROW_FIELDS
+from dissector.findings import CODES
+from dissector.protocol.schema.errors import known_errors
+from tools.docs import command_line, errors, findings, keys, python_api, row_fields, rules
+
+
+def missing(page: str, wanted: list[str]) -> list[str]:
+    return [each for each in wanted if each not in page]
+
+
+def test_every_finding_is_explained_and_most_have_an_example() -> None:
+    page = findings.page()
+    assert missing(page, [f"{{ #{code} }}" for code in CODES]) == []
+    assert page.count("**Example.**") >= len(CODES) // 2
+
+
+def test_every_key_that_has_a_name_stands_there() -> None:
+    named = {each.id for kind in keys.screens() for _, found in keys.bound(kind) for each in found if each.id}
+    assert len(named) > 80
+    shown = {
+        each.id for kind in keys.screens() for _, found in keys.bound(kind) for each in found
+        if each.id and (each.tooltip or each.description)
+    }  # fmt: skip
+    assert missing(keys.page(), [f"`{each}`" for each in sorted(shown)]) == []
+
+
+def test_every_command_and_option_stands_there() -> None:
+    pages = list(command_pages())
+    assert {"", "show", "diff", "live", "tables list", "schema import"} <= {each.name for each in pages}
+    page = command_line.page().replace("\\|", "|")
+    assert missing(page, [f"## kdissect {each.name}".rstrip() for each in pages]) == []
+    assert missing(page, [f"`{line.names}`" for each in pages for line in each.parameters]) == []
+
+
+def test_every_command_has_an_example() -> None:
+    assert [each.name for each in command_pages() if not each.examples] == []
+
+
+def test_every_row_field_rule_and_error_stands_there() -> None:
+    assert missing(row_fields.page(), [f"`{name}`" for name in ROW_FIELDS]) == []
+    assert missing(rules.page(), [f"`{each.code}`" for each in RULES]) == []
+    assert missing(errors.page(), [f"`{each.name}`" for each in known_errors().values()]) == []
+
+
+def test_every_public_name_stands_there() -> None:
+    assert missing(python_api.page(), [f"heading: {name}\n" for name in dissector.__all__]) == []
