@@ -15,7 +15,7 @@ WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test spark check lint bench fuzz exhaustive sanitize lab clients clients-page schemas vectors wheels docs docs-outputs constraints hooks clean
+.PHONY: help run test spark check lint bench fuzz exhaustive sanitize lab clients clients-page schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,8 +97,16 @@ vectors: $(VENV)/.tests ## hold the codec against fresh messages from Apache's o
 
 wheels: ## wheels for Linux and macOS, x86_64 and arm64, and a source archive, into dist/
 	@rm -rf build/wheels && $(PYTHON) -m venv build/wheels
-	@build/wheels/bin/python $(PIP_INSTALL) hatchling ziglang
+	@build/wheels/bin/python $(PIP_INSTALL) hatchling ziglang twine check-wheel-contents
 	@build/wheels/bin/python tools/wheels.py
+	@build/wheels/bin/twine check --strict dist/*
+	@build/wheels/bin/check-wheel-contents dist/*.whl
+
+.PHONY: try-wheel docs docs-outputs
+try-wheel: ## the wheel of dist/ for this machine, in an environment of its own: help, samples, rows
+	@rm -rf build/try && $(PYTHON) -m venv build/try/venv
+	@build/try/venv/bin/python $(PIP_INSTALL) --only-binary kafka-dissector --find-links dist kafka-dissector
+	@cd build/try && venv/bin/kdissect --version && venv/bin/kdissect samples && venv/bin/kdissect show samples/*.pcapng --limit 3
 
 $(VENV)/.docs: $(VENV)/.tests
 	@echo "installing what the documentation needs (once)"

@@ -3,17 +3,21 @@
 An editable install gets the shared object into the source tree. A wheel has it beside `library.py` and is tagged for
 its platform and any Python 3: for this machine, unless $CC is a cross compiler and $_PYTHON_HOST_PLATFORM names what it
 compiles for, as `tools/wheels.py` sets them.
+
+The README in the metadata has absolute links: to the repository that `pyproject.toml` names, or none.
 """
 
 import importlib.util
 import os
 import platform
+import re
 import sys
 import sysconfig
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 ROOT = Path(__file__).parent
 KERNEL = "dissector/protocol/kernel"
@@ -52,3 +56,33 @@ class CustomBuildHook(BuildHookInterface):
         build_data["tag"] = f"py3-none-{tag}"
         build_data["pure_python"] = False
         build_data["force_include"][str(out)] = f"{KERNEL}/{out.name}"
+
+
+class CustomMetadataHook(MetadataHookInterface):
+    """Sets what depends on where the repository is: links of the README, and `urls`."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Change the metadata of the project."""
+        repository = str(self.config.get("repository", "")).rstrip("/")
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute_links(text, repository)}
+        metadata["urls"] = _urls(repository)
+
+
+def absolute_links(text: str, repository: str) -> str:
+    """Return a README whose links lead to the repository, from wherever it is read; words alone if there is none."""
+
+    def link(found: re.Match[str]) -> str:
+        image, words, path = found.groups()
+        if not repository:
+            return "" if image else words
+        return f"{image}[{words}]({repository}/{'raw' if image else 'blob'}/main/{path})"
+
+    return re.sub(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)", link, text)
+
+
+def _urls(repository: str) -> dict[str, str]:
+    if not repository:
+        return {}
+    pages = {"Changelog": "blob/main/CHANGELOG.md", "Documentation": "blob/main/docs/index.md", "Issues": "issues"}
+    return {"Source": repository, **{name: f"{repository}/{page}" for name, page in pages.items()}}

@@ -48,6 +48,13 @@ def test_show_imports_nothing_that_few_captures_need() -> None:
     }
 
 
+def test_a_filter_imports_regular_expressions_only_if_it_has_one() -> None:
+    """And what clients push as metrics is decoded without a library of OpenTelemetry's."""
+    code = "from dissector.filter import parse; parse({!r}); import dissector.protocol.embedded.telemetry"
+    assert not imported(code.format("api == Fetch && latency > 50ms")) & {"re2", "google", "opentelemetry"}
+    assert "re2" in imported(code.format("client_id matches '^x'"))
+
+
 def test_columns_of_the_index_are_printed_without_a_table() -> None:
     names = "api,api_version,client_id,latency_ns,request.size"
     script = f"""

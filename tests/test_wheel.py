@@ -1,5 +1,6 @@
 """A wheel of this tree works alone: its library is inside, and its tag names a platform and no one Python."""
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -34,6 +35,16 @@ def test_a_wheel_has_the_library_and_not_its_source(wheel: Path) -> None:
     files = {name.removeprefix(KERNEL) for name in zipfile.ZipFile(wheel).namelist() if name.startswith(KERNEL)}
     assert files >= {"library.py", "libkernel.so"}
     assert [name for name in files if name.endswith((".c", ".h"))] == []
+
+
+@pytest.mark.slow
+def test_a_wheel_has_the_samples_and_a_readme_without_relative_links(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    assert archive.read("dissector/samples/orders.pcapng") == (ROOT / "pcaps/java.pcapng").read_bytes()
+    (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+    metadata = archive.read(name).decode()
+    assert "Five tasks" in metadata
+    assert re.findall(r"\]\((?!https:)[^)]*\)", metadata) == []
 
 
 @pytest.mark.slow

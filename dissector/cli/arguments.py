@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from dissector.cli import completing
+
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -13,10 +15,18 @@ Files = Annotated[
 Fields = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B,C", help="Print these row fields and field paths as columns: conn,api,latency,request.acks."
+        metavar="A,B,C",
+        autocompletion=completing.row_fields,
+        help="Print these row fields and field paths as columns: conn,api,latency,request.acks.",
     ),
 ]
 RowFilter = Annotated[
-    str | None, typer.Option("-Y", metavar="FILTER", help='Only matching rows: "api == Fetch && latency > 50ms".')
+    str | None,
+    typer.Option(
+        "-Y",
+        metavar="FILTER",
+        autocompletion=completing.filter_word,
+        help='Only matching rows: "api == Fetch && latency > 50ms".',
+    ),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")]

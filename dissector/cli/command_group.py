@@ -42,10 +42,13 @@ class CommandGroup(TyperGroup):
 
 
 def print_version(wanted: bool) -> None:
-    """Print the version and exit, if it is wanted."""
+    """Print the version, and the releases of Kafka whose schemas are known, and exit, if it is wanted."""
     if not wanted:
         return
     from importlib.metadata import version
 
+    from dissector.protocol.explain.releases import known_releases
+
     print(f"kdissect {version('kafka-dissector')}")
+    print(f"schemas of Apache Kafka {', '.join(known_releases())}")
     raise typer.Exit

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from dissector.cli import completing
 from dissector.cli.command import command
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import DiffFormat, RuleFormat
@@ -84,7 +85,10 @@ def check(
     *,
     form: Annotated[RuleFormat, typer.Option("--format", "-f", help="Print in this format.")] = RuleFormat.TEXT,
     ignore: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Rules to leave out: throttle-time,topic-name.")
+        str | None,
+        typer.Option(
+            metavar="NAMES", autocompletion=completing.rules, help="Rules to leave out: throttle-time,topic-name."
+        ),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules with their sources.")] = False,
     options: Annotated[CaptureOptions, "port", "keylog"],

@@ -34,7 +34,13 @@ app = typer.Typer(
 def global_options(
     *,
     version: Annotated[  # its callback does it
-        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=print_version,
+            is_eager=True,
+            help="Print the version and the releases of Kafka that it knows.",
+        ),
     ] = False,
 ) -> None:
     """Hold the options that stand before a command."""

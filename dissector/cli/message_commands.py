@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from dissector.cli import completing
 from dissector.cli.command import command
 from dissector.cli.formats import ProbeFormat
 
@@ -34,7 +35,9 @@ def explain(
     word: Annotated[
         str,
         typer.Argument(
-            metavar="API", help="A name, key, message or finding; or primitives, records, headers, errors, findings."
+            metavar="API",
+            autocompletion=completing.explained,
+            help="A name, key, message or finding; or primitives, records, headers, errors, findings.",
         ),
     ],
     version: Annotated[

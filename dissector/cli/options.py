@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from dissector.cli import completing
 from dissector.cli.errors import UsageError
 from dissector.core.text import clean, counted
 
@@ -36,7 +37,11 @@ class CaptureOptions:
 
     response: Annotated[
         str | None,
-        Option(metavar="API:VERSION", help="API and version of responses whose request is missing: Metadata:12."),
+        Option(
+            metavar="API:VERSION",
+            autocompletion=completing.response,
+            help="API and version of responses whose request is missing: Metadata:12.",
+        ),
     ] = None
     port: Annotated[
         list[int] | None, Option("--port", min=0, max=65535, help="Treat this server port as Kafka; may be repeated.")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from dissector.cli import completing
 from dissector.cli.arguments import Fields, Files, Limit, RowFilter
 from dissector.cli.command import command
 from dissector.cli.errors import print_error
@@ -135,6 +136,7 @@ def stats(
         str | None,
         typer.Option(
             metavar="FIELD",
+            autocompletion=completing.row_field,
             help="One table with all lines: api, client, connection, topic, partition, version, error, field (bytes of"
             " each field), or any other row field.",
         ),

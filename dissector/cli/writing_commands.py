@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dissector.cli import completing
 from dissector.cli.arguments import Fields, Files, Limit, RowFilter
 from dissector.cli.command import command
 from dissector.cli.formats import Format
@@ -23,7 +24,13 @@ writing_commands = typer.Typer()
 def live(
     *,
     interface: Annotated[
-        str | None, typer.Option("-i", metavar="NAME", help="Interface name, or any; by default loopback.")
+        str | None,
+        typer.Option(
+            "-i",
+            metavar="NAME",
+            autocompletion=completing.interface,
+            help="Interface name, or any; by default loopback.",
+        ),
     ] = None,
     port: Annotated[
         list[int] | None,

@@ -12,7 +12,6 @@ from operator import ge, gt, le, lt, ne
 from typing import Final
 
 import numpy as np
-import re2
 
 from dissector.core.arrays import Bool, Int64
 from dissector.filter.errors import MismatchError
@@ -207,6 +206,8 @@ def _search(kind: ValueKind, operator: FilterWord, word: FilterWord) -> Predicat
 def _within(operator: FilterWord, word: FilterWord, wanted: bytes) -> Callable[[bytes], bool]:
     if operator.text == "contains":
         return lambda raw: wanted in raw
+    import re2  # few filters need it
+
     options = re2.Options()
     options.case_sensitive = False
     options.log_errors = False

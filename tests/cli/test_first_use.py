@@ -55,6 +55,7 @@ def test_python_runs_the_package_as_the_program() -> None:
     done = subprocess.run([sys.executable, "-m", "dissector", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("kdissect ")
     assert done.stdout.split()[1][0].isdigit()
+    assert done.stdout.splitlines()[1] == "schemas of Apache Kafka 3.6.2, 3.7.2, 3.9.2, 4.3.1, 4.4.0"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Protocol buffers as items of a subtree: each field with its bytes, named by a descriptor.
 
 The wire format is that of protobuf.dev, "Encoding": a tag is a varint of field number and wire type. Google's library
-parses such messages but does not give the positions of their fields; its descriptors give the names.
+parses such messages but does not give the positions of their fields; descriptors, its own or `metrics_schema`'s, give
+the names.
 """
 
 import struct

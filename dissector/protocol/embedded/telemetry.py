@@ -1,10 +1,6 @@
-"""Client metrics (KIP-714): OpenTelemetry's `MetricsData`, mostly compressed, named by the library's descriptors.
+"""Client metrics (KIP-714): OpenTelemetry's `MetricsData`, mostly compressed, named by a table of its fields."""
 
-`opentelemetry-proto` is imported when the first such message is decoded.
-"""
-
-from typing import Any
-
+from dissector.protocol.embedded.metrics_schema import MetricMessage
 from dissector.protocol.embedded.protobuf import message_items
 from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.records.compression import DecompressionError, TooLargeError
@@ -21,16 +17,10 @@ def metrics(raw: bytes, codec: int) -> Subtree | None:
         budget = frame_budget()
         plain = budget.decompressed(codec, raw)
         budget.admit(0, len(raw))
-        return Subtree(NAME, tuple(message_items(plain, _descriptor(), budget)), plain if codec else None, codec)
+        return Subtree(NAME, tuple(message_items(plain, MetricMessage(NAME), budget)), plain if codec else None, codec)
     except TooLargeError as error:
         raise LimitError(str(error), 0) from None
     except LimitError:
         raise
     except (DecompressionError, WireError):
         return None
-
-
-def _descriptor() -> Any:
-    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
-
-    return MetricsData.DESCRIPTOR

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from dissector.core.json_text import dumps
 from dissector.protocol.codec.writer import write
+from dissector.protocol.embedded.metrics_schema import MetricMessage
 from dissector.protocol.message import MessageLayout, trace
 from dissector.protocol.records.compression import CODECS
 from tests.protocol.embedded.test_formats import looked_at
@@ -68,3 +70,26 @@ def test_a_metric_that_is_no_number_is_text_in_json() -> None:
     decoded, _ = looked_at("PushTelemetryRequest", 0, {"metrics": data.SerializeToString()})
     metric = json.loads(dumps(decoded))["metrics_decoded"]["resource_metrics"]["scope_metrics"][0]["metrics"][0]
     assert metric["sum"]["data_points"]["as_double"] == "nan"
+
+
+def test_the_table_of_fields_is_that_of_the_library() -> None:
+    def compared(ours: MetricMessage | None, theirs: Any, seen: set[str]) -> None:
+        assert ours is not None
+        if theirs.full_name in seen:
+            return
+        seen.add(theirs.full_name)
+        fields = ours.fields_by_number
+        named = {number: (each.name, each.type) for number, each in fields.items()}
+        assert named == {each.number: (each.name, each.type) for each in theirs.fields}
+        for each in theirs.fields:
+            if each.message_type is not None:
+                compared(fields[each.number].message_type, each.message_type, seen)
+            if each.enum_type is not None:
+                enum = fields[each.number].enum_type
+                assert enum is not None
+                values = {number: value.name for number, value in enum.values_by_number.items()}
+                assert values == {value.number: value.name for value in each.enum_type.values}
+
+    seen: set[str] = set()
+    compared(MetricMessage("MetricsData"), MetricsData.DESCRIPTOR, seen)
+    assert len(seen) > 15
