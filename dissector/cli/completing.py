@@ -32,7 +32,7 @@ def filter_word(incomplete: str) -> Offered:
 def explained(incomplete: str) -> Offered:
     """Return what `explain` takes: APIs, findings, errors, and its pages."""
     from dissector.cli.explain_reference import REFERENCES
-    from dissector.findings import CODES, explain
+    from dissector.findings.codes import CODES, explain
     from dissector.protocol.schema.errors import known_errors
 
     return [

@@ -4,7 +4,7 @@ import dissector
 from dissector.analysis.conformance import RULES
 from dissector.cli.reference import command_pages
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.findings import CODES
+from dissector.findings.codes import CODES
 from dissector.protocol.schema.errors import known_errors
 from tools.docs import command_line, errors, findings, keys, python_api, row_fields, rules
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import dissector
-from dissector.findings import CODES, explain
+from dissector.findings.codes import CODES, explain
 from dissector.findings.explanation import Explanation
 from dissector.findings.registry import CROSS_MESSAGE_CODES
 from tools.docs.markdown import table
