@@ -102,7 +102,7 @@ wheels: ## wheels for Linux and macOS, x86_64 and arm64, and a source archive, i
 	@build/wheels/bin/twine check --strict dist/*
 	@build/wheels/bin/check-wheel-contents dist/*.whl
 
-.PHONY: try-wheel docs docs-outputs
+.PHONY: try-wheel docs docs-outputs pictures
 try-wheel: ## the wheel of dist/ for this machine, in an environment of its own: help, samples, rows
 	@rm -rf build/try && $(PYTHON) -m venv build/try/venv
 	@build/try/venv/bin/python $(PIP_INSTALL) --only-binary kafka-dissector --find-links dist kafka-dissector
@@ -116,6 +116,9 @@ $(VENV)/.docs: $(VENV)/.tests
 docs: $(VENV)/.docs ## the documentation as a site, in build/site; every link is checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo "build/site/index.html"
+
+pictures: $(VENV)/.tests ## draw the pictures of README and documentation (PICTURES="screen diff"; needs rsvg-convert, chromium)
+	@$(BIN)/python -m tools.docs.pictures $(PICTURES)
 
 docs-outputs: $(VENV)/.tests ## run the commands in the documentation and write what they print behind them
 	@$(BIN)/python -m tools.docs.console
