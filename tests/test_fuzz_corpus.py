@@ -51,7 +51,7 @@ def test_fresh_damage_of_every_kind_crashes_nothing(kind: str, loaded: seeds.See
         assert case.kind == kind
         failure = guard.run(case).failure
         if failure is not None and failure.what.startswith("slower"):
-            failure = guard.run(case).failure  # readers are compiled when they are first used
+            failure = guard.run(case).failure  # readers are made when they are first used
         assert failure is None, failure.story
 
 

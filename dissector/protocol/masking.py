@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
-from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_clean, is_unclean, masked, may_hold_secrets
 from dissector.protocol.message import ONLY_HEADER, PREFIX, UNKNOWN_MESSAGE, Decoded, MessageLayout, Values, read, trace

@@ -12,8 +12,7 @@ from dissector.core import limits
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DECODE_ERRORS, Reader
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.tree_values import struct_values
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext

@@ -25,8 +25,7 @@ from dissector.protocol.codec.plan import (
     VariablePlan,
     wire_type,
 )
-from dissector.protocol.codec.reader import UNKNOWN_TAGS
-from dissector.protocol.codec.readers import reader_of
+from dissector.protocol.codec.reader import UNKNOWN_TAGS, reader_of
 from dissector.protocol.wire import WireError, uvarint, varint, varlong
 from dissector.protocol.wire.writing import uvarint_bytes, varint_bytes, varlong_bytes
 

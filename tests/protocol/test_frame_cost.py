@@ -73,7 +73,7 @@ def cost(frame: bytes) -> Cost:
     carried: list[CarriedRecords] = []
     message.body_with(Packer(message, carried))
     return Cost(
-        sum(1 for _ in message.tree.walk()), len(dumps(body)), len(carried),
+        sum(1 for _ in message.tree.walk()), len(dumps(body)), sum(1 for each in carried if each.records),
         {finding.code for finding in message.traced.findings},
         sum("error" in each for batches in parts for each in batches),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dissector.protocol.codec.plan import StructPlan
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write_value
 from dissector.protocol.message import MessageLayout, Traced, read, request_layout, response_layout

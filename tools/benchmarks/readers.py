@@ -13,7 +13,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64, UInt8
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.writer import default, write_value
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.batch_writing import batch_bytes

@@ -27,7 +27,7 @@ SECONDS_A_MEGABYTE: Final = 4.0
 OF_ORPHANS: Final = 8.0
 """What it may cost where responses of many connections have no requests: each connection is judged by itself."""
 ANY_SIZE: Final = 0.4
-"""Seconds that a small one may take: caps are filled, readers compiled."""
+"""Seconds that a small one may take: caps are filled, readers made."""
 RARE: Final = 16
 """Of so many captures with secrets one is searched in the faces that cost more."""
 MOST_ROWS: Final = 200

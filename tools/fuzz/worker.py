@@ -73,7 +73,7 @@ def work(seeds: Seeds, share: Share, parent: Connection) -> None:
         case = case_of(seeds, share.seed, number, share.only)
         outcome = guard.run(case)
         if outcome.failure is not None and outcome.failure.what.startswith("slower"):
-            outcome = guard.run(case)  # what compiled readers, or was disturbed, is not slow again
+            outcome = guard.run(case)  # what made readers, or was disturbed, is not slow again
         report.cases[case.kind] += 1
         report.microseconds[case.kind] += int(1e6 * outcome.seconds)
         report.slowest[case.kind] = max(report.slowest.get(case.kind, (0.0, 0)), (outcome.seconds, number))

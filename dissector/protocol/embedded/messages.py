@@ -7,8 +7,7 @@ from typing import Final, cast
 
 from dissector.core.json_text import finite
 from dissector.protocol.codec.plan import StructPlan, holds, plan, plan_of
-from dissector.protocol.codec.reader import DECODE_ERRORS, Reader
-from dissector.protocol.codec.readers import reader_of
+from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader_of
 from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.primitives import Primitive
 from dissector.protocol.schema import loader

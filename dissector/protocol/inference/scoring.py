@@ -6,7 +6,7 @@ strings, which is expensive. As all layouts score the same bytes, a difference o
 Invariants:
   * only numbers are built from the bytes, and an impossible layout is dropped at the first field that shows it;
   * at most `STEPS` fields are scored. For a longer frame the rest is extrapolated, and whether the layout ends where
-    the frame ends is checked by the compiled reader, once, for layouts that still may win.
+    the frame ends is checked by the reader, once, for layouts that still may win.
 """
 
 import struct

@@ -11,8 +11,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DECODE_ERRORS
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.inference.beginnings import Beginning, least_bits
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds
 from dissector.protocol.inference.layouts import ResponseLayout, layout_program, layouts

@@ -107,7 +107,7 @@ class Field:
     aliases: tuple[str, ...] = ()
     fields: tuple["Field", ...] = ()
 
-    # Computed once: every compiled reader and every tree node uses it.
+    # Computed once: every reader and every tree node uses it.
     snake_name: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -8,11 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.codec import readers
-from dissector.protocol.codec.interpreter import interpreter
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, StructPlan, plan
-from dissector.protocol.codec.reader import DECODE_ERRORS, ValueReader, compile_reader
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.codec.writer import default, write
 from dissector.protocol.message import PREFIX, MessageLayout, read, trace
 from dissector.protocol.schema.index import IndexEntry
@@ -36,7 +33,7 @@ def check(name: str, version: int, chance: random.Random) -> None:
     decoded = read(data, layout)
     assert not decoded.findings
     assert decoded.body == values
-    assert compile_reader(plan(name, version))(raw, 0, len(raw)) == (values, len(raw))
+    assert reader(name, version)(raw, 0, len(raw)) == (values, len(raw))
     traced = trace(data, layout)
     assert_tiled(traced)
     body = traced.tree.find("body")
@@ -52,7 +49,7 @@ def test_made_messages_are_read_as_they_were_made(entry: IndexEntry) -> None:
             check(entry.name, version, random.Random(f"{entry.name} {version} {seed}"))
 
 
-def test_every_version_of_every_api_compiles(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_version_of_every_api_has_a_reader(capsys: pytest.CaptureFixture[str]) -> None:
     pairs = [(api, version) for api in apis() for version in api.versions]
     for api, version in pairs:
         assert reader(api.request, version)
@@ -73,31 +70,6 @@ def test_damaged_messages_keep_every_byte_and_raise_nothing(entry: IndexEntry, d
     layout = MessageLayout("ResponseHeader", 0, entry.name, version)
     read(cut, layout)
     assert_tiled(trace(cut, layout))
-
-
-def outcome(read_value: ValueReader, data: bytes) -> object:
-    try:
-        return read_value(data, 0, len(data))
-    except DECODE_ERRORS:
-        return None
-
-
-@given(entry=st.sampled_from(MESSAGES), data=st.data())
-def test_what_is_interpreted_is_what_is_compiled(entry: IndexEntry, data: st.DataObject) -> None:
-    layout = plan(entry.name, data.draw(st.sampled_from(list(entry.valid_versions))))
-    _, raw = make(layout, random.Random(data.draw(st.integers(0, 1000))))
-    damaged = bytearray(raw)
-    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, max(0, len(raw) - 1)), st.integers(0, 255)))):
-        damaged[at : at + 1] = bytes([byte])
-    cut = bytes(damaged[: data.draw(st.integers(0, len(damaged)))])
-    assert outcome(interpreter(layout), cut) == outcome(compile_reader(layout), cut)
-
-
-def test_a_layout_that_is_read_often_is_compiled() -> None:
-    read_topics = readers.reader_of(plan("MetadataResponse", 0))
-    raw = bytes(8)
-    values = [read_topics(raw, 0, len(raw)) for _ in range(2 * readers.OFTEN)]
-    assert values == [({"brokers": [], "topics": []}, 8)] * len(values)
 
 
 @given(entry=st.sampled_from(MESSAGES), junk=st.binary(max_size=200), data=st.data())

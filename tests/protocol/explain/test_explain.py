@@ -3,7 +3,7 @@
 import pytest
 
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import reader
 from dissector.protocol.explain.changes import changes, history
 from dissector.protocol.explain.diagram import Box, diagram, draw
 from dissector.protocol.explain.example import example, example_batch

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.reader import DECODE_ERRORS
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, reader
 from dissector.protocol.inference.layouts import ResponseLayout, layout_program, layouts
 from dissector.protocol.inference.verdict import BEGIN
 from dissector.protocol.kernel.fitting import LayoutFits

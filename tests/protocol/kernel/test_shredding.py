@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import Program
-from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS
-from dissector.protocol.codec.readers import reader
+from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.secrets import is_clean
