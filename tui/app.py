@@ -40,6 +40,7 @@ from tui.screens.diff_screen import DiffScreen
 from tui.screens.help_screen import HelpScreen, feature_of, keys_of
 from tui.screens.live_screen import Begin, LiveScreen
 from tui.screens.main_screen import MainScreen
+from tui.screens.matrix_screen import MatrixScreen
 from tui.screens.menu import Choice, Menu
 from tui.screenshot import one_text_a_word
 from tui.theme import CSS, KDISSECT, OURS, default_variables
@@ -254,7 +255,7 @@ class KDissectApp(TypeAhead):
         self.push_screen(DiffScreen(sides[0], sides[1]))
 
     def on_open_detail(self, message: OpenDetail) -> None:
-        self.push_screen(DetailScreen(message.capture, message.place))
+        self.push_screen(DetailScreen(message.capture, message.place, message.filter))
 
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, Commands):
@@ -323,6 +324,18 @@ def run_diff(a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> int:
     if found is None:
         return LEFT
     return 2 if not (found.a.exchanges and found.b.exchanges) else 0 if found.is_same else 1
+
+
+def run_matrix(sides: Sequence[DiffSide]) -> int:
+    """Show what several sides do, next to each other; return the exit code: 0 if they do the same, 1 if not, 130 if the
+    user quit before. Raises `capture.CaptureError` if a pipe turned out to be no capture."""
+    _take_terminal()
+    screen = MatrixScreen(sides)
+    app = KDissectApp(screen)
+    app.run()
+    if app.error is not None:
+        raise app.error
+    return LEFT if screen.matrix is None else 0 if screen.matrix.is_same else 1
 
 
 def run_live(capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:

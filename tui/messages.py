@@ -44,9 +44,13 @@ class SavePreference(Message):
 class OpenDetail(Message):
     """Show an exchange of a capture on another main screen, over this one."""
 
-    def __init__(self, capture: Capture, number: int, side: str | None = None, path: str = "") -> None:
+    def __init__(
+        self, capture: Capture, number: int, side: str | None = None, path: str = "", *, filter: str = ""
+    ) -> None:
+        """`filter` selects the exchanges that are shown; empty for all."""
         super().__init__()
         self.capture = capture
+        self.filter = filter
         self.place = Location(number, side, path)
 
 

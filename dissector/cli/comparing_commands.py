@@ -54,7 +54,7 @@ def diff(
 ) -> int:
     """Compare two clients side by side, or more in a matrix; exit code 0 for the same, 1 for different.
 
-    On a terminal, two sides open in the terminal UI. With tables, a side is TABLES:NAME, a client id or a capture, and
+    On a terminal, they open in the terminal UI. With tables, a side is TABLES:NAME, a client id or a capture, and
     the result is a matrix.
     """
     if save_baseline is not None or baseline is not None or fail_on is not None or ignore is not None:
@@ -64,14 +64,16 @@ def diff(
         others = (*(each for each, value in (("--b", b), ("--match", match)) if value),)
         asked = BaselineOptions(save_baseline, baseline, fail_on, ignore)
         return run_baseline(files, asked, form or RuleFormat.TEXT, a, others, options=options)
+    from dissector.cli.diff import Screens
     from dissector.cli.diff import compare as run
 
-    on_screen = form is None and len(files) <= 2 and takes_screen(files)
-    if on_screen:
-        from tui.app import run_diff
     if form in (RuleFormat.JUNIT, RuleFormat.SARIF):
         raise UsageError(f"--format {form.value} is for what became of a baseline: it needs --baseline")
-    shown = run_diff if on_screen else DiffFormat(form or DiffFormat.TEXT)
+    shown: DiffFormat | Screens = DiffFormat(form or DiffFormat.TEXT)
+    if form is None and takes_screen(files):
+        from tui.app import run_diff, run_matrix
+
+        shown = Screens(run_diff, run_matrix)
     return run(files, shown, (a, b), match or [], options=options, cluster=cluster)
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
 from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
@@ -25,14 +25,19 @@ from dissector.filter import Filter
 
 RENDERERS: Final = {DiffFormat.TEXT: render_text, DiffFormat.MARKDOWN: render_markdown, DiffFormat.HTML: render_html}
 MATRIX_ONLY: Final = "a matrix of what each side does: only captures are compared field by field"
-Screen = Callable[[DiffSide, DiffSide, ManualMatches], int]
-"""Shows two sides and returns the exit code."""
 _MATCH: Final = re.compile(r"A:C?(\d{1,9})=B:C?(\d{1,9})", re.ASCII)
+
+
+class Screens(NamedTuple):
+    """Show two sides, or any number of them, and return the exit code."""
+
+    pair: Callable[[DiffSide, DiffSide, ManualMatches], int]
+    matrix: Callable[[Sequence[DiffSide]], int]
 
 
 def compare(
     files: Sequence[str],
-    form: DiffFormat | Screen,
+    form: DiffFormat | Screens,
     filters: tuple[str | None, str | None],
     matches: Sequence[str],
     *,
@@ -55,7 +60,9 @@ def compare(
         captures = [stack.enter_context(options.open([file])) for file in files]
         sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), row_filters, strict=True)]
         if not isinstance(form, DiffFormat):
-            return form(sides[0], sides[1], connections)
+            if len(captures) > 2:
+                return form.matrix([_side(capture, None) for capture in captures])
+            return form.pair(sides[0], sides[1], connections)
         for capture in captures:
             if not read_rows(capture):
                 return BAD_INPUT
@@ -86,7 +93,7 @@ def _check_usage(files: int, filters: tuple[str | None, str | None], matches: Se
 
 
 def _compare_tables(
-    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screen, cluster: Cluster, *,
+    files: Sequence[str], tables: Sequence[tuple[str, str] | None], form: DiffFormat | Screens, cluster: Cluster, *,
     has_options: bool,
 ) -> int:  # fmt: skip
     """Print the matrix of sides in tables, however large they are."""

@@ -14,7 +14,7 @@ from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import examine_with_progress
-from dissector.cli.workers import print_rows
+from dissector.cli.workers import print_rows, put
 from dissector.core.arrays import Bool, Int64
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
@@ -135,7 +135,7 @@ class WholeFile:
     def _write(self, rows: range | Int64) -> None:
         """Write rows at once."""
         for piece in self._printing.lines(self._capture, rows):
-            sys.stdout.buffer.write(self._head + piece)
+            put(self._head + piece)
             self._head = b""
         self._printed += len(rows)
         sys.stdout.buffer.flush()

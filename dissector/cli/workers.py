@@ -65,9 +65,15 @@ def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = N
             return _Ring(render, chunks, workers, head).run()
     printed = False
     for piece in render(0, count):
-        sys.stdout.buffer.write(piece if printed else head + piece)
+        put(piece if printed else head + piece)
         printed = True
     return printed
+
+
+def put(piece: bytes) -> None:
+    """Write to stdout. Python looks for interrupts where a function begins, and not before a call of its own: one that
+    came while two megabytes were sliced would be seen when somebody has read them, which may be never."""
+    sys.stdout.buffer.write(piece)
 
 
 def _chunks(count: int, sizes: Sizes) -> list[int]:

@@ -132,3 +132,28 @@ def test_an_interrupt_just_before_the_parent_waits_is_not_lost() -> None:
     words = words.replace("except WorkerError", "except KeyboardInterrupt:\n    sys.exit(130)\nexcept WorkerError")
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+SLICED = """
+import os, signal
+import numpy as np
+from dissector.cli.workers import print_rows
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+rows = b"row" * (1 << 24)
+def render(start, stop):
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+    yield rows[1:]  # takes far longer, and is no call
+try:
+    print_rows(render, 1, lambda start, stop: np.zeros(stop - start, np.int64), 1)
+except KeyboardInterrupt:
+    os._exit(130)
+"""
+
+
+def test_an_interrupt_just_before_rows_are_written_is_not_lost() -> None:
+    """Python looks for it where a function begins: what blocks must not begin before."""
+    with subprocess.Popen([sys.executable, "-c", SLICED], stdout=subprocess.PIPE) as process:  # nobody reads
+        try:
+            assert process.wait(20) == 130
+        finally:
+            process.kill()

@@ -29,6 +29,7 @@ from tests.tui import textual_for_tests
 from tui.app import KDissectApp
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.main_screen import MainScreen
+from tui.screens.matrix_screen import MatrixScreen
 
 textual_for_tests.install()
 KEPT: Final = Path(__file__).parent / "pictures"
@@ -86,6 +87,8 @@ PICTURES: Final = (
     Picture("timelines", ("java-classic",), "L", follows=False),
     Picture("diff", (JAVA, LIBRDKAFKA), follows=False),
     Picture("diff-pairs", (JAVA, LIBRDKAFKA), "v"),
+    Picture("check", ("librdkafka",), "K", follows=False),
+    Picture("matrix", (JAVA, LIBRDKAFKA, "compare-kafka-python-1", "compare-aiokafka-1"), "j j j j j j", follows=False),
 )
 
 
@@ -102,7 +105,8 @@ async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
         paths = [str(PCAPS / f"{name}.pcapng") for name in picture.captures]
         captures = [opened.enter_context(Capture([path])) for path in paths]
         sides = [DiffSide(capture, name) for capture, name in zip(captures, picture.captures, strict=True)]
-        app = KDissectApp(DiffScreen(sides[0], sides[1]) if len(sides) > 1 else MainScreen(captures[0]))
+        main = MatrixScreen(sides) if len(sides) > 2 else DiffScreen(*sides) if sides[1:] else MainScreen(captures[0])
+        app = KDissectApp(main)
         drawn = {}
         async with app.run_test(size=sizes[0]) as pilot:
             await _settle(pilot)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from tui.features.check import CheckFeature
 from tui.features.clipboard import ClipboardFeature
 from tui.features.colors import ColorsFeature
 from tui.features.columns import ColumnsFeature
@@ -31,7 +32,7 @@ class MainScreen(
     HistoryFeature, NavigationFeature, FollowFeature, SearchFeature, SlowExchangesFeature, FindingsFeature,
     LongMessagesFeature, ValueActionsFeature, ClipboardFeature, FilterFeature, PanesFeature, SortFeature,
     ColumnsFeature, TimesFeature, ColorsFeature, MarksFeature, OverviewFeature, SequenceFeature, TimelineFeature,
-    ExportFeature, CompareFeature,
+    ExportFeature, CompareFeature, CheckFeature,
 ):  # fmt: skip
     """List, fields and bytes of one capture, with all features."""
 

@@ -1,7 +1,7 @@
 """Hold captures to all rules, and count for each client what it kept and what it broke."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -59,16 +59,25 @@ class CheckResult:
         return kept, broken
 
 
-def check(captures: Iterable[tuple[str, Capture]], rules: Sequence[type[ProtocolRule]] = RULES) -> CheckResult:
+def _unwatched(_number: int) -> None:
+    """Nobody waits."""
+
+
+def check(
+    captures: Iterable[tuple[str, Capture]],
+    rules: Sequence[type[ProtocolRule]] = RULES,
+    watch: Callable[[int], None] = _unwatched,
+) -> CheckResult:
     """Hold captures, each with its name, to rules; a rule forgets with each. They have been read to their end. Rules
-    see secrets, as a masked body may be a broken one; what they say has no values that may be secrets."""
+    see secrets, as a masked body may be a broken one; what they say has no values that may be secrets.
+    `watch` is called with the number of each exchange, and may end it by an exception."""
     result = CheckResult(rules)
     for name, capture in captures:
-        _check(result, name, capture)
+        _check(result, name, capture, watch)
     return result
 
 
-def _check(result: CheckResult, name: str, capture: Capture) -> None:
+def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
     made = [rule() for rule in result.rules]
     by_api: dict[str, list[ProtocolRule]] = {}
     clients: dict[int, str] = {}
@@ -80,7 +89,9 @@ def _check(result: CheckResult, name: str, capture: Capture) -> None:
         return client
 
     for it in events(capture.unmasked()):
-        result.exchanges += it.is_request
+        if it.is_request:
+            watch(it.number)
+            result.exchanges += 1
         rules = by_api.get(it.api)
         if rules is None:
             rules = by_api[it.api] = [each for each in made if not each.apis or it.api in each.apis]

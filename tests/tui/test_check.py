@@ -1,0 +1,68 @@
+"""K on the main screen: rules of the protocol and baselines, whose lines go to the exchange and its bytes."""
+
+import shutil
+from pathlib import Path
+
+from tests.conftest import PCAPS
+from tests.tui.driver import SIZES
+from tests.tui.main_driver import Screen, opened
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
+from tui.screens.verdicts_screen import VerdictsScreen
+from tui.widgets.line_list import LineList
+
+LIBRDKAFKA = PCAPS / "librdkafka.pcapng"
+
+
+def lines(screen: Screen) -> LineList:
+    return screen.pilot.app.screen.query_one(LineList)
+
+
+async def test_capital_k_lists_broken_rules_and_enter_goes_to_the_bytes() -> None:
+    async with opened(str(LIBRDKAFKA), size=SIZES[0]) as screen:
+        await screen.press("K")
+        for size in SIZES:
+            await screen.resize(size)
+            for words in ("Rules of the protocol", "1 rule broken", "request-trailing-bytes", "3 bytes"):
+                assert words in screen.lines(), (size, words)
+        await screen.press("enter")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert (screen.row, screen.path) == (59, "(rest)")
+        await screen.press("K", "down", "enter")
+        assert (screen.row, screen.path) == (62, "(rest)")
+
+
+async def test_a_baseline_beside_the_capture_is_offered_and_its_lines_go_to_the_field(tmp_path: Path) -> None:
+    shutil.copy(LIBRDKAFKA, tmp_path / "orders.pcapng")
+    (tmp_path / "orders.toml").write_text(
+        '[settings]\nacks = "-1 ALL"\n"fetch partition max" = "7"\n[versions]\nFetch = "v3"\n'
+    )
+    (tmp_path / "other.toml").write_text("title = 1\n")  # none
+    async with opened(str(tmp_path / "orders.pcapng"), size=(120, 40)) as screen:
+        await screen.press("K")
+        assert isinstance(screen.pilot.app.screen, Menu)
+        assert "other.toml" not in screen.lines()
+        await screen.press("down", "enter")
+        assert isinstance(screen.pilot.app.screen, VerdictsScreen)
+        for words in ("Held to orders.toml", "versions.Fetch", "v3 → v16", "1 line held"):
+            assert words in screen.lines(), words
+        places = {}
+        for _ in range(30):
+            target = lines(screen).target
+            places[getattr(target, "path", "")] = target
+            await screen.press("down")
+        assert {"header.request_api_version", "body.acks"} <= places.keys()
+        await screen.press("home", "enter")
+        assert screen.path == "header.request_api_version"
+        await screen.press("K", "down", "enter")
+        while getattr(lines(screen).target, "path", "") != "body.topics.partitions.partition_max_bytes":
+            await screen.press("down")
+        await screen.press("enter")
+        assert screen.path == "body.topics[0].partitions[0].partition_max_bytes"
+
+
+async def test_escape_returns_to_the_exchange_that_was_selected() -> None:
+    async with opened(str(LIBRDKAFKA), size=(80, 24)) as screen:
+        await screen.press("j", "j", "K", "escape")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        assert screen.row == 2
