@@ -73,20 +73,25 @@ def _outcomes(result: CheckResult) -> Iterator[RuleOutcome]:
                 continue
             found = first.get(key)
             status = RuleStatus.HELD if found is None else RuleStatus.BROKEN
-            words = rule.title if found is None else f"{rule.title}: {_where(found)}: {found.words}"
+            of_all = f"{result.broken[key]:,} of {counted(result.broken[key] + result.kept[key], 'message')}"
+            words = "" if found is None else f"{_place(found)}: {found.words} ({of_all})"
             yield RuleOutcome(
-                f"{client}.{rule.code}", status, words, found.file if found else "", None,
-                found.exchange if found else None, rule.source,
+                rule.code, status, words, found.file if found else "", None,
+                found.exchange if found else None, rule.source, rule.title, client,
             )  # fmt: skip
         if not any(result.counts(rule)):
-            words = f"{rule.title}: no message is about it"
-            yield RuleOutcome(f"rules.{rule.code}", RuleStatus.NOT_SEEN, words, "", source=rule.source)
+            words = "no message is about it"
+            yield RuleOutcome(rule.code, RuleStatus.NOT_SEEN, words, "", source=rule.source, title=rule.title)
 
 
 def _where(breach: Breach) -> str:
+    return f"exchange {breach.exchange:,}, {_place(breach)}"
+
+
+def _place(breach: Breach) -> str:
     field = f" {breach.path}" if breach.path else ""
     last = breach.start + max(0, breach.size - 1)
-    return f"exchange {breach.exchange:,}, {breach.part}{field}, bytes {breach.start:,} to {last:,}"
+    return f"{breach.part}{field}, bytes {breach.start:,} to {last:,}"
 
 
 def _report(result: CheckResult, files: int) -> Iterator[ReportBlock]:

@@ -12,6 +12,7 @@ from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleStatus
 from dissector.core.text import clean, counted
 from tui.features.whole_capture import NeedsWholeCapture
+from tui.key_groups import OVERALL
 from tui.location_history import Location
 from tui.messages import GoTo
 from tui.result_lines import baseline_lines, check_lines, with_indices
@@ -28,6 +29,8 @@ RULES: Final = "Rules of the protocol"
 
 class CheckFeature(NeedsWholeCapture):
     """K shows which rules are broken."""
+
+    FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("K", "check", "Check", show=False, id="main.check",

@@ -13,15 +13,21 @@ COLUMNS: Final = 80
 MIN_CELL: Final = 12
 """The minimum width of a table's cell."""
 HEAD: Final = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>kdissect diff</title><style>
-body{font:15px/1.45 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#1b1f24;background:#fff}
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>TITLE</title><style>
+:root{color-scheme:light dark;--page:#fff}
+body{overflow-wrap:anywhere;font:15px/1.45 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;
+color:#1b1f24;background:var(--page)}
 h2{margin:1.6rem 0 .3rem;border-bottom:1px solid #d0d7de}li{margin:.35rem 0}small{display:block;color:#57606a}
 em{font-style:normal;border:1px solid #8c959f;border-radius:.6em;padding:0 .5em;font-size:85%}
 details{margin:.2rem 0}summary{cursor:pointer;color:#0969da;font-size:85%}
 pre{margin:.3rem 0;padding:.5rem .7rem;overflow-x:auto;background:#f6f8fa;border-radius:.4rem;
 font:12.5px/1.4 ui-monospace,monospace}
-table{border-collapse:collapse}td,th{border:1px solid #d0d7de;padding:.25rem .5rem;text-align:left;vertical-align:top}
-@media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}small{color:#9198a1}
+.wide{overflow-x:auto;overflow-wrap:normal}
+table{border-collapse:collapse}td:first-child,th:first-child{position:sticky;left:0;background:var(--page)}
+td,th{border:1px solid #d0d7de;padding:.25rem .5rem;text-align:left;vertical-align:top}
+@media(max-width:40rem){body{margin:1rem auto}ul{padding-left:1.2rem}}
+@media(prefers-color-scheme:dark){:root{--page:#0d1117}body{color:#e6edf3}small{color:#9198a1}
 summary{color:#4493f8}pre{background:#151b23}h2{border-color:#3d444d}td,th{border-color:#3d444d}}
 </style></head><body>
 """
@@ -89,10 +95,13 @@ def _folded(lines: tuple[str, ...]) -> str:
 
 
 def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
-    """Yield a complete page."""
-    yield HEAD
-    in_list = False
+    """Yield a complete page; its title is its first heading."""
+    in_list = is_begun = False
     for block in blocks:
+        if not is_begun:
+            title = f"kdissect: {block.text}" if isinstance(block, HeadingBlock) else "kdissect"
+            yield HEAD.replace("TITLE", escape(title))
+            is_begun = True
         if in_list != isinstance(block, ListBlock):
             in_list = not in_list
             yield "<ul>" if in_list else "</ul>"
@@ -103,9 +112,9 @@ def render_html(blocks: Iterable[ReportBlock]) -> Iterator[str]:
             details = "".join(f"<small>{escape(text)}</small>" for text in block.details)
             yield f"<li>{escape(block.text)}{reason}{details}{_folded(block.folded)}</li>"
         else:
-            yield "<table>"
+            yield '<div class="wide"><table>'
             for n, row in enumerate(block.rows):
                 tag = "td" if n else "th"
                 yield f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in row)}</tr>"
-            yield "</table>"
+            yield "</table></div>"
     yield "</ul></body></html>" if in_list else "</body></html>"

@@ -16,7 +16,7 @@ def junit(suite: str, outcomes: Sequence[RuleOutcome]) -> bytes:
     )  # fmt: skip
     for each in outcomes:
         group, _, name = each.rule.rpartition(".")
-        case = SubElement(suite_element, "testcase", classname=clean(group or suite), name=clean(name))
+        case = SubElement(suite_element, "testcase", classname=clean(each.client or group or suite), name=clean(name))
         if each.status is RuleStatus.BROKEN:
             SubElement(case, "failure", message=clean(each.message)).text = clean(_details(each))
         elif each.status is RuleStatus.NOT_SEEN:
@@ -31,4 +31,4 @@ def junit(suite: str, outcomes: Sequence[RuleOutcome]) -> bytes:
 
 def _details(outcome: RuleOutcome) -> str:
     where = f"exchange {outcome.exchange:,}" if outcome.exchange else ""
-    return "; ".join(filter(None, (outcome.message, where, outcome.source)))
+    return "; ".join(filter(None, (outcome.title, outcome.message, where, outcome.source)))

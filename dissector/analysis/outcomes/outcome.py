@@ -31,3 +31,7 @@ class RuleOutcome(NamedTuple):
     """The number of the first exchange that shows it, from 1."""
     source: str = ""
     """Where the rule comes from: a KIP, a schema file."""
+    title: str = ""
+    """What the rule requires."""
+    client: str = ""
+    """The client that it is held to, where a capture has several."""

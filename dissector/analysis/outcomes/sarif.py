@@ -15,13 +15,22 @@ _LEVELS: Final = {RuleStatus.BROKEN: "error", RuleStatus.ALLOWED: "note"}
 def sarif(outcomes: Sequence[RuleOutcome]) -> dict[str, Any]:
     """Return a log with one run: a result for each rule that is broken."""
     broken = [each for each in outcomes if each.status in _LEVELS]
-    rules = [{"id": clean(rule)} for rule in dict.fromkeys(each.rule for each in broken)]
+    rules = [_rule(each) for each in {each.rule: each for each in reversed(broken)}.values()][::-1]
     driver = {"name": "kdissect", "version": version("kafka-dissector"), "rules": rules}
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "results": [_result(each) for each in broken]}],
     }
+
+
+def _rule(outcome: RuleOutcome) -> dict[str, Any]:
+    rule: dict[str, Any] = {"id": clean(outcome.rule)}
+    if outcome.title:
+        rule["shortDescription"] = {"text": clean(outcome.title)}
+    if outcome.source:
+        rule["help"] = {"text": clean(outcome.source)}
+    return rule
 
 
 def _result(outcome: RuleOutcome) -> dict[str, Any]:
@@ -31,10 +40,16 @@ def _result(outcome: RuleOutcome) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": clean(outcome.rule),
         "level": _LEVELS[outcome.status],
-        "message": {"text": clean(outcome.message)},
+        "message": {"text": clean(_message(outcome))},
         "locations": [{"physicalLocation": place}],
     }
     found = {"exchange": outcome.exchange, "source": clean(outcome.source) or None}
     if properties := {name: value for name, value in found.items() if value is not None}:
         result["properties"] = properties
     return result
+
+
+def _message(outcome: RuleOutcome) -> str:
+    """Return what is wrong, with the client and the exchange where the file alone does not say it."""
+    exchange = f"exchange {outcome.exchange:,}" if outcome.client and outcome.exchange else ""
+    return ": ".join(filter(None, (outcome.client, exchange, outcome.message)))
