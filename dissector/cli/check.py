@@ -14,7 +14,7 @@ from dissector.cli.options import CaptureOptions
 from dissector.cli.render.outcomes import write_blocks, write_outcomes
 from dissector.cli.show import read_rows
 from dissector.core.garbage_collection import infrequent_collection
-from dissector.core.text import clean, counted
+from dissector.core.text import byte_range, clean, counted
 
 SHOWN: Final = 3
 """Messages that a report has for each rule and client; all are counted."""
@@ -90,8 +90,7 @@ def _where(breach: Breach) -> str:
 
 def _place(breach: Breach) -> str:
     field = f" {breach.path}" if breach.path else ""
-    last = breach.start + max(0, breach.size - 1)
-    return f"{breach.part}{field}, bytes {breach.start:,} to {last:,}"
+    return f"{breach.part}{field}, {byte_range(breach.start, breach.size)}"
 
 
 def _report(result: CheckResult, files: int) -> Iterator[ReportBlock]:

@@ -32,6 +32,11 @@ def shortened(text: str, most: int = 256) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
+def byte_range(start: int, size: int) -> str:
+    """Return ``bytes 30 to 33``, or ``byte 30``; of no bytes, where they would be."""
+    return f"bytes {start:,} to {start + size - 1:,}" if size > 1 else f"byte {start:,}"
+
+
 def counted(count: int, what: str, plural: str = "") -> str:
     """Return a count with its noun: ``1 row``, ``1,204 rows``; `plural` where that is not the noun and an s."""
     return f"{count:,} {what if count == 1 else plural or what + 's'}"

@@ -108,8 +108,9 @@ class _DiffBuilder:
         roles = [side.roles.connections for side in self._sides]
         if roles[0] != roles[1]:
             differing = sorted(role for role in roles[0] | roles[1] if roles[0][role] != roles[1][role])
-            texts = [", ".join(f"{side[role]} {role}" for role in differing if side[role]) for side in roles]
             counts = [side.total() for side in roles]
+            listed = [", ".join(f"{side[role]} {role}" for role in differing if side[role]) for side in roles]
+            texts = [f"{count}{' with ' if roles else ''}{roles}" for count, roles in zip(counts, listed, strict=True)]
             yield DiffEntry("", "", "connections", DiffReason.COUNT, texts[0], texts[1], counts[0], counts[1])
 
     def _api_entries(self) -> Iterator[DiffEntry]:

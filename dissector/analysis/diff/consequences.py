@@ -85,6 +85,7 @@ FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "in
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
 """APIs that clients call once a connection."""
 CONNECTIONS: Final[FieldKey] = ("", "", "connections")
+MEMBER_ID_REQUIRED: Final = f"with {ErrorCode.MEMBER_ID_REQUIRED.name}"
 UNSUPPORTED: Final = f"with {ErrorCode.UNSUPPORTED_VERSION.name}"
 ECHOES: Final = (
     ("JoinGroup", _SUBSCRIPTION, "members.metadata."),
@@ -149,6 +150,8 @@ def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> Fie
     if field == USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
         return PROTOCOLS
     if field == MEMBER_ID and "empty" in (entry.a, entry.b) and JOIN_VERSION in entries:
+        return JOIN_VERSION
+    if entry.api == "JoinGroup" and entry.subject.endswith(MEMBER_ID_REQUIRED) and JOIN_VERSION in entries:
         return JOIN_VERSION
     join = entries.get(("JoinGroup", "", ""))
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):

@@ -30,7 +30,7 @@ def one_sided(a: Keys, b: Keys, names: NameMatching) -> Iterator[tuple[MatchingK
         groups: dict[EntityName | MatchingKey, list[MatchingKey]] = {}
         for key in alone:
             entity = _entity(key)
-            groups.setdefault(key if entity is None or entity in of_both or key.step else entity, []).append(key)
+            groups.setdefault(key if entity is None or entity in of_both else entity, []).append(key)
         several = {key.api for key in other}
         several |= {api for api, keys in Counter(key.api for key in mine).items() if keys > 1}
         for keys in groups.values():
@@ -43,8 +43,9 @@ def _entity(key: MatchingKey) -> EntityName | None:
     return next((each for each in key.subject if isinstance(each, EntityName)), None)
 
 
-def _rank(key: MatchingKey) -> int:
-    return BEGINNINGS.index(key.api) if key.api in BEGINNINGS else len(BEGINNINGS)
+def _rank(key: MatchingKey) -> tuple[int, bool]:
+    """Return the rank of a key among those of a transaction or group: one with an error stands for no others."""
+    return BEGINNINGS.index(key.api) if key.api in BEGINNINGS else len(BEGINNINGS), bool(key.step)
 
 
 def _difference(

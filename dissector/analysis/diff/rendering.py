@@ -19,14 +19,14 @@ HEAD: Final = """<!DOCTYPE html>
 body{overflow-wrap:anywhere;font:15px/1.45 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;
 color:#1b1f24;background:var(--page)}
 h2{margin:1.6rem 0 .3rem;border-bottom:1px solid #d0d7de}li{margin:.35rem 0}small{display:block;color:#57606a}
-em{font-style:normal;border:1px solid #8c959f;border-radius:.6em;padding:0 .5em;font-size:85%}
+em{display:inline-block;font-style:normal;border:1px solid #8c959f;border-radius:.6em;padding:0 .5em;font-size:85%}
 details{margin:.2rem 0}summary{cursor:pointer;color:#0969da;font-size:85%}
 pre{margin:.3rem 0;padding:.5rem .7rem;overflow-x:auto;background:#f6f8fa;border-radius:.4rem;
 font:12.5px/1.4 ui-monospace,monospace}
 .wide{overflow-x:auto;overflow-wrap:normal}
 table{border-collapse:collapse}td:first-child,th:first-child{position:sticky;left:0;background:var(--page)}
 td,th{border:1px solid #d0d7de;padding:.25rem .5rem;text-align:left;vertical-align:top}
-@media(max-width:40rem){body{margin:1rem auto}ul{padding-left:1.2rem}}
+@media(max-width:40rem){body{margin:1rem auto}h1{font-size:1.5rem}ul{padding-left:1.2rem}}
 @media(prefers-color-scheme:dark){:root{--page:#0d1117}body{color:#e6edf3}small{color:#9198a1}
 summary{color:#4493f8}pre{background:#151b23}h2{border-color:#3d444d}td,th{border-color:#3d444d}}
 </style></head><body>

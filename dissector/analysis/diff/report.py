@@ -14,7 +14,7 @@ from dissector.analysis.diff.matrix import BehaviorMatrix
 from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.result import DiffEntry, DiffReason, DiffResult, SideSummary
 from dissector.analysis.diff.summary import summary_lines
-from dissector.core.text import clean, counted
+from dissector.core.text import byte_range, clean, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ def _field_lines(result: DiffResult, entry: DiffEntry) -> tuple[str, ...]:
     for each in result.field_bytes(entry):
         name = ".".join(filter(None, (each.part, each.path))) if each.path else "version"
         lines.append(f"{each.side}, exchange {each.row + 1:,}: {name} = {each.value}")
-        last = each.start + len(each.data) - 1
         more = f" and {len(each.data) - MOST_BYTES:,} more" if len(each.data) > MOST_BYTES else ""
-        lines.append(f"    bytes {each.start:,} to {last:,}: {each.data[:MOST_BYTES].hex(' ')}{more}")
+        where = byte_range(each.start, len(each.data))
+        lines.append(f"    {where}: {each.data[:MOST_BYTES].hex(' ')}{more}")
     return tuple(map(clean, lines))
 
 

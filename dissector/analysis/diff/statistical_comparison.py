@@ -33,6 +33,7 @@ DURATION_RATIO: Final = 1.5
 """Recordings whose durations differ by more last differently long."""
 SAME_RECORDS: Final = "same records"
 """How the explanation of the same records in other partitions begins."""
+MEDIAN: Final = "median, on a connection"
 UNKNOWN_DURATIONS: Final = (0, 0)
 MIN_INTERVALS: Final = 3
 MIN_BATCHES: Final = 20
@@ -141,7 +142,7 @@ def _count_difference(counts: Sequence[int], a: KeyProfile, b: KeyProfile, expla
 def _timing_difference(
     texts: Sequence[str], counts: Sequence[int], a: KeyProfile, b: KeyProfile, path: LeafPath
 ) -> KeyDifference:
-    return KeyDifference("", path, DiffReason.TIMING, texts[0], texts[1], counts[0], counts[1], "median",
+    return KeyDifference("", path, DiffReason.TIMING, texts[0], texts[1], counts[0], counts[1], MEDIAN,
                          a.rows[0], b.rows[0])  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from dissector.core.text import counted
 
 WIDTH: Final = 76
 """Characters of a line, so that it fits into 80 columns with its indentation."""
-MAX_VALUE: Final = 24
+MAX_VALUE: Final = 22
 TITLES: Final = {
     ("InitProducerId", ""): "idempotence",
     ("Fetch", "session_id"): "fetch sessions",
@@ -75,7 +75,8 @@ def _brief(entry: DiffEntry) -> str:
         return f"{name} only in {'B' if entry.row_a is None else 'A'}"
     a, b = _value(entry.a), _value(entry.b)
     if entry.explanation.startswith(ELEMENTS):
-        return " and ".join(f"{text} only in {side}" for text, side in ((a, "A"), (b, "B")) if text) + f" ({name})"
+        texts = ", ".join(f"{text} only in {side}" for text, side in ((a, "A"), (b, "B")) if text)
+        return texts if title else f"{texts} ({name})"
     if entry.path == "session_id" and "no session" in (entry.a, entry.b):
         return f"{name} only in {'B' if entry.a == 'no session' else 'A'}"
     return f"{name} {a} vs {b}" if a and b else f"{name} {a or b} only in {'A' if a else 'B'}"

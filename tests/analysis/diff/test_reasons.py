@@ -136,6 +136,27 @@ def test_fetches_without_a_session_and_fetches_that_close_one_are_named() -> Non
     assert closing == [("1", "0")]
 
 
+def test_a_group_of_one_side_is_one_difference(tmp_path: Path) -> None:
+    grouped = ("JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit", "OffsetFetch", "FindCoordinator")
+
+    def alone(lines: Lines) -> Lines:
+        return [line for line in lines if line["api"] not in grouped]
+
+    [entry] = [e for e in compared(JAVA, edited(JAVA, tmp_path, alone)).entries if e.api in grouped]
+    assert (entry.api, entry.subject, entry.b) == ("JoinGroup", "for java-billing-1", "0")
+    assert all(api in entry.explanation for api in grouped[1:])
+
+
+def test_connections_are_counted_and_the_roles_that_differ_named(tmp_path: Path) -> None:
+    def without_fetch(lines: Lines) -> Lines:
+        gone = of(lines, "Fetch")[0]["connection"]
+        return [line for line in lines if line["connection"] != gone]
+
+    entries = compared(JAVA, edited(JAVA, tmp_path, without_fetch)).entries
+    [entry] = [e for e in entries if e.path == "connections"]
+    assert (entry.a, entry.b) == ("5 with 1 fetch", "4")
+
+
 def test_the_most_significant_entries_come_first() -> None:
     comparison = compared(JAVA, LIBRDKAFKA)
     assert [bool(e.settings) for e in comparison.entries[:1]] == [True]

@@ -41,6 +41,24 @@ def test_text_has_80_columns_and_no_control_characters() -> None:
     assert all(line.isprintable() for line in lines)
 
 
+def test_a_long_report_begins_with_a_line_for_each_area() -> None:
+    lines = list(render_text(report(bundled("franz-go"), bundled("sarama-2.3.0"))))
+    brief = lines[lines.index("In brief") + 1 :]
+    brief = brief[: brief.index("")]
+    areas = [line.strip().partition(":")[0] for line in brief]
+    assert areas == ["Producing", "Consuming", "Groups", "Connecting", "Administration", "Versions"]
+    assert [line for line in lines if line in areas] == areas  # the sections follow in this order
+    assert "idempotence only in A" in brief[0]
+
+
+def test_a_short_report_has_no_summary(tmp_path: Path) -> None:
+    def wait_less(lines: Lines) -> None:
+        of(lines, "Fetch")[0]["request"]["body"]["max_wait_ms"] = 1
+
+    java = bundled("compare-java-1")
+    assert "In brief" not in list(render_text(report(java, edited(java, tmp_path, wait_less))))
+
+
 def test_equal_sides_have_a_report_that_lists_what_is_ignored() -> None:
     lines = list(render_text(report(bundled("compare-java-1"), bundled("compare-java-2"))))
     assert lines[0] == "No differences"
