@@ -15,6 +15,10 @@ SAMPLES: Final = {
     "tls.pcapng": "a client over TLS 1.3, with a login; the file has the secrets, too",
     "java.pcapng": "a task done by Apache's Java client",
     "librdkafka.pcapng": "the same task done by librdkafka",
+    "records.pcapng": "records as serializers write them: JSON, Avro, Protobuf, Debezium",
+    "schemas/7.avsc": "an Avro schema of these records, by its id",
+    "schemas/8.proto": "a Protobuf schema, by its id",
+    "schemas/shop.Line.avsc": "a type that the Avro schema names",
     "__consumer_offsets-0/00000000000000000000.log": "a segment of Kafka's topic of committed offsets",
 }
 """What is in each file, by its path in the folder."""

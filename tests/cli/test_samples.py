@@ -17,13 +17,13 @@ def test_every_sample_is_copied_described_and_has_rows(tmp_path: Path) -> None:
     code, printed, errors = samples(str(tmp_path / "some"))
     assert (code, errors) == (0, "")
     assert [line.split()[0] for line in printed.splitlines()] == [str(tmp_path / "some" / name) for name in SAMPLES]
-    for name in SAMPLES:
+    for name in (name for name in SAMPLES if not name.startswith("schemas/")):
         with dissector.open(tmp_path / "some" / name) as capture:
             assert len(capture)
 
 
 def test_every_file_of_the_package_is_described() -> None:
-    found = {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*") if path.suffix in (".pcapng", ".log")}
+    found = {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*") if path.suffix not in (".py", ".md", ".pyc") and path.is_file()}
     assert found == set(SAMPLES)
 
 
