@@ -23,7 +23,11 @@ def test_every_sample_is_copied_described_and_has_rows(tmp_path: Path) -> None:
 
 
 def test_every_file_of_the_package_is_described() -> None:
-    found = {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*") if path.suffix not in (".py", ".md", ".pyc") and path.is_file()}
+    found = {
+        str(path.relative_to(FOLDER))
+        for path in FOLDER.rglob("*")
+        if path.suffix not in (".py", ".md", ".pyc") and path.is_file()
+    }
     assert found == set(SAMPLES)
 
 
