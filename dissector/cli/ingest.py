@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dissector.pipeline.partition_rows import WriteOptions
     from dissector.pipeline.ring_follower import MicroBatchReport
 
-SMALL: Final = 256 << 20
-"""Bytes of captures that one process ingests in less time than Spark takes to start."""
+SMALL: Final = 1 << 30
+"""Bytes of captures that processes of this machine ingest in less time than Spark, which takes a while to start."""
 UNREAD: Final = ("not-a-capture", "file-changed")
 """Codes of findings about files that are not in the tables."""
 
@@ -66,7 +66,7 @@ def ingest(
 def _ingest(
     files: list[str], out: str, options: "WriteOptions", cluster: Cluster, key_logs: Sequence[str], *, again: bool
 ) -> "IngestResult":
-    """Ingest files in this process if they are small, or else by Spark."""
+    """Ingest files in processes of our own if they are small, or else by Spark."""
     if not cluster.is_set and _size(files) <= SMALL:
         from dissector.pipeline.ingest_here import ingest_here
 

@@ -1,11 +1,15 @@
-"""Ingests captures in this process, without Spark: for those that take less time than Spark takes to start.
+"""Ingests captures on this machine without Spark, which takes time to start: in this process, or in one for each core.
 
-Invariant: the rows are those that Spark's tasks give, as one partition has all packets.
+Invariant: the rows are those that Spark's tasks give, however many partitions there are.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow.parquet as pq
 
 from dissector.core.finding import Finding
 from dissector.core.text import counted
@@ -20,7 +24,9 @@ from dissector.pipeline.splits import InputSplit, check_unchanged, route, splits
 from dissector.pipeline.tallies import total_tally
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.whole_files import rows_of_file
-from dissector.tables.data_files import Output, write_rows
+from dissector.pipeline.worker_processes import PartitionJob, dissect
+from dissector.tables.data_files import DataFile, Output, write_rows
+from dissector.tables.file_systems import is_url, opened
 from dissector.tables.rows import Cells, TableRow
 from dissector.tables.schemas import FACT_TABLES, OBSERVATIONS
 from dissector.tables.storage import Storage
@@ -30,14 +36,17 @@ Report = Callable[[str, int, int], None]
 """Receives the progress of a stage: its name, and how much of how much is done; 0 if unknown."""
 ALL_PACKETS: Final = Partition(0, 1)
 ROWS_PER_REPORT: Final = 4_096
+BYTES_PER_PROCESS: Final = 24 << 20
+"""Bytes of blocks for which it pays to start a process: a second and a half of work."""
+MOST_PROCESSES: Final = 16
 
 
 def ingest_here(
     paths: Sequence[str], out: str, options: WriteOptions, report: Report = lambda stage, done, total: None,
-    *, key_logs: Sequence[str] = (), again: bool = False,
+    *, key_logs: Sequence[str] = (), again: bool = False, parts: int | None = None,
 ) -> IngestResult:  # fmt: skip
-    """Ingest captures into the tables of a storage: `ingest`. Raises `StorageError` if it can't be written to, and
-    `CaptureError` if a key log can't be opened."""
+    """Ingest captures into the tables of a storage: `ingest`; in `parts` processes, or as many as are useful. Raises
+    `StorageError` if it can't be written to, and `CaptureError` if a key log can't be opened."""
     secrets = TlsSecrets(key_logs)
 
     def scan() -> list[FileScan]:
@@ -46,7 +55,7 @@ def ingest_here(
 
     return ingest(
         out, options, scan, lambda storage, run, scans: _Job(
-            storage, run.epoch, run.folder, scans, options, report, secrets
+            storage, run.epoch, run.folder, scans, options, report, secrets, parts
         ), again=again,
     )  # fmt: skip
 
@@ -56,7 +65,7 @@ class _Job:
 
     def __init__(
         self, storage: Storage, epoch: int, folder: str, scans: list[FileScan], options: WriteOptions, report: Report,
-        secrets: TlsSecrets,
+        secrets: TlsSecrets, parts: int | None,
     ) -> None:  # fmt: skip
         self._storage = storage
         self._epoch = epoch
@@ -65,15 +74,25 @@ class _Job:
         self._options = options
         self._report = report
         self._secrets = secrets
+        self._parts = parts
         self.problems: list[Finding] = []
 
     def execute(self) -> dict[str, int]:
         """Ingest everything. Return the number of rows by table."""
-        files = list(write_rows(self._reported(self._rows()), Output(self._storage.uri, self._folder, self._epoch)))
+        self._secrets.add_scans(self._scans)
+        found = splits(self._scans)
+        sources = origins(self._scans, found, self._epoch)
+        parts = self._parts or useful_processes(self._scans)
+        if found and parts > 1:
+            files = self._files_of_processes(found, sources, parts)
+        else:
+            files = list(write_rows(self._reported(self._rows(found, sources)), self._output))
         self.problems = self._secrets.problems(total_tally(files), self._scans)
         check_unchanged(self.problems)
         commit(self._storage.uri, files, self._scans, self._epoch, self._options, self.problems)
-        counts = Counter({file.table: file.rows for file in files})
+        counts = Counter[str]()
+        for file in files:
+            counts[file.table] += file.rows
         return {name: counts[name] for name in FACT_TABLES}
 
     def _reported(self, made: Iterable[TableRow]) -> Iterator[TableRow]:
@@ -84,13 +103,33 @@ class _Job:
                 self._report(f"dissecting: {counted(number, 'row')}", 0, 0)
             yield row
 
-    def _rows(self) -> Iterator[TableRow]:
-        self._secrets.add_scans(self._scans)
-        found = splits(self._scans)
-        sources = origins(self._scans, found, self._epoch)
+    @property
+    def _output(self) -> Output:
+        return Output(self._storage.uri, self._folder, self._epoch)
+
+    def _files_of_processes(self, found: list[InputSplit], sources: FileOrigins, parts: int) -> list[DataFile]:
+        """Return the files that processes wrote, a partition each, and those with what is not in partitions."""
+        job = PartitionJob(found, sources, self._options, self._output, self._secrets.text)
+        self._report(f"reading {counted(sum(scan.packets for scan in self._scans), 'packet')}", 0, 0)
+        files = dissect(job, parts, lambda rows: self._report(f"dissecting: {counted(rows, 'row')}", 0, 0))
+        check_unchanged(total_tally(files).problems)
+        observations = [row for file in files if file.table == OBSERVATIONS.name for row in self._observations(file)]
+        observations.sort(key=_in_order)
+        others = chain(self._rows_read_alone(), findings_of(observations, sources))
+        return files + list(write_rows(others, self._output))
+
+    def _observations(self, file: DataFile) -> list[Cells]:
+        files, top = opened(self._storage.uri)
+        rows: list[Cells] = pq.read_table(f"{top}/{file.path}", filesystem=files).to_pylist()
+        return rows
+
+    def _rows_read_alone(self) -> Iterator[TableRow]:
         for scan in self._scans:
             if scan.is_read_alone:
                 yield from rows_of_file(scan, self._options, self._epoch)
+
+    def _rows(self, found: list[InputSplit], sources: FileOrigins) -> Iterator[TableRow]:
+        yield from self._rows_read_alone()
         if found:
             yield from _with_findings(self._rows_of_packets(found, sources), sources)
 
@@ -108,5 +147,18 @@ def _with_findings(made: Iterable[TableRow], sources: FileOrigins) -> Iterator[T
             observations.append(row)
         else:
             yield name, row
-    observations.sort(key=lambda cells: [cells[name] for name in ORDER])
+    observations.sort(key=_in_order)
     yield from findings_of(observations, sources)
+
+
+def _in_order(observation: Cells) -> list[Any]:
+    return [observation[name] for name in ORDER]
+
+
+def useful_processes(scans: Sequence[FileScan]) -> int:
+    """Return how many processes take less time than one: as many as there are cores, and each with enough to do. An
+    object of a store would be copied by each."""
+    if any(is_url(scan.path) for scan in scans):
+        return 1
+    size = sum(scan.block_bytes for scan in scans)
+    return max(1, min(len(os.sched_getaffinity(0)), MOST_PROCESSES, size // BYTES_PER_PROCESS))

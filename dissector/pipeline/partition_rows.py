@@ -5,7 +5,7 @@ others are dicts by column, and their records row groups.
 """
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -271,9 +271,21 @@ def rows(
 ) -> Iterator[TableRow]:
     """Yield the table and the row of everything in a partition, decrypted with the `secrets` of a key log. Rows of
     `OBSERVATIONS` come first, for cross-connection findings; the last row, of `TALLIES`, counts what was ignored."""
+    return rows_with(lambda _: shared_state, blocks, partition, origins, options, secrets)
+
+
+def rows_with(
+    shared_state: Callable[[Capture], SharedState],
+    blocks: Iterable[Block],
+    partition: Partition,
+    origins: FileOrigins,
+    options: WriteOptions,
+    secrets: bytes = b"",
+) -> Iterator[TableRow]:
+    """Yield the same; `shared_state` is asked once all packets are read."""
     routing_tallies, sources = list[CaptureTally](), Sources()
     with _read(_noted(blocks, sources), partition, options, routing_tallies, secrets) as capture:
-        capture.index.merge_shared_state(shared_state)
+        capture.index.merge_shared_state(shared_state(capture))
         for _ in capture.findings.examine(part=True):
             yield from (row_of(each, sources) for each in capture.findings.take_observations())
         yield from RowBuilder(capture, Origins(origins, sources), options).rows()

@@ -167,8 +167,9 @@ def _numbered(batch: PacketBatch, first: int) -> PacketBatch:
     )  # fmt: skip
 
 
-def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
-    """Yield the packets of a split that may be Kafka's, by partition; `parts` is the number of partitions."""
+def route(split: InputSplit, parts: int, *, only: int | None = None) -> Iterator[RoutedBlock]:
+    """Yield the packets of a split that may be Kafka's, by partition; `parts` is the number of partitions. With `only`,
+    those of that one alone; what is ignored goes to the first one."""
     store = Store()
     routing = PacketRouter(store, DEFAULT)
     tally = CaptureTally(ignored=routing.ignored)
@@ -177,13 +178,14 @@ def route(split: InputSplit, parts: int) -> Iterator[RoutedBlock]:
         part = partitions_of(pair, parts)
         order = np.argsort(part, kind="stable")
         edges = np.searchsorted(part[order], np.arange(parts + 1))
-        for number in range(parts):
+        for number in range(parts) if only is None else (only,):
             rows = row[order[edges[number] : edges[number + 1]]]
             if len(fragment):
                 rows = np.union1d(rows, fragment)
             for block_rows in _pieces(rows, batch.captured):
                 yield RoutedBlock(number, block_of_rows(batch, block_rows, sources))
-    yield RoutedBlock(0, Block(split.first, b"", pickle.dumps(tally)))
+    if not only:
+        yield RoutedBlock(0, Block(split.first, b"", pickle.dumps(tally)))
 
 
 def _pieces(rows: Int64, captured: Int64) -> Iterator[Int64]:
