@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.exchange.record_columns import CarriedColumns
     from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
 
-ROWS_PER_STEP: Final = 1 << 13
+ROWS_PER_STEP: Final = 1 << 15
 """Rows whose messages are read together."""
 
 

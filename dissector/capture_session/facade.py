@@ -255,9 +255,9 @@ class Capture:
 
     # Findings.
 
-    def examine(self) -> Iterator[Progress]:
+    def examine(self, step: int | None = None) -> Iterator[Progress]:
         """Find what only several messages show: `FindingsPass.examine`. Exchanges have these findings from then on."""
-        return self.findings.examine()
+        return self.findings.examine(step=step)
 
     def examine_messages(self, rows: Int64) -> Iterator[int]:
         """Find the message findings of rows: `FindingsPass.examine_messages`."""

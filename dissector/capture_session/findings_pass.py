@@ -49,14 +49,16 @@ class FindingsPass:
         """Forget everything, as rows have changed their numbers."""
         self.examination = self._of_messages = None
 
-    def examine(self, *, part: bool = False) -> Iterator[Progress]:
+    def examine(self, *, part: bool = False, step: int | None = None) -> Iterator[Progress]:
         """Find what only several messages show, in complete rows that were not examined yet; all rows once reading is
-        finished. `done` and `total` are rows here.
+        finished. `done` and `total` are rows here. Steps have `step` rows, or as many as nobody waits for.
 
         Of a `part` of a larger capture, findings that involve several connections become observations, as not all of
         these connections are there: see `take_observations`."""
-        examination = self._begun(part=part)
-        yield from self._run(examination.examine(self._most_pending, final=self._pipeline.is_finished))
+        from dissector.findings.framework.examination import STEP
+
+        examination, final = self._begun(part=part), self._pipeline.is_finished
+        yield from self._run(examination.examine(self._most_pending, final=final, step=step or STEP))
 
     def examine_in_order(self, now_ns: int) -> Iterator[Progress]:
         """Examine a part in the order in which rows begin, so that the findings do not depend on where its pieces end.

@@ -4,8 +4,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dissector.analysis.diff import DiffSide, ManualMatches, build_matrix, diff
 from dissector.analysis.diff.rendering import render_html, render_markdown, render_text
@@ -21,7 +22,9 @@ from dissector.cli.table_captures import open_sides, side_of_tables
 from dissector.cli.tables import are_tables, is_folder
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
-from dissector.filter import Filter
+
+if TYPE_CHECKING:  # without a filter its parser is not needed
+    from dissector.filter import Filter
 
 RENDERERS: Final = {DiffFormat.TEXT: render_text, DiffFormat.MARKDOWN: render_markdown, DiffFormat.HTML: render_html}
 MATRIX_ONLY: Final = "a matrix of what each side does: only captures are compared field by field"
@@ -72,7 +75,8 @@ def compare(
         for side in (comparison.a, comparison.b):
             if not side.exchanges:
                 return print_error(f"{side.label}: no Kafka request in it")
-        _write(form, diff_to_json(comparison), diff_report(comparison, with_bytes=form is DiffFormat.HTML))
+        as_json = partial(diff_to_json, comparison)
+        _write(form, as_json, diff_report(comparison, with_bytes=form is DiffFormat.HTML))
         return 0 if comparison.is_same else NEGATIVE
 
 
@@ -111,18 +115,18 @@ def _compare_tables(
 
 def _matrix(columns: Sequence[DiffSide], form: DiffFormat) -> int:
     matrix = build_matrix(columns)
-    _write(form, matrix_to_json(matrix), matrix_report(matrix))
+    _write(form, partial(matrix_to_json, matrix), matrix_report(matrix))
     return 0 if matrix.is_same else NEGATIVE
 
 
-def _side(capture: Capture, row_filter: Filter | None) -> DiffSide:
+def _side(capture: Capture, row_filter: "Filter | None") -> DiffSide:
     name = PurePath(capture.names[0]).stem
     return DiffSide(capture, f"{name}, {row_filter.text}" if row_filter else name, row_filter)
 
 
-def _write(form: DiffFormat, value: dict[str, Any], blocks: Iterable[ReportBlock]) -> None:
+def _write(form: DiffFormat, as_json: Callable[[], dict[str, Any]], blocks: Iterable[ReportBlock]) -> None:
     if form is DiffFormat.JSON:
-        sys.stdout.buffer.write(dumps(value) + b"\n")
+        sys.stdout.buffer.write(dumps(as_json()) + b"\n")
         return
     lines: Iterator[str] = RENDERERS[form](blocks)
     for line in lines:

@@ -20,7 +20,7 @@ from dissector.core.arrays import Bool, Int64
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
-ROWS_PER_BATCH: Final = 1 << 13
+ROWS_PER_BATCH: Final = 1 << 15
 """Rows that are filtered before those that match are printed."""
 EARLY: Final = 1 << 12
 """Rows that are printed during the examination: for the rest several processes are quicker."""

@@ -28,13 +28,13 @@ Render = Callable[[int, int], Iterator[bytes]]
 Sizes = Callable[[int, int], Int64]
 """Returns the bytes of the capture in the rows from one number to before another, `(n,)`."""
 
-ROW_COST: Final = 2048
-"""Cost of a row beside that of its bytes, in bytes."""
+ROW_COST: Final = 256
+"""Cost of a row beside that of its bytes, in bytes: little, as many rows of few bytes are to be read together."""
 ROWS_PER_BATCH: Final = 1 << 16
 """Rows whose sizes are read together."""
 CHUNK: Final = 1 << 22
 """Cost of the rows of a chunk: the more, the less each row costs, as messages of one layout are read together."""
-MIN_CHUNKS: Final = 32
+MIN_CHUNKS: Final = 8
 """Chunks below which one process is faster."""
 MAX_WORKERS: Final = 16
 LONGEST_WAIT: Final = 1

@@ -23,7 +23,7 @@ from dissector.index.message_headers import SHORT_CLIENT_ID
 from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_unclean, names_metadata_log
+from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.masking import is_public
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
@@ -32,10 +32,6 @@ from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.loader import alternatives, api, apis
 
-SEARCHED_TOGETHER: Final = 1 << 22
-"""Bytes that are searched for the metadata log at once."""
-SEARCHED_BETWEEN: Final = 1 << 10
-"""Bytes between two frames that are rather searched than skipped."""
 JOINED_TOGETHER: Final = 1 << 23
 """Bytes of frames in pieces that are joined at once, unless one frame has more."""
 NO_ERRORS: Final = np.zeros((0, 2), np.uint8)
@@ -149,37 +145,15 @@ class BodyColumns:
         size = table.size.values[frames].astype(np.int64)
         pointers, owner = table.pointers(frames)
         names_log = np.zeros(len(frames), np.bool_)
-        searched = np.flatnonzero(is_searched & (pointers > 0))
-        names_log[searched] = self._name_metadata_log(frames[searched])
         in_pieces = np.flatnonzero(table.contiguous(frames) < 0)
-        if not len(in_pieces):
-            return pointers, size, names_log, owner
-        memory, whole = table.joined(frames[in_pieces])
-        starts, there = np.cumsum(whole) - whole, whole > 0
-        pointers[in_pieces[there]] = (starts[there] + memory.ctypes.data).astype(np.uint64)
-        searched = np.flatnonzero(is_searched[in_pieces] & there)
-        pairs = zip(starts[searched].tolist(), (starts + whole)[searched].tolist(), strict=True)
-        names_log[in_pieces[searched]] = [names_metadata_log(memory[start:end].tobytes()) for start, end in pairs]
-        return pointers, size, names_log, (owner, memory)
-
-    def _name_metadata_log(self, frames: Int64) -> Bool:
-        """Which frames, each in one piece, may name the metadata log."""
-        table = self._indexer.frames
-        address, size = table.contiguous(frames), table.size.values[frames].astype(np.int64)
-        named = np.zeros(len(frames), np.bool_)
-        order = np.argsort(address, kind="stable")
-        starts, ends = address[order], (address + size)[order]
-        breaks = np.append(np.flatnonzero(starts[1:] > ends[:-1] + SEARCHED_BETWEEN) + 1, len(order))
-        first = 0
-        while first < len(order):
-            start = int(starts[first])
-            together = np.searchsorted(starts, start + SEARCHED_TOGETHER)
-            stop = max(first + 1, min(int(together), int(breaks[np.searchsorted(breaks, first, side="right")])))
-            some = order[first:stop]
-            if names_metadata_log(self._store.span(start, int(ends[first:stop].max()))):
-                named[some] = [names_metadata_log(table.read(int(frames[each]))[0]) for each in some.tolist()]
-            first = stop
-        return named
+        if len(in_pieces):
+            memory, whole = table.joined(frames[in_pieces])
+            starts, there = np.cumsum(whole) - whole, whole > 0
+            pointers[in_pieces[there]] = (starts[there] + memory.ctypes.data).astype(np.uint64)
+            owner = owner, memory
+        searched = np.flatnonzero(is_searched & (pointers > 0))
+        names_log[searched] = name_metadata_log(pointers[searched], size[searched])
+        return pointers, size, names_log, owner
 
 
 def _is_plain_client(text: str | None) -> bool:

@@ -87,7 +87,8 @@ class FrameTable:
 
     def _piece_rows(self, row: int) -> slice:
         """Where the pieces of a frame in pieces are."""
-        first, size, count = -2 - int(self._address.values[row]), int(self.size.values[row]), PIECES_TOGETHER
+        first, size = -2 - int(self._address.values[row]), int(self.size.values[row])
+        count = size // max(1, int(self._piece_size.values[first])) + PIECES_TOGETHER
         while True:
             ends = np.cumsum(self._piece_size.values[first : first + count])
             if len(ends) < count or ends[-1] >= size:

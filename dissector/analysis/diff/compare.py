@@ -91,7 +91,7 @@ class _DiffBuilder:
             self._summary(0),
             self._summary(1),
             tuple(self._ordered([*entries, *order_entries])),
-            tuple(sorted(pairs, key=self._position)),
+            tuple(self._listed(pairs)),
             tuple(self._timings()),
             (*IGNORED, *self._names.notes()),
             PairDecoder(self._sides[0], self._sides[1], self._names, self._differing_fields),
@@ -241,10 +241,15 @@ class _DiffBuilder:
     def _differing_fields(self, key: MatchingKey) -> list[KeyDifference]:
         return [each for each in self._differences.get(key, ()) if each.part]
 
-    def _position(self, pair: ExchangePair) -> tuple[float, int]:
-        """Return where a pair is listed: by A's row; rows of B alone at the same relative position."""
+    def _listed(self, pairs: list[ExchangePair]) -> list[ExchangePair]:
+        """Return pairs in the order in which they are listed: by A's row; rows of B alone at the same relative
+        position."""
         share = len(self._sides[0].side.capture) / max(1, len(self._sides[1].side.capture))
-        return (float(pair.a), 0) if pair.a is not None else ((pair.b or 0) * share, 1)
+
+        def position(pair: ExchangePair) -> tuple[float, int]:
+            return (float(pair.a), 0) if pair.a is not None else ((pair.b or 0) * share, 1)
+
+        return sorted(pairs, key=position)
 
     def _ordered(self, entries: Iterable[DiffEntry]) -> list[DiffEntry]:
         """Fold consequences into their causes, and sort."""

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.filter import Filter
+
+if TYPE_CHECKING:  # without a filter its parser is not needed
+    from dissector.filter import Filter
 
 ROWS_PER_BATCH: Final = 1_024
 """Rows read together."""
@@ -21,7 +23,7 @@ class DiffSide:
     capture: Capture
     label: str
     """Its name in reports: the file's name and the filter."""
-    filter: Filter | None = None
+    filter: "Filter | None" = None
     """Selects the exchanges; None for all."""
 
     def rows(self) -> Iterator[Int64]:

@@ -7,6 +7,8 @@ from typing import Final, Protocol
 from dissector.capture_session import Capture
 from dissector.core.text import counted
 
+ROWS_PER_STEP: Final = 1 << 15
+"""Rows that are examined together, where nobody waits for a step: the more, the less each row costs."""
 MIN_BYTES: Final = 1 << 25
 """Bytes of a capture below which reading is too quick for a bar."""
 
@@ -39,9 +41,9 @@ def read_with_progress(capture: Capture) -> None:
 def examine_with_progress(capture: Capture) -> None:
     """Examine the rest of the rows that were read."""
     if _shows_bar(capture):
-        step_with_progress(capture.examine(), "analyzing")
+        step_with_progress(capture.examine(ROWS_PER_STEP), "analyzing")
         return
-    for _ in capture.examine():
+    for _ in capture.examine(ROWS_PER_STEP):
         pass
 
 
@@ -51,10 +53,14 @@ def _shows_bar(capture: Capture) -> bool:
 
 def step_with_progress(steps: Iterable[ProgressStep], description: str) -> None:
     """Take all steps, with a bar on a terminal."""
+    if not sys.stderr.isatty():
+        for _ in steps:
+            pass
+        return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description)
         for step in steps:
             bar.update(task, completed=step.done, total=step.total)

@@ -72,13 +72,13 @@ class Examination:
         self._generation = -1
         self.client = lru_cache(maxsize=MAX_CLIENTS)(self._client)
 
-    def examine(self, most_pending: int, *, final: bool) -> Iterator[int]:
+    def examine(self, most_pending: int, *, final: bool, step: int = STEP) -> Iterator[int]:
         """Examine rows that became complete since the last call; all rows once the capture is `final`. Yield the number
-        of rows reached. At most `most_pending` rows wait."""
+        of rows reached, every `step` rows. At most `most_pending` rows wait."""
         self._learn()
         table = self._index.table
         while True:
-            stop = min(self._examined + STEP, len(table))
+            stop = min(self._examined + step, len(table))
             rows = np.concatenate([self._pending, np.arange(self._examined, stop)])
             complete = np.ones(len(rows), np.bool_) if final else self._index.is_complete(rows)
             complete[:-most_pending] = True

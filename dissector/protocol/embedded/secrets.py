@@ -8,13 +8,16 @@ message that was understood are secret; `protocol.masking` masks the others whol
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import google_crc32c
 
+from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.public_configs import is_harmless_error, is_public_config
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
+from dissector.protocol.kernel.searching import Marks
 from dissector.protocol.records.batch import CRC_FROM, MASK, Batch
 from dissector.protocol.tree import UNPARSED, Node
 
@@ -53,8 +56,8 @@ METADATA_CARRIERS: Final = frozenset(("FetchResponse", "FetchSnapshotResponse"))
 """Messages that may carry records of the metadata log."""
 MESSAGES_WITH_SECRETS: Final = frozenset((*SECRET_FIELDS, *SECRET_CARRIERS, *METADATA_CARRIERS))
 """Messages that may have a secret."""
-_METADATA_LOG: Final = (b"__clus", b"ter_met", bytes(15) + b"\x01")
-"""The log's name in parts, of which damage rarely hits all, and its topic id."""
+_METADATA_LOG: Final = {b"__clus": 0, b"ter_met": 3, bytes(15) + b"\x01": 15}
+"""The log's name in parts, of which damage rarely hits all, and its topic id; with the place of their rarest byte."""
 _LATEST: Final = 1 << 43
 """Milliseconds since 1970, in the year 2248."""
 _FOREVER: Final = (1 << 63) - 1
@@ -184,11 +187,21 @@ def names_metadata_log(data: bytes) -> bool:
     return any(mark in data for mark in _METADATA_LOG)
 
 
+def name_metadata_log(addresses: UInt64, sizes: Int64) -> Bool:
+    """The same of many frames in memory, `(n,)`."""
+    return _marks().are_in(addresses, sizes)
+
+
+@cache
+def _marks() -> Marks:
+    return Marks(_METADATA_LOG)
+
+
 def is_metadata_log(name: str | None, topic_id: object) -> bool:
     """Whether a topic is the metadata log, or what damage made of it."""
     if name is not None:
         is_in_place = sum(one == other for one, other in zip(name, CLUSTER_METADATA, strict=False)) >= _OF_NAME
-        return is_in_place or any(part.decode() in name for part in _METADATA_LOG[:-1])
+        return is_in_place or any(part.decode() in name for part in (*_METADATA_LOG,)[:-1])
     raw = _topic_id(topic_id)
     return raw != bytes(16) and raw.count(0) >= _ZEROS_OF_ID
 

@@ -56,6 +56,9 @@ KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int6
 
 #endif
 
+KERNEL_API int64_t kernel_contain(const uint64_t *frames, const int64_t *sizes, int64_t rows, const uint8_t *marks,
+                                  const int64_t *lengths, const int64_t *anchors, int64_t count, uint8_t *found);
+
 KERNEL_API uint32_t kernel_crc32c(const uint8_t *data, int64_t size);
 
 KERNEL_API int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
