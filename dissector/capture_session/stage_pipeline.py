@@ -156,7 +156,7 @@ class StagePipeline:
     def _unreachable(self) -> Unreachable:
         """Count the servers that clients did not reach."""
         unreachable = Unreachable.of(self.transport.connections, self.indexer.detector.with_data())
-        if unreachable:  # else no message need be read
+        if unreachable.has_unreached:  # else no message need be read
             self.indexer.conversation_state.learn_names(self.indexer.generation)
             unreachable.advertised.update(self.indexer.conversation_state.nodes.values())
         return unreachable

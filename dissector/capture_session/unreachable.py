@@ -52,6 +52,11 @@ class Unreachable:
     def __bool__(self) -> bool:
         return bool(self.refused or self.silent)
 
+    @property
+    def has_unreached(self) -> bool:
+        """Whether there is a server that accepted no connection at all: only then there may be findings."""
+        return not self.reached.issuperset((*self.refused, *self.silent))
+
     def __iadd__(self, other: "Unreachable") -> "Unreachable":
         self.refused += other.refused
         self.silent += other.silent
