@@ -302,7 +302,7 @@ class ExchangeIndex:
             entry = self._files.exchange(row).request
             yield entry.data if entry is not None else b"", b""
         table, frames = self._indexer.table, self._indexer.frames
-        yield from raw_frames(table, frames, self._pipeline.store, self._rows.index_rows(rows))
+        yield from raw_frames(table, frames, self._rows.index_rows(rows))
 
     def learn_conversations(self) -> None:
         """Update the conversation state now, not when the first exchange is decoded."""
