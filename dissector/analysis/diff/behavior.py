@@ -99,7 +99,8 @@ def _batch_size(side: SideProfile) -> str:
     if not batches.records:
         return NOTHING
     records, sizes = median(batches.records), median(batches.sizes)
-    return f"{records:g} records, {size(round(sizes))} (max {max(batches.records):,}, {size(max(batches.sizes))})"
+    unit = "record" if records == 1 else "records"
+    return f"{records:g} {unit}, {size(round(sizes))} (max {max(batches.records):,}, {size(max(batches.sizes))})"
 
 
 def _linger(side: SideProfile) -> str:

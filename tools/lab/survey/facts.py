@@ -23,6 +23,8 @@ class Proof(NamedTuple):
 
     text: str
     number: int = 0
+    link: str = ""
+    """A file that the text leads to, where it is another one than that of the row."""
 
 
 class Fact(NamedTuple):
@@ -103,7 +105,7 @@ def errors_of(*apis: str) -> Fact:
 
 
 def _unanswered(recording: Recording) -> Proof:
-    found = [each for each in recording.exchanges if not each.end_ns]
+    found = [each for each in recording.exchanges if not each.is_answered]
     apis = Counter(each.api for each in found)
     return Proof(
         ", ".join(f"{api} ({n})" if n > 1 else api for api, n in sorted(apis.items())) or "none", _first(found)
@@ -152,10 +154,10 @@ def count(api: str, heading: str = "") -> Fact:
 
 
 def interval(api: str, heading: str) -> Fact:
-    """The median time between requests of an API on one connection."""
+    """The median time between requests of an API on one connection, without those that failed."""
 
     def of(recording: Recording) -> Proof:
-        found = recording.of(api)
+        found = [each for each in recording.of(api) if not each.error]
         by_connection: dict[int, list[SeenExchange]] = {}
         for each in found:
             by_connection.setdefault(each.connection, []).append(each)
@@ -184,7 +186,7 @@ def _after_move(recording: Recording) -> Proof:
     if not moved:
         return Proof(NOTHING)
     later = [each for each in recording.of("Metadata") if each.time_ns >= moved[0].end_ns]
-    return Proof(duration(later[0].time_ns - moved[0].end_ns), later[0].number) if later else Proof("never asks")
+    return Proof(duration(later[0].time_ns - moved[0].end_ns), later[0].number) if later else Proof("does not ask")
 
 
 def _new_leader(recording: Recording) -> Proof:
@@ -234,7 +236,8 @@ SECTIONS = (
     Section("A slow broker", "slow-broker", "A record each 20 ms; each response comes 300 ms late.", (
         Fact("in flight", _in_flight), line("batches", "Produce"), line("batch size", "Produce"),
         line("observed linger", "Produce"), Fact("connections", _connections))),
-    Section("A broker is restarted", "broker-restarted", "What the client lives through, and when it goes on.", (
+    Section("A broker is restarted", "broker-restarted", "What the client lives through, and when it goes on; the"
+            " broker itself is away for 10 to 25 s.", (
         Fact("unanswered", _unanswered), errors_of(), Fact("longest silence", _silence),
         Fact("connections", _connections), count("Metadata"))),
     Section("A leader is moved", "leader-moved", "The partition's leader is moved to another broker.", (
@@ -248,5 +251,5 @@ SECTIONS = (
 
 def cell(fact: Fact, recording: Recording) -> Proof:
     """What a recording says, as text for a page."""
-    text, number = fact.of(recording)
-    return Proof(clean(text), number)
+    found = fact.of(recording)
+    return found._replace(text=clean(found.text))

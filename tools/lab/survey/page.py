@@ -4,14 +4,16 @@ No broker is needed. Each cell names the exchange that proves it.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from dissector.analysis.conformance import Breach, CheckResult
 from tools.lab.survey.clients import CLIENTS, SurveyedClient
 from tools.lab.survey.facts import SECTIONS, Proof, Section, cell
-from tools.lab.survey.recording import Recording, read_recording
+from tools.lab.survey.recording import read_recording
 from tools.lab.survey.recording_files import provenance_path, recording_path
 from tools.lab.survey.scenarios import PLAIN, SCENARIOS
 from tools.lab.tools import ROOT
@@ -43,8 +45,9 @@ def build_page(clients: Iterable[SurveyedClient] = CLIENTS) -> Page:
     chosen = list(clients)
     cells: dict[tuple[str, str], list[Proof]] = {}
     counts: dict[tuple[str, str], Proof] = {}
-    broken: list[tuple[str, str, list[Proof]]] = []
+    verdicts: list[tuple[str, str, list[Proof]]] = []
     for client in chosen:
+        rules = RuleCounts()
         for scenario in SCENARIOS:
             path = recording_path(client.name, scenario.name)
             if not path.exists():
@@ -52,17 +55,16 @@ def build_page(clients: Iterable[SurveyedClient] = CLIENTS) -> Page:
                 counts[client.name, scenario.name] = Proof(reason)
                 continue
             with read_recording(path) as recording:
-                counts[client.name, scenario.name] = Proof(f"{len(recording.exchanges)}", 1)
-                broken += [(client.title, _link(path), row) for row in _breaches(recording, scenario.title)]
+                counts[client.name, scenario.name] = Proof(f"{len(recording.exchanges)}", link=_link(path))
+                rules.add(recording.check(), scenario.title, _link(path))
                 for section in SECTIONS:
                     if section.scenario == scenario.name:
                         cells[client.name, section.title] = [cell(fact, recording) for fact in section.facts]
+        verdicts += rules.rows(client.title)
     tables = [_overview(chosen, counts)]
     tables += [_section(section, chosen, cells) for section in SECTIONS]
-    tables.append(Table(
-        "Rules that are broken", "What `kdissect check` says of all these recordings; the first message of each.",
-        ("scenario", "rule", "what is broken", "whose", "messages"), broken,
-    ))  # fmt: skip
+    tables.append(Table("Rules of the protocol", "What `kdissect check` says of all these recordings of a client.",
+                        ("rules kept", "broken", "by", "what is wrong", "messages", "in"), verdicts))  # fmt: skip
     return Page(_intro(chosen, counts), tables)
 
 
@@ -71,8 +73,8 @@ def _link(path: Path) -> str:
 
 
 def _intro(clients: list[SurveyedClient], counts: dict[tuple[str, str], Proof]) -> str:
-    recorded = sum(1 for proof in counts.values() if proof.number)
-    exchanges = sum(int(proof.text) for proof in counts.values() if proof.number)
+    recorded = sum(1 for proof in counts.values() if proof.link)
+    exchanges = sum(int(proof.text) for proof in counts.values() if proof.link)
     return (
         f"{len(clients)} clients do the same work with a broker of Kafka 4.3.1: {recorded} recordings with"
         f" {exchanges:,} exchanges. Every cell is read from a recording, none from a manual: `#17` is exchange 17 of"
@@ -109,15 +111,39 @@ def _section(section: Section, clients: list[SurveyedClient], cells: dict[tuple[
     return Table(section.title, section.words, tuple(fact.heading for fact in section.facts), rows)
 
 
-def _breaches(recording: Recording, scenario: str) -> Iterator[list[Proof]]:
-    result = recording.check()
-    for rule in result.rules:
-        broken = [each for each in result.breaches if each.rule is rule]
-        if broken:
-            kept, count = result.counts(rule)
-            yield [
-                Proof(scenario), Proof(rule.code), Proof(broken[0].words, broken[0].exchange), Proof(rule.side.value),
-                Proof(f"{count} of {kept + count}"),
+class RuleCounts:
+    """What became of the rules in all recordings of a client."""
+
+    def __init__(self) -> None:
+        self._kept: set[str] = set()
+        self._broken: dict[str, tuple[str, Breach]] = {}
+        """The file and the first breach, by the rule's code."""
+        self._messages: Counter[tuple[str, bool]] = Counter()
+        self._scenarios: dict[str, list[str]] = {}
+
+    def add(self, result: CheckResult, scenario: str, link: str) -> None:
+        """Add one recording."""
+        for rule in result.rules:
+            kept, broken = result.counts(rule)
+            self._messages[rule.code, True] += kept
+            self._messages[rule.code, False] += broken
+            if broken:
+                self._scenarios.setdefault(rule.code, []).append(scenario)
+            elif kept:
+                self._kept.add(rule.code)
+        for breach in result.breaches:
+            self._broken.setdefault(breach.rule.code, (link, breach))
+
+    def rows(self, client: str) -> Iterator[tuple[str, str, list[Proof]]]:
+        """A row for each rule that is broken; one row if none is."""
+        kept = Proof(f"{len(self._kept - self._broken.keys())}")
+        if not self._broken:
+            yield client, "", [kept, Proof("none"), *[Proof("")] * 4]
+        for code, (link, breach) in self._broken.items():
+            broken = self._messages[code, False]
+            yield client, link, [
+                kept, Proof(code), Proof(breach.rule.side.value), Proof(breach.words, breach.exchange),
+                Proof(f"{broken} of {broken + self._messages[code, True]}"), Proof("; ".join(self._scenarios[code])),
             ]  # fmt: skip
 
 
@@ -136,6 +162,7 @@ def markdown(page: Page) -> str:
 
 def _cell(proof: Proof) -> str:
     text = proof.text.replace("|", "\\|").replace("_", "\\_").replace("*", "\\*").replace("<", "&lt;")
+    text = f"[{text}]({proof.link})" if proof.link else text
     return f"{text} #{proof.number}" if proof.number else text
 
 
@@ -178,7 +205,8 @@ def html(page: Page) -> str:
 
 
 def _html_cell(proof: Proof) -> str:
-    return escape(proof.text) + (f" <small>#{proof.number}</small>" if proof.number else "")
+    text = f'<a href="{escape(proof.link)}">{escape(proof.text)}</a>' if proof.link else escape(proof.text)
+    return text + (f" <small>#{proof.number}</small>" if proof.number else "")
 
 
 def _anchor(table: Table) -> str:

@@ -27,6 +27,8 @@ class SeenExchange(NamedTuple):
     time_ns: int
     end_ns: int
     """The time of the response; 0 for none."""
+    is_answered: bool
+    """Whether it has a response, or expects none."""
     error: str
     """The first error of the response; empty for none."""
     exchange: Exchange
@@ -64,8 +66,13 @@ def _seen(exchange: Exchange) -> SeenExchange:
     code = first_error(response) if response is not None else 0
     return SeenExchange(
         row.number, row.connection, row.api, row.version or 0, row.time_ns, response.time_ns if response else 0,
-        error_name(code) if code else "", exchange,
+        response is not None or _expects_none(exchange), error_name(code) if code else "", exchange,
     )  # fmt: skip
+
+
+def _expects_none(exchange: Exchange) -> bool:
+    """Whether it is a Produce request with acks=0."""
+    return exchange.request is not None and exchange.request.body.get("acks") == 0
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from tools.lab.node import Cluster, Plan
@@ -15,6 +16,10 @@ Event = Callable[[Cluster, str], None]
 """What happens to a cluster, given the topic, while a client works."""
 BEFORE_SECONDS, AFTER_SECONDS = 5, 8
 """Around what happens."""
+CONNECT_SECONDS = 40
+BUSY_CONNECTIONS = 3
+"""Those of a producer and a consumer that have begun to work."""
+ESTABLISHED = "01"
 DOWN_SECONDS = 4
 DELAY_SECONDS = 0.3
 
@@ -69,8 +74,19 @@ SCENARIOS = (
 
 
 def happen(scenario: SurveyScenario, cluster: Cluster, topic: str) -> None:
-    """Let happen what should, some time after a client has started; return some time after that."""
+    """Let happen what should, some time after a client has connected; return some time after that."""
     assert scenario.event is not None
+    deadline = time.monotonic() + CONNECT_SECONDS
+    while _connections(scenario.port) < BUSY_CONNECTIONS and time.monotonic() < deadline:
+        time.sleep(0.2)
     time.sleep(BEFORE_SECONDS)
     scenario.event(cluster, topic)
     time.sleep(AFTER_SECONDS)
+
+
+def _connections(port: int) -> int:
+    """How many connections a server on this port of this machine has (Linux: `/proc/net/tcp`)."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return sum(
+        local.endswith(f":{port:04X}") and state == ESTABLISHED for _, local, _, state, *_ in map(str.split, lines)
+    )
