@@ -121,6 +121,19 @@ def _silence(recording: Recording) -> Proof:
     return Proof(duration(after.end_ns - before.end_ns), after.number)
 
 
+def _refused(recording: Recording) -> Proof:
+    """Connections that nobody accepted, and the pauses between the attempts; the exchange is the next one."""
+    connections = recording.capture.connections
+    used = {each.connection for each in recording.exchanges}
+    numbers = (number for number in range(1, len(connections) + 1) if number not in used)
+    times = [time for number in numbers if (time := connections.first_time_ns(number)) is not None]
+    if len(times) < 2:
+        return Proof(f"{len(times)}" if times else "none")
+    pauses = [after - before for before, after in pairwise(times)]
+    text = f"{len(times)}; pauses: median {duration(round(median(pauses)))}, longest {duration(max(pauses))}"
+    return Proof(text, _first(each for each in recording.exchanges if each.time_ns > times[-1]))
+
+
 def _connections(recording: Recording) -> Proof:
     return Proof(f"{len({each.connection for each in recording.exchanges})}", _first(recording.exchanges))
 
@@ -138,7 +151,7 @@ def backoff(api: str) -> Fact:
         if not waits:
             return Proof(NOTHING)
         middle = median(wait for wait, _ in waits)
-        return Proof(f"{duration(round(middle))} ({len(waits)})", waits[0][1])
+        return Proof(duration(round(middle)), waits[0][1])
 
     return Fact(f"back-off of {api}", of)
 
@@ -238,10 +251,13 @@ SECTIONS = (
         line("observed linger", "Produce"), Fact("connections", _connections))),
     Section("A broker is restarted", "broker-restarted", "What the client lives through, and when it goes on; the"
             " broker itself is away for 10 to 25 s.", (
-        Fact("unanswered", _unanswered), errors_of(), Fact("longest silence", _silence),
+        Fact("unanswered", _unanswered), errors_of(), Fact("refused connections", _refused),
+        Fact("longest silence", _silence),
         Fact("connections", _connections), count("Metadata"))),
-    Section("A leader is moved", "leader-moved", "The partition's leader is moved to another broker.", (
-        errors_of("Produce"), errors_of("Fetch"), Fact("asks for metadata after", _after_move),
+    Section("A leader is moved", "leader-moved", "The partition's leader is moved to another broker; a response may"
+            " name it (KIP-951).", (
+        errors_of("Produce"), errors_of("Fetch"), backoff("Produce"), backoff("Fetch"),
+        Fact("asks for metadata after", _after_move),
         Fact("produces again after", _new_leader), count("Metadata"))),
     Section("A login is refused", "auth-refused", "A wrong password of SASL PLAIN; the program waits 8 s at most.", (
         version("SaslHandshake"), version("SaslAuthenticate"), Fact("attempts", _login_attempts),
