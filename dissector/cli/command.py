@@ -3,7 +3,7 @@
 import inspect
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
@@ -14,6 +14,12 @@ import typer
 from dissector.cli.errors import UsageError, is_closed_pipe, is_full, os_error_message, print_error, silence_output
 
 Function = TypeVar("Function", bound=Callable[..., int])
+
+
+def examples(lines: Mapping[str, str]) -> str:
+    """Return command lines, by what each is for, as help shows them below everything else."""
+    shown = "".join(f"\n  # {words}\n  {line}" for words, line in lines.items())
+    return f"\b\nExamples:{shown}"
 
 
 def command(app: typer.Typer, name: str, **settings: Any) -> Callable[[Function], Function]:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.command import command
+from dissector.cli.command import command, examples
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import DiffFormat, RuleFormat
 from dissector.cli.options import CaptureOptions, Cluster
@@ -17,9 +17,15 @@ comparing_commands = typer.Typer()
 @command(
     comparing_commands,
     "diff",
-    epilog="Examples: kdissect diff java.pcapng librdkafka.pcapng; diff *.pcapng -f html; "
-    "diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'; "
-    "diff orders.pcapng --save-baseline orders.toml; diff new.pcapng --baseline orders.toml --fail-on version,acks",
+    epilog=examples(
+        {
+            "two clients, side by side": "kdissect diff java.pcapng librdkafka.pcapng",
+            "many clients, as a page": "kdissect diff *.pcapng -f html > clients.html",
+            "two clients of one capture": "kdissect diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
+            "what a client does, to review and keep": "kdissect diff orders.pcapng --save-baseline orders.toml",
+            "whether an upgrade changed acks": "kdissect diff new.pcapng --baseline orders.toml --fail-on acks",
+        }
+    ),
 )
 def diff(
     files: Annotated[
@@ -80,7 +86,13 @@ def diff(
 @command(
     comparing_commands,
     "check",
-    epilog="Examples: kdissect check orders.pcapng; check *.pcapng -f junit > rules.xml; check --rules",
+    epilog=examples(
+        {
+            "which rules are broken, by whom and where": "kdissect check orders.pcapng",
+            "the same for a CI server": "kdissect check *.pcapng -f junit > rules.xml",
+            "all rules with their sources": "kdissect check --rules",
+        }
+    ),
 )
 def check(
     files: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Captures; - is standard input.")] = None,

@@ -10,6 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
+from dissector.cli.command import examples
 from dissector.cli.command_group import CommandGroup, print_version
 from dissector.cli.comparing_commands import comparing_commands
 from dissector.cli.message_commands import message_commands
@@ -27,7 +28,13 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Dissect Kafka's wire protocol from captures.\n\n`kdissect FILE` opens a capture in the terminal UI.",
-    epilog="Example: kdissect show orders.pcapng --format tree --limit 3",
+    epilog=examples(
+        {
+            "captures to try things with": "kdissect samples",
+            "open one on the screen": "kdissect samples/orders.pcapng",
+            "watch a client live": "sudo kdissect live",
+        }
+    ),
 )
 
 

@@ -28,7 +28,7 @@ def _section(each: CommandPage) -> Iterator[str]:
         yield f".TP\n.B {_escaped(line.names)}\n{_escaped(line.help)}"
     if each.examples:
         yield ".PP\n.nf"
-        yield from (f"  {_escaped(line)}" for line in each.examples)
+        yield from (f"  # {_escaped(words)}\n  {_escaped(line)}" for words, line in each.examples)
         yield ".fi"
 
 

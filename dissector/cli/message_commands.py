@@ -5,14 +5,16 @@ from typing import Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.command import command
+from dissector.cli.command import command, examples
 from dissector.cli.formats import ProbeFormat
 
 message_commands = typer.Typer()
 
 
 @command(
-    message_commands, "encode", epilog="Example: kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng"
+    message_commands,
+    "encode",
+    epilog=examples({"a capture from JSON": "kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng"}),
 )
 def encode(
     file: Annotated[
@@ -29,7 +31,15 @@ def encode(
 @command(
     message_commands,
     "explain",
-    epilog="Examples: kdissect explain Fetch 12; explain 3; explain records; explain tiny-batches",
+    epilog=examples(
+        {
+            "the fields and bytes of a version": "kdissect explain Fetch 12",
+            "an API by its key": "kdissect explain 3",
+            "record batches": "kdissect explain records",
+            "a finding: why it happens, what to do": "kdissect explain tiny-batches",
+            "an error: what it asks of a client": "kdissect explain NOT_COORDINATOR",
+        }
+    ),
 )
 def explain(
     word: Annotated[
@@ -50,7 +60,16 @@ def explain(
     return run(word, version)
 
 
-@command(message_commands, "probe", epilog="Example: kdissect probe 127.0.0.1:9092 --format tree")
+@command(
+    message_commands,
+    "probe",
+    epilog=examples(
+        {
+            "what a broker offers": "kdissect probe 127.0.0.1",
+            "the exchanges themselves": "kdissect probe 127.0.0.1:9092 --format tree",
+        }
+    ),
+)
 def probe(
     address: Annotated[
         str, typer.Argument(metavar="HOST[:PORT]", help="A broker's PLAINTEXT listener, by default on port 9092.")
@@ -68,7 +87,7 @@ def probe(
     return run(address, form, timeout, client_id, topics=topics)
 
 
-@command(message_commands, "man", epilog="Example: kdissect man | man -l -")
+@command(message_commands, "man", epilog=examples({"read it": "kdissect man | man -l -"}))
 def man() -> int:
     """Print the manual page."""
     from dissector.cli.man import print_manual

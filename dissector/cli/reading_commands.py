@@ -6,7 +6,7 @@ import typer
 
 from dissector.cli import completing
 from dissector.cli.arguments import Fields, Files, Limit, RowFilter
-from dissector.cli.command import command
+from dissector.cli.command import command, examples
 from dissector.cli.errors import print_error
 from dissector.cli.formats import Format, RecordsFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
@@ -18,7 +18,12 @@ reading_commands = typer.Typer()
 @command(
     reading_commands,
     "open",
-    epilog="Examples: kdissect open orders.pcapng --port 19092; open tables -Y 'latency > 10s'",
+    epilog=examples(
+        {
+            "a capture of a broker on another port": "kdissect open orders.pcapng --port 19092",
+            "the slow rows of tables": "kdissect open tables -Y 'latency > 10s'",
+        }
+    ),
 )
 def open_files(
     files: Files,
@@ -59,7 +64,14 @@ def recent() -> int:
 @command(
     reading_commands,
     "show",
-    epilog="Example: kdissect show orders.pcapng -Y 'api == Fetch && error' --format json | jq .api",
+    epilog=examples(
+        {
+            "every exchange on a line": "kdissect show orders.pcapng",
+            "every field of the first three": "kdissect show orders.pcapng --format tree --limit 3",
+            "failed fetches, as JSON": "kdissect show orders.pcapng -Y 'api == Fetch && error' --format json",
+            "a table of some fields": "kdissect show orders.pcapng --fields conn,api,latency,request.acks",
+        }
+    ),
 )
 def show(
     files: Files,
@@ -89,7 +101,12 @@ def show(
 @command(
     reading_commands,
     "records",
-    epilog="Example: kdissect records orders.pcapng -Y 'record.value.order.id == 17' -f json | jq .value",
+    epilog=examples(
+        {
+            "the records with an order": "kdissect records orders.pcapng -Y 'record.value.order.id == 17' -f json",
+            "Avro and Protobuf, with their schemas": "kdissect records orders.pcapng --schemas schemas",
+        }
+    ),
 )
 def records(
     files: Files,
@@ -127,7 +144,12 @@ def records(
 @command(
     reading_commands,
     "stats",
-    epilog="Examples: kdissect stats orders.pcapng; kdissect stats orders.pcapng -Y 'latency > 1s' --by topic -f json",
+    epilog=examples(
+        {
+            "the capture at a glance": "kdissect stats orders.pcapng",
+            "which topics are slow": "kdissect stats orders.pcapng -Y 'latency > 1s' --by topic",
+        }
+    ),
 )
 def stats(
     files: Files,

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
-_FINISH: Final = " .,;"
-_SAMPLE: Final = ("Example: ", "Examples: ")
+_WORDS: Final = "# "
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class CommandPage:
     usage: str
     help: str
     parameters: tuple[ParameterLine, ...]
-    examples: tuple[str, ...]
-    """Whole command lines."""
+    examples: tuple[tuple[str, str], ...]
+    """What each is for, and its command line."""
 
 
 def command_pages() -> Iterator[CommandPage]:
@@ -60,9 +60,9 @@ def _parameter(parameter: Any, context: Any) -> ParameterLine:
     return ParameterLine(parameter.make_metavar(context), getattr(parameter, "help", "") or "")
 
 
-def _examples(epilog: str) -> Iterator[str]:
-    """Yield the command lines of an epilog: the first has the program's name, which the others may lack."""
-    for head in _SAMPLE:
-        if epilog.startswith(head):
-            for line in epilog.removeprefix(head).split("; "):
-                yield line if "kdissect" in line.split() else f"kdissect {line}"
+def _examples(epilog: str) -> Iterator[tuple[str, str]]:
+    """Yield what each example is for, and its command line."""
+    lines = [line.strip() for line in epilog.splitlines()]
+    for words, line in pairwise(lines):
+        if words.startswith(_WORDS):
+            yield words.removeprefix(_WORDS), line

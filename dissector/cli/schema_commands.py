@@ -4,17 +4,21 @@ from typing import Annotated
 
 import typer
 
-from dissector.cli.command import command
+from dissector.cli.command import command, examples
 
 schema = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Import, list, remove and compare releases of Kafka.",
-    epilog="Example: kdissect schema import kafka-clients-4.5.0.jar",
+    epilog=examples({"a release that is newer than this program": "kdissect schema import kafka-clients-4.5.0.jar"}),
 )
 
 
-@command(schema, "import", epilog="Example: kdissect schema import kafka-clients-4.5.0.jar")
+@command(
+    schema,
+    "import",
+    epilog=examples({"a release that is newer than this program": "kdissect schema import kafka-clients-4.5.0.jar"}),
+)
 def schema_import(
     jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="Jars of one release, kafka-clients first.")],
     name: Annotated[
@@ -27,7 +31,7 @@ def schema_import(
     return run(jars, name)
 
 
-@command(schema, "list", epilog="Example: kdissect schema list")
+@command(schema, "list", epilog=examples({"which releases are known": "kdissect schema list"}))
 def schema_list() -> int:
     """List the known releases, shipped and imported."""
     from dissector.cli.schema import list_releases as run
@@ -35,7 +39,7 @@ def schema_list() -> int:
     return run()
 
 
-@command(schema, "remove", epilog="Example: kdissect schema remove 4.5.0")
+@command(schema, "remove", epilog=examples({"forget a release": "kdissect schema remove 4.5.0"}))
 def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> int:
     """Remove an imported release."""
     from dissector.cli.schema import remove_release as run
@@ -43,7 +47,16 @@ def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.
     return run(name)
 
 
-@command(schema, "diff", epilog="Example: kdissect schema diff 3.9.2 kafka-clients-4.5.0.jar")
+@command(
+    schema,
+    "diff",
+    epilog=examples(
+        {
+            "what changed between two releases": "kdissect schema diff 3.9.2 4.4.0",
+            "what a jar has that we do not know": "kdissect schema diff 4.4.0 kafka-clients-4.5.0.jar",
+        }
+    ),
+)
 def schema_diff(
     one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a known release.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Another jar or release.")],

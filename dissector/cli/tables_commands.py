@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dissector.cli.command import command
+from dissector.cli.command import command, examples
 from dissector.cli.formats import StatsFormat
 from dissector.tables.view_engine import ViewEngine
 
@@ -13,7 +13,7 @@ tables = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="List, forget, replace, compact, clean up and check the captures in tables; SQL to query them.",
-    epilog="Example: kdissect tables list tables",
+    epilog=examples({"which captures are in them": "kdissect tables list tables"}),
 )
 Folder = Annotated[str, typer.Argument(metavar="TABLES", help="The folder of the tables, or its URL.")]
 CaptureNames = Annotated[
@@ -21,7 +21,7 @@ CaptureNames = Annotated[
 ]
 
 
-@command(tables, "list", epilog="Example: kdissect tables list tables --format json")
+@command(tables, "list", epilog=examples({"which captures are in them": "kdissect tables list tables --format json"}))
 def tables_list(
     folder: Folder,
     form: Annotated[StatsFormat, typer.Option("-f", "--format", help="Text, or JSON lines.")] = StatsFormat.TEXT,
@@ -32,7 +32,9 @@ def tables_list(
     return run(folder, form)
 
 
-@command(tables, "forget", epilog="Example: kdissect tables forget tables orders.pcapng")
+@command(
+    tables, "forget", epilog=examples({"a capture and all its rows": "kdissect tables forget tables orders.pcapng"})
+)
 def tables_forget(
     folder: Folder,
     captures: Annotated[
@@ -49,7 +51,13 @@ def tables_forget(
     return run(folder, captures or (), before)
 
 
-@command(tables, "replace", epilog="Example: kdissect tables replace tables monday.pcapng tuesday.pcapng")
+@command(
+    tables,
+    "replace",
+    epilog=examples(
+        {"make connections that cross them whole": "kdissect tables replace tables monday.pcapng tuesday.pcapng"}
+    ),
+)
 def tables_replace(folder: Folder, captures: CaptureNames) -> int:
     """Ingest captures again, together, from the files that they came from: connections that cross them become whole."""
     from dissector.cli.table_upkeep import replace as run
@@ -57,7 +65,7 @@ def tables_replace(folder: Folder, captures: CaptureNames) -> int:
     return run(folder, captures)
 
 
-@command(tables, "compact", epilog="Example: kdissect tables compact tables")
+@command(tables, "compact", epilog=examples({"few large files": "kdissect tables compact tables"}))
 def tables_compact(folder: Folder) -> int:
     """Rewrite many small files as few large ones."""
     from dissector.cli.table_upkeep import compact as run
@@ -65,7 +73,9 @@ def tables_compact(folder: Folder) -> int:
     return run(folder)
 
 
-@command(tables, "vacuum", epilog="Example: kdissect tables vacuum tables --older-than 1")
+@command(
+    tables, "vacuum", epilog=examples({"what nobody reads any more": "kdissect tables vacuum tables --older-than 1"})
+)
 def tables_vacuum(
     folder: Folder,
     hours: Annotated[
@@ -78,7 +88,7 @@ def tables_vacuum(
     return run(folder, hours)
 
 
-@command(tables, "verify", epilog="Example: kdissect tables verify tables")
+@command(tables, "verify", epilog=examples({"whether all is there": "kdissect tables verify tables"}))
 def tables_verify(folder: Folder) -> int:
     """Check that all files and rows are there; exit code 1 if not."""
     from dissector.cli.table_upkeep import verify as run
@@ -86,7 +96,11 @@ def tables_verify(folder: Folder) -> int:
     return run(folder)
 
 
-@command(tables, "views", epilog="Example: kdissect tables views tables > views.sql && duckdb -init views.sql")
+@command(
+    tables,
+    "views",
+    epilog=examples({"questions in SQL": "kdissect tables views tables > views.sql && duckdb -init views.sql"}),
+)
 def tables_views(
     folder: Folder,
     engine: Annotated[ViewEngine, typer.Option("--for", help="What runs the SQL.")] = ViewEngine.DUCKDB,

@@ -7,7 +7,7 @@ import typer
 
 from dissector.cli import completing
 from dissector.cli.arguments import Fields, Files, Limit, RowFilter
-from dissector.cli.command import command
+from dissector.cli.command import command, examples
 from dissector.cli.formats import Format
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.terminal import is_terminal
@@ -19,7 +19,12 @@ writing_commands = typer.Typer()
 @command(
     writing_commands,
     "live",
-    epilog="Examples: sudo kdissect live; kdissect live -i any -p 9092 -p 9093 --format json | jq .api",
+    epilog=examples(
+        {
+            "loopback, port 9092, on the screen": "sudo kdissect live",
+            "all interfaces, two ports, as JSON": "sudo kdissect live -i any -p 9092 -p 9093 --format json",
+        }
+    ),
 )
 def live(
     *,
@@ -82,7 +87,12 @@ def live(
 @command(
     writing_commands,
     "export",
-    epilog="Examples: kdissect export orders.pcapng -Y error -w errors.pcapng; ... --rows 17 -w replay.py",
+    epilog=examples(
+        {
+            "what failed, without secrets": "kdissect export orders.pcapng -Y error -w errors.pcapng --redact",
+            "a test that replays an exchange": "kdissect export orders.pcapng --rows 17 -w replay.py",
+        }
+    ),
 )
 def export(
     files: Files,
@@ -120,7 +130,11 @@ def export(
     )
 
 
-@command(writing_commands, "ingest", epilog="Example: kdissect ingest ring/*.pcapng --out tables")
+@command(
+    writing_commands,
+    "ingest",
+    epilog=examples({"many captures, to be questioned at once": "kdissect ingest ring/*.pcapng --out tables"}),
+)
 def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
     *,
@@ -152,7 +166,11 @@ def ingest(
     )  # fmt: skip
 
 
-@command(writing_commands, "samples", epilog="Example: kdissect samples; kdissect samples/orders.pcapng")
+@command(
+    writing_commands,
+    "samples",
+    epilog=examples({"copy them": "kdissect samples", "open one": "kdissect samples/orders.pcapng"}),
+)
 def samples(
     folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Where to; it is made if it is not there.")] = (
         "samples"

@@ -6,6 +6,7 @@ from dissector.cli.reference import command_pages
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.findings.codes import CODES
 from dissector.protocol.schema.errors import known_errors
+from tests.docs.test_outputs import calls, parsed
 from tools.docs import command_line, errors, findings, keys, python_api, row_fields, rules
 
 
@@ -37,8 +38,12 @@ def test_every_command_and_option_stands_there() -> None:
     assert missing(page, [f"`{line.names}`" for each in pages for line in each.parameters]) == []
 
 
-def test_every_command_has_an_example() -> None:
-    assert [each.name for each in command_pages() if not each.examples] == []
+def test_every_command_has_examples_that_are_no_mistakes() -> None:
+    pages = list(command_pages())
+    assert [each.name for each in pages if not each.examples] == []
+    for _, line in (example for each in pages for example in each.examples):
+        for words in calls(line):
+            parsed(words)
 
 
 def test_every_row_field_rule_and_error_stands_there() -> None:

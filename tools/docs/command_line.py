@@ -26,4 +26,4 @@ def _section(each: CommandPage) -> Iterator[str]:
     if rows:
         yield table(("argument or option", "does"), *rows)
     if each.examples:
-        yield "```sh\n" + "\n".join(each.examples) + "\n```\n"
+        yield "```sh\n" + "\n".join(f"# {words}\n{line}" for words, line in each.examples) + "\n```\n"
