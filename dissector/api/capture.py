@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from dissector.api.exchange import Exchange, Packet
+from dissector.capture.process_notes import Process
 from dissector.capture_session import Capture as Session
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
+from dissector.transport.tcp_facts import TcpFacts
 
 if TYPE_CHECKING:
     import pandas
@@ -47,6 +49,12 @@ class Connection:
     """Time of its first FIN or RST; None if there was none."""
     offered: Mapping[int, tuple[int, int]]
     """The lowest and the highest version of each API that the server offered, by API key."""
+    tcp: TcpFacts | None = None
+    """Round trips, bytes each way, losses, zero windows; side 0 is the client."""
+    process: Process | None = None
+    """The client's process, of a live capture on its machine."""
+    server_process: Process | None = None
+    """The broker's process, of a live capture on its machine."""
 
 
 class Capture:
@@ -270,9 +278,11 @@ class Capture:
     def _connection(self, number: int) -> Connection:
         known = self._session.connections
         (client, server), software, closed = known.ends(number), known.software(number), known.closed(number)
+        facts = known.facts(number)
         return Connection(
             number, client, server, software[0] or None, software[1] or None, known.first_time_ns(number),
             None if closed is None else closed[0], dict(known.advertised_versions(number)),
+            *((facts.tcp, facts.process, facts.server_process) if facts is not None else ()),
         )  # fmt: skip
 
     def _packets(self, row: int) -> list[Packet]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from dissector.capture.errors import MAX_FINDINGS
 from dissector.capture.integers import ByteOrder, read_unsigned
+from dissector.capture.process_notes import ProcessNote, note_of
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import Limits
@@ -26,6 +27,8 @@ EPB_DROPCOUNT: Final = 4
 TLS_KEY_LOG: Final = 0x544C534B
 ADDRESS_SIZES: Final = {1: 4, 2: 16}
 """Bytes of the address in a record of a name resolution block, by the record's type: IPv4 and IPv6."""
+MOST_PROCESSES: Final = 1 << 17
+"""Comments about processes that are kept, at most."""
 MOST_OPTIONS: Final = 64
 """Options of one packet that are read."""
 
@@ -50,6 +53,8 @@ class PcapngOptions:
         """Comments on sections and interfaces."""
         self.names: dict[str, list[str]] = {}
         """Host names by address."""
+        self.processes: list[ProcessNote] = []
+        """Which process had an end of a connection, in the order of the file."""
         self._kept = 0
         self._omitted = 0
         self._dropped: dict[tuple[int, int], tuple[str, int]] = {}
@@ -92,10 +97,13 @@ class PcapngOptions:
     ) -> None:
         """Keep the drop counters of an interface statistics block. They count from the start of capturing."""
         which = int(struct.unpack_from(order + "I", data, at + 8)[0])
+        found = list(options(data, at + 20, at + size - 4, order))
+        notes = (note_of(value.decode(errors="replace")) for code, value in found if code == COMMENT)
+        self.processes += [note for note in notes if note][: MOST_PROCESSES - len(self.processes)]
         counts = {
             code: int(struct.unpack(order + "Q", value)[0])
-            for code, value in options(data, at + 20, at + size - 4, order)
-            if len(value) == 8
+            for code, value in found
+            if len(value) == 8 and code != COMMENT
         }
         name = interface_names[which] if which < len(interface_names) else ""
         dropped = counts.get(ISB_IFDROP, 0) + counts.get(ISB_OSDROP, 0)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
+from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.tls.session import TlsSession
 
@@ -57,6 +58,11 @@ class ConnectionIndex:
         """When it was closed, and whether the client closed it first; None where that was not captured."""
         at = self._rows.index_connection(connection)
         return self._decoder.closed(at) if at >= 0 else None
+
+    def facts(self, connection: int) -> ConnectionFacts | None:
+        """What is known of it besides messages: addresses, names, processes, TCP; None for a file."""
+        at = self._rows.index_connection(connection)
+        return self._decoder.facts(at) if at >= 0 else None
 
     def advertised_versions(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions of the server's ApiVersions response on it, by API key; empty where there is none."""

@@ -12,6 +12,7 @@ from dissector.capture_session.exchange_index import ExchangeIndex, WholeRows
 from dissector.capture_session.findings_pass import FindingsPass
 from dissector.capture_session.host_names import HostNames
 from dissector.capture_session.incremental import IncrementalReading
+from dissector.capture_session.processes import Processes
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import Progress, Source, StagePipeline, source_names
 from dissector.capture_session.tally import OTHER_CONNECTIONS
@@ -78,6 +79,10 @@ class Capture:
         )  # fmt: skip
         self.host_names = HostNames(self.pipeline.host_name, resolves=resolves)
         decoder.lookup.host_name = self.host_names
+        self.processes = Processes(self.pipeline.process_notes)
+        """Which process has an end of a connection."""
+        decoder.lookup.process = self.processes
+        decoder.lookup.tcp = self.pipeline.transport.facts.of
         self.shows_secrets = decoder.shows_secrets
         named = {topic_id: (AFTER_ALL_PACKETS, name) for topic_id, name in (topics or {}).items()}
         indexer.conversation_state.merge(SharedState(topics=named))

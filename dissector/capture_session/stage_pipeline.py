@@ -6,6 +6,7 @@ collected here.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from dissector.capture.files import GrowingFile, OpenFile
 from dissector.capture.merge import PacketMerger
 from dissector.capture.packet_objects import PacketObjects
 from dissector.capture.partition import CapturePartition
+from dissector.capture.process_notes import ProcessNote
 from dissector.capture.sources import TRUNCATED
 from dissector.capture_session.checkpoint import Checkpoint
 from dissector.capture_session.tally import CaptureTally, omitted_findings
@@ -197,6 +199,11 @@ class StagePipeline:
             if reader.notes is not None and (names := reader.notes.names.get(address)):
                 return names[0]
         return None
+
+    def process_notes(self, first: int) -> Iterator[ProcessNote]:
+        """The comments of files about processes, from the one with a number on; the last file may grow."""
+        notes = chain.from_iterable(reader.notes.processes for reader in self._readers if reader.notes is not None)
+        return islice(notes, first, None)
 
     @property
     def ignored(self) -> dict[str, int]:

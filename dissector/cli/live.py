@@ -23,6 +23,7 @@ from dissector.capture.live import (
     recording_source,
 )
 from dissector.capture_session import Capture
+from dissector.capture_session.process_watch import ProcessWatch
 from dissector.cli.errors import UsageError, is_output_closed, print_error
 from dissector.cli.follow import follow
 from dissector.cli.options import CaptureOptions
@@ -52,7 +53,10 @@ def capture_settings(
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
     files = RingSettings.parse(ring) if ring else None
-    return CaptureSettings(interface or LOOPBACK, tuple(ports or [KAFKA_PORT]), expression, promiscuous, path, files)
+    name = interface or LOOPBACK
+    # on loopback Kafka is recognized by content on any port; a network may carry much else
+    chosen = ports or ([] if name == LOOPBACK else [KAFKA_PORT])
+    return CaptureSettings(name, tuple(chosen), expression, promiscuous, path, files)
 
 
 def live(
@@ -62,6 +66,8 @@ def live(
     limit: int | None,
     row_filter: "Filter | None",
     options: CaptureOptions,
+    *,
+    shows_processes: bool = True,
 ) -> int:
     """Capture, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without traffic,
     2 if capturing failed."""
@@ -84,6 +90,8 @@ def live(
                     resolves=options.resolve,
                 )
             )
+            if shows_processes:
+                stack.enter_context(ProcessWatch(capture, recording.comment))
             captures.append((capture, recording))
             return capture, recording, settings
 

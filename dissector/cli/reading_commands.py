@@ -170,6 +170,12 @@ def stats(
     plot: Annotated[
         bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
     ] = False,
+    connections: Annotated[
+        bool,
+        typer.Option(
+            "--connections", help="One line for each connection: round trips, bytes, losses, zero windows, processes."
+        ),
+    ] = False,
     options: Annotated[CaptureOptions, "response", "port", "keylog", "resolve"],
     cluster: Cluster,
 ) -> int:
@@ -179,4 +185,4 @@ def stats(
     """
     from dissector.cli.stats import stats as run
 
-    return run(files, by, form, filter, plot=plot, options=options, cluster=cluster)
+    return run(files, by, form, filter, plot=plot, connections=connections, options=options, cluster=cluster)

@@ -72,6 +72,7 @@ def stats(
     filter: str | None,
     *,
     plot: bool,
+    connections: bool = False,
     options: CaptureOptions,
     cluster: Cluster,
 ) -> int:
@@ -80,7 +81,11 @@ def stats(
     row_filter, table = parse_filter(filter, options=options), breakdown(by)
     if plot and (by is not None or form is not StatsFormat.TEXT):
         raise UsageError("--plot does not go with --by or --format")
+    if connections and (by is not None or plot):
+        raise UsageError("--connections does not go with --by or --plot")
     if are_tables(files, cluster, options):
+        if connections:
+            raise UsageError("--connections is for captures: the table connections has those of tables")
         return _stats_of_tables(files[0], cluster, table, form, row_filter, plot=plot)
     with infrequent_collection(), options.open(files) as capture:
         if not read_rows(capture):
@@ -93,6 +98,10 @@ def stats(
             if not len(rows):
                 print_error(no_match_message(row_filter, len(capture)))
                 return NEGATIVE
+        if connections:
+            from dissector.cli.connections import write_connections
+
+            return write_connections(capture, rows, form)
         if isinstance(table, RowField):
             by_field = RowFieldPass(capture, table, rows)
             step_with_progress(by_field.steps(), "counting")

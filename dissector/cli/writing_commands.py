@@ -39,7 +39,14 @@ def live(
     ] = None,
     port: Annotated[
         list[int] | None,
-        typer.Option("-p", "--port", min=1, max=65535, help="Broker port, by default 9092; may be repeated."),
+        typer.Option(
+            "-p",
+            "--port",
+            min=1,
+            max=65535,
+            help="Broker port; may be repeated. By default any on loopback, where Kafka is recognized by content, and "
+            "9092 on other interfaces.",
+        ),
     ] = None,
     expression: Annotated[
         str, typer.Option("--capture-filter", metavar="FILTER", help="A tcpdump filter instead of ports.")
@@ -61,7 +68,10 @@ def live(
     ] = None,
     limit: Limit = None,
     csv: CsvOptions,
-    options: Annotated[CaptureOptions, "keylog", "show_secrets"],
+    options: Annotated[CaptureOptions, "keylog", "show_secrets", "resolve"],
+    processes: Annotated[
+        bool, typer.Option("--processes/--no-processes", help="Look up which processes of this machine speak.")
+    ] = True,
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> int:
     """Capture and dissect live traffic."""
@@ -81,6 +91,7 @@ def live(
         limit,
         parse_filter(filter),
         options,
+        shows_processes=processes,
     )
 
 

@@ -84,6 +84,8 @@ class SegmentBatch:
     """Payload bytes captured."""
     missing: Int64
     """Payload bytes behind these that the snap length cut off."""
+    window: Int64
+    """As the header has it, without its scale."""
 
     def __len__(self) -> int:
         return len(self.packet)

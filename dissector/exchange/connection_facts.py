@@ -10,6 +10,11 @@ Invariant: a fact is looked up when it is read, so it is as new as the capture.
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dissector.capture.process_notes import Process
+from dissector.transport.tcp_facts import TcpFacts
+
+ProcessOf = Callable[[str, str, int], Process | None]
+"""The process that has an end of a connection: the end and its peer as `host:port`, and when the connection began."""
 HostName = Callable[[str], str | None]
 """The name of the host with an IP address, if it is known."""
 
@@ -34,6 +39,9 @@ class ConnectionLookup:
 
     def __init__(self) -> None:
         self.host_name: HostName = no_name
+        self.process: ProcessOf = no_process
+        self.tcp: Callable[[int], TcpFacts | None] = no_tcp
+        """What TCP did on a connection of the index."""
 
     def __reduce__(self) -> tuple[type["ConnectionLookup"], tuple[()]]:
         return ConnectionLookup, ()
@@ -44,13 +52,28 @@ def no_name(_address: str) -> str | None:
     return None
 
 
+def no_process(_end: str, _peer: str, _since_ns: int) -> Process | None:
+    """Where no process is known."""
+    return None
+
+
+def no_tcp(_connection: int) -> TcpFacts | None:
+    """Where no segment is known."""
+    return None
+
+
 class ConnectionFacts:
     """The facts of one connection."""
 
-    __slots__ = ("_client", "_lookup", "_server")
+    __slots__ = ("_begin_ns", "_client", "_client_side", "_ends", "_lookup", "_number", "_server")
 
-    def __init__(self, client: str, server: str, lookup: ConnectionLookup) -> None:
+    def __init__(
+        self, client: str, server: str, lookup: ConnectionLookup, number: int = -1, client_side: int = 0,
+        begin_ns: int = 0,
+    ) -> None:  # fmt: skip
         """Both ends as `host:port`. Of an entry of Kafka's own files the client is empty, and nothing is known."""
+        self._ends = client, server
+        self._number, self._client_side, self._begin_ns = number, client_side, begin_ns
         self._client = endpoint_of(client)
         self._server = endpoint_of(server) if self._client is not None else None
         self._lookup = lookup
@@ -84,6 +107,25 @@ class ConnectionFacts:
     def server_host(self) -> str | None:
         """The broker's host name, or its address where no name is known."""
         return self._host(self._server)
+
+    @property
+    def process(self) -> Process | None:
+        """The client's process; known of live captures on the machine that it ran on."""
+        return self._lookup.process(*self._ends, self._begin_ns)
+
+    @property
+    def server_process(self) -> Process | None:
+        """The broker's process."""
+        client, server = self._ends
+        return self._lookup.process(server, client, self._begin_ns)
+
+    @property
+    def tcp(self) -> TcpFacts | None:
+        """What TCP did; side 0 is the client."""
+        found = self._lookup.tcp(self._number)
+        if found is None or not self._client_side:
+            return found
+        return found._replace(sides=(found.sides[1], found.sides[0]))
 
     def _host(self, end: Endpoint | None) -> str | None:
         if end is None:

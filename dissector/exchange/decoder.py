@@ -133,7 +133,9 @@ class ExchangeDecoder:
         return self._endpoints.of(connection)
 
     def _facts(self, connection: int) -> ConnectionFacts:
-        return ConnectionFacts(*self._endpoints.of(connection), self.lookup)
+        ends, begin_ns = self._endpoints.of(connection), self._connections.first_time_ns(connection)
+        side = self._endpoints.client_side(connection)
+        return ConnectionFacts(*ends, self.lookup, connection, side, begin_ns)
 
     def closed(self, connection: int) -> tuple[int, bool] | None:
         """When a connection was closed, and whether the client closed it first; None where that was not captured."""

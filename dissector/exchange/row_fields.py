@@ -272,6 +272,55 @@ _FIELDS: Final = (
         "server.host", "the broker's host name, from the capture or by --resolve; else the IP address",
         FieldType.TEXT, "Broker host", lambda facts: facts.server_host, aliases=("broker.host",),
     ),
+    _of_connection(
+        "process", "the client's process, by name; of live captures on its machine", FieldType.TEXT, "Process",
+        lambda facts: facts.process and facts.process.name, aliases=("client.process",),
+    ),
+    _of_connection(
+        "pid", "the id of the client's process; of live captures on its machine", FieldType.INTEGER, "PID",
+        lambda facts: facts.process and facts.process.pid, aliases=("process.pid", "client.pid"),
+    ),
+    _of_connection(
+        "container", "the id of the client's container; of live captures on its machine", FieldType.TEXT, "Container",
+        lambda facts: (facts.process and facts.process.container) or None, aliases=("client.container",),
+    ),
+    _of_connection(
+        "server.process", "the broker's process, by name; of live captures on its machine", FieldType.TEXT,
+        "Broker process", lambda facts: facts.server_process and facts.server_process.name, aliases=("broker.process",),
+    ),
+    _of_connection(
+        "server.pid", "the id of the broker's process; of live captures on its machine", FieldType.INTEGER,
+        "Broker PID", lambda facts: facts.server_process and facts.server_process.pid, aliases=("broker.pid",),
+    ),
+    _of_connection(
+        "tcp.rtt", "round trip of the connection's handshake", FieldType.DURATION, "RTT",
+        lambda facts: facts.tcp and facts.tcp.handshake_ns,
+    ),
+    _of_connection(
+        "tcp.ack_rtt", "shortest round trip of an acknowledgement on the connection", FieldType.DURATION, "ACK RTT",
+        lambda facts: facts.tcp and facts.tcp.least_ack_ns,
+    ),
+    _of_connection(
+        "tcp.retransmitted", "bytes that came again on the connection, both ways", FieldType.SIZE, "Resent",
+        lambda facts: facts.tcp and facts.tcp.sides[0].retransmitted + facts.tcp.sides[1].retransmitted,
+    ),
+    _of_connection(
+        "tcp.lost", "bytes of the connection that are not in the capture, both ways", FieldType.SIZE, "Lost",
+        lambda facts: facts.tcp and facts.tcp.sides[0].lost + facts.tcp.sides[1].lost,
+    ),
+    _of_connection(
+        "tcp.zero_windows", "segments of the connection that said that nothing more may be sent, both ways",
+        FieldType.INTEGER, "0 windows",
+        lambda facts: facts.tcp and facts.tcp.sides[0].zero_windows + facts.tcp.sides[1].zero_windows,
+    ),
+    _of_connection(
+        "tcp.out", "bytes that the client sent on the connection", FieldType.SIZE, "Sent",
+        lambda facts: facts.tcp and facts.tcp.sides[0].bytes,
+    ),
+    _of_connection(
+        "tcp.in", "bytes that the broker sent on the connection", FieldType.SIZE, "Received",
+        lambda facts: facts.tcp and facts.tcp.sides[1].bytes,
+    ),
     RowField(
         "time", "when the row begins: since the capture's start, or as a date", FieldType.TIME, "Time",
         lambda exchange: exchange.fields.time_ns, (IndexRows.time,), aliases=("time_ns",),

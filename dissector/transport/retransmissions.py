@@ -28,6 +28,8 @@ class Retransmissions:
         self._most = limits.retransmissions
         self._columns = tuple(Column(np.int64) for _ in range(5))
         """Direction, stream offsets of beginning and end, time of arrival, and time since which it waited or `SEEN`."""
+        self._repeated = Column(np.int64)
+        """Bytes that came again, by direction."""
         self.left_out = 0
 
     def __len__(self) -> int:
@@ -35,10 +37,18 @@ class Retransmissions:
 
     def add(self, stretches: Int64) -> None:
         """Add stretches, `(5, n)`: a row for each column."""
+        again = stretches[:, stretches[4] == SEEN]
+        if again.shape[1]:
+            self._repeated.grow(int(again[0].max()) + 1)
+            np.add.at(self._repeated.values, again[0], again[2] - again[1])
         room = max(0, self._most - len(self))
         self.left_out += max(0, stretches.shape[1] - room)
         for column, values in zip(self._columns, stretches, strict=True):
             column.extend(values[:room])
+
+    def repeated_bytes(self, direction: int) -> int:
+        """The bytes of a direction that came again."""
+        return int(self._repeated.values[direction]) if direction < len(self._repeated) else 0
 
     def delays(self, direction: Int64, start: Int64, size: Int64, time_ns: Int64) -> tuple[Int64, Int64]:
         """Return delays of frames in nanoseconds, `(n,)` each, 0 where none: from a frame's beginning to its last

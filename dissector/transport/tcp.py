@@ -37,6 +37,7 @@ class Located(NamedTuple):
     address: Int64
     size: Int64
     missing: Int64
+    window: Int64
 
 
 def segments(
@@ -54,7 +55,7 @@ def segments(
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
-                            empty.astype(np.uint8), empty, empty, empty)  # fmt: skip
+                            empty.astype(np.uint8), empty, empty, empty, empty)  # fmt: skip
     found = _joined(parts)
     if partition is not None and len(header_parser.fragments):
         hashes = pair_hashes(found.source, found.source_port, found.destination, found.destination_port)
@@ -66,7 +67,7 @@ def segments(
     )  # fmt: skip
     return SegmentBatch(
         packet, time_ns, direction, found.seq.astype(np.uint32), found.ack.astype(np.uint32),
-        found.flags.astype(np.uint8), found.address, found.size, found.missing,
+        found.flags.astype(np.uint8), found.address, found.size, found.missing, found.window,
     )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def located(layer: Layer, ignored: Counter[str]) -> list[Located]:
     return [
         Located(
             layer.rows, source, destination, head.u16(0), head.u16(2), head.u32(4), head.u32(8), head.u8(13),
-            layer.base + payload, size, layer.end - payload - size,
+            layer.base + payload, size, layer.end - payload - size, head.u16(14),
         )
     ]  # fmt: skip
 

@@ -15,6 +15,7 @@ from dissector.transport.partitions import Partition
 from dissector.transport.reassembly import Reassembler
 from dissector.transport.retransmissions import Retransmissions
 from dissector.transport.tcp import segments
+from dissector.transport.tcp_facts import TcpFactsTable
 
 
 class Transport:
@@ -29,6 +30,8 @@ class Transport:
         """Connections that get nothing more after the packets fed last. `feed` has returned their last runs; stages
         behind this one need an `end` for them."""
         self.retransmissions = Retransmissions(limits)
+        self.facts = TcpFactsTable(self.retransmissions)
+        """What TCP did on each connection."""
         self._headers = HeaderParser(store, limits, self.ignored)
         self._reassembler = Reassembler(limits, self.ignored, self.retransmissions)
 
@@ -40,20 +43,25 @@ class Transport:
         """Return the TCP segments of these packets: the first half of `feed`."""
         found = segments(packets, self.connections, self._headers, self.ignored, self._partition)
         self.closed_connections = self.connections.take_closed()
+        self.facts.feed(found)
         return found
 
     def reassemble(self, segments: SegmentBatch) -> RunBatch:
         """Return the bytes that these segments complete: the second half of `feed`."""
-        return self._reassembler.feed(segments, self.closed_connections)
+        return self._counted(self._reassembler.feed(segments, self.closed_connections))
 
     def end(self, connections: Int64) -> list[RunBatch]:
         """Return what waited for missing bytes of these connections, the holes as gaps."""
-        return [self._reassembler.end(connections)] if len(connections) else []
+        return [self._counted(self._reassembler.end(connections))] if len(connections) else []
 
     def flush(self) -> list[RunBatch]:
         """Return what waited for missing bytes, the holes as gaps."""
         self._headers.flush()
-        return [self._reassembler.flush()]
+        return [self._counted(self._reassembler.flush())]
+
+    def _counted(self, runs: RunBatch) -> RunBatch:
+        self.facts.add_gaps(runs)
+        return runs
 
     @property
     def held_bytes(self) -> int:

@@ -4,10 +4,12 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +19,8 @@ from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT, kdissect
 from tests.needs import needs
-from tests.probe.servers import mock_cluster
+from tests.probe.servers import frame, mock_cluster
+from tests.traffic import request
 
 pytestmark = pytest.mark.slow
 LONGEST = 60
@@ -227,3 +230,30 @@ def test_an_interface_that_is_down_or_goes_away_is_reported() -> None:
             _, err = process.communicate(timeout=LONGEST)
             assert process.returncode == 2
             assert f"interface {here} is gone; capturing ended" in err
+
+
+@needs_rights
+def test_kafka_on_any_port_of_loopback_with_the_processes_that_speak(tmp_path: Path) -> None:
+    path = tmp_path / "kept.pcapng"
+    with broker() as port, live("-w", str(path), "-Y", f"tcp.port == {port}", ready="any TCP port") as process:
+        talk(port, 3)
+        assert "Metadata" in "".join(lines(process, 3))
+        threading.Event().wait(0.5)
+        end(process)
+    done = kdissect("show", str(path), "-Y", f"tcp.port == {port}", "--fields", "tcp.dstport")
+    assert done.stdout.split() == [str(port).encode()] * 3
+
+
+@needs_rights
+def test_a_connection_that_stays_has_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "kept.pcapng"
+    with broker() as port, live("-p", str(port), "-w", str(path)) as process:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            for number in count():
+                client.sendall(request(number))
+                frame(client)
+                if path.read_bytes().count(b"process {") == 2:
+                    break
+        end(process)
+    done = kdissect("show", str(path), "--fields", "pid,server.pid", "--limit", "1")
+    assert done.stdout.decode().split() == [str(os.getpid())] * 2

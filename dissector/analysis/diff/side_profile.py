@@ -147,8 +147,8 @@ class SideProfile:
         self.skipped: Counter[str] = Counter()
         self.exchanges = 0
         self.unanswered = 0
-        self._first_ns = self._last_ns = 0
-        """When the first and the last request came."""
+        self._times_ns: list[int] = []
+        """Of the first request, and of the last one."""
         self._contents = MessageTemplates()
         self._classified: dict[tuple[MessageContent, MessageContent | None, int, int | None], ClassifiedExchange] = {}
         self._brokers_own: dict[int, bool] = {}
@@ -165,7 +165,7 @@ class SideProfile:
     @property
     def duration_ns(self) -> int:
         """From the first request to the last one."""
-        return self._last_ns - self._first_ns
+        return self._times_ns[1] - self._times_ns[0] if self._times_ns else 0
 
     def key(self, number: int) -> MatchingKey:
         """Return the matching key of the exchange in row `number`, from 0."""
@@ -273,8 +273,8 @@ class SideProfile:
         self.batches.add_request(body, message.context.topic_names, row.request_time_ns)
 
     def _add_times(self, profile: KeyProfile, row: ProfiledRow, retriable_error: str) -> None:
-        self._first_ns = self._first_ns or row.request_time_ns
-        self._last_ns = max(self._last_ns, row.request_time_ns)
+        first, last = self._times_ns or (row.request_time_ns, row.request_time_ns)
+        self._times_ns = [min(first, row.request_time_ns), max(last, row.request_time_ns)]
         last_ns = profile.last_request_ns.get(row.connection)
         if last_ns is not None and len(profile.intervals_ns) < MAX_INTERVALS:
             profile.intervals_ns.append(row.request_time_ns - last_ns)

@@ -31,7 +31,8 @@ def buckets_of(values: Int64) -> Int64:
     return steps
 
 
-def _middle(bucket: int) -> int:
+def middle_of(bucket: int) -> int:
+    """Return the duration in the middle of a bucket, nanoseconds."""
     exponent, step = divmod(bucket, STEPS)
     if exponent < _EXACT:
         return (STEPS + step) >> (_EXACT - exponent) if exponent else 0
@@ -102,5 +103,5 @@ class Histogram:
         for bucket in sorted(self.counts):
             seen += self.counts[bucket]
             if seen >= rank:
-                return max(self.least, min(self.most, _middle(bucket)))
+                return max(self.least, min(self.most, middle_of(bucket)))
         return self.most

@@ -1,7 +1,7 @@
 """Live captures: a capture process that writes a growing file, and the analyzing process that follows it."""
 
 from dissector.capture.live.interfaces import LOOPBACK, interfaces
-from dissector.capture.live.no_traffic import no_traffic_message
+from dissector.capture.live.no_traffic import no_traffic_message, widening_hint
 from dissector.capture.live.recording import Recording
 from dissector.capture.live.recording_source import recording_source
 from dissector.capture.live.settings import CaptureSettings, RingSettings
@@ -14,4 +14,5 @@ __all__ = [
     "interfaces",
     "no_traffic_message",
     "recording_source",
+    "widening_hint",
 ]

@@ -48,7 +48,7 @@ DROP: Final = [Instruction(_RETURN, k=0)]
 
 
 def ports_filter(ports: Sequence[int]) -> Program:
-    """Return a program that keeps TCP packets from or to any of the ports, over IPv4 or IPv6."""
+    """Return a program that keeps TCP packets from or to any of the ports, over IPv4 or IPv6; without ports all."""
     if len(ports) > MAX_PORTS:
         raise CaptureError(f"{len(ports)} ports are too many for a filter: {MAX_PORTS} at the most")
     protocol = [Instruction(_LOAD_HALF, k=_PROTOCOL)]
@@ -94,6 +94,8 @@ def _ipv6(ports: Sequence[int], at: int) -> Program:
 
 
 def _one_of(ports: Sequence[int]) -> Program:
+    if not ports:
+        return KEEP
     return [instruction for port in ports for instruction in _if_equal(port, KEEP)]
 
 

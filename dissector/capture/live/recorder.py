@@ -33,17 +33,30 @@ BETTER_PRIORITY: Final = -10
 
 
 class TrafficWait:
-    """Waits for packets, and for the end of standard input, which ends the capture."""
+    """Waits for packets, for comments on lines of standard input, and for its end, which ends the capture."""
 
     def __init__(self, *readable: int) -> None:
         self._poll = select.poll()
         self._poll.register(sys.stdin.fileno(), select.POLLIN)
+        self._begun = b""
+        """Of a line that is not complete."""
+        self._lines: list[str] = []
         for descriptor in readable:
             self._poll.register(descriptor, select.POLLIN)
 
     def end_requested(self, milliseconds: int = POLL_MS) -> bool:
         """Wait; return whether to end. Returns early if there is something to read."""
-        return any(number == sys.stdin.fileno() for number, _ in self._poll.poll(milliseconds))
+        if all(number != sys.stdin.fileno() for number, _ in self._poll.poll(milliseconds)):
+            return False
+        data = os.read(sys.stdin.fileno(), 1 << 16)
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        self._lines += [line.decode(errors="replace") for line in lines]
+        return not data
+
+    def take_lines(self) -> list[str]:
+        """Return the lines since the last call."""
+        lines, self._lines = self._lines, []
+        return lines
 
 
 def record(settings: CaptureSettings) -> None:
@@ -98,6 +111,8 @@ def _capture_here(engine: str, ring: PacketRing | ScapySocket, settings: Capture
         while not wait.end_requested():
             for packets in ring.blocks():
                 output.packets(packets)
+            if comments := wait.take_lines():
+                output.comments(comments)
             if (trouble := ring.trouble()) is not None:
                 send_event(events.NOTE, words=f"{where.name}: {str(trouble.strerror).lower()}")
             if time.monotonic() - reported_at >= STATISTICS_SECONDS:

@@ -110,6 +110,13 @@ class Recording:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
 
+    def comment(self, text: str) -> None:
+        """Have a comment of one line written to the file. External programs that capture take none."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # it has ended
+            self._process.stdin.write(text.encode() + b"\n")
+            self._process.stdin.flush()
+
     def stop_after(self, seconds: float) -> None:
         """Call `stop` after so many seconds."""
         timer = threading.Timer(seconds, self.stop)

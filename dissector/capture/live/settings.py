@@ -51,7 +51,7 @@ class CaptureSettings:
 
     interface: str
     ports: tuple[int, ...]
-    """TCP ports, of either end. Without `expression` they are the filter."""
+    """TCP ports, of either end; none for all. Without `expression` they are the filter."""
     expression: str
     """A filter in libpcap's syntax, or empty."""
     promiscuous: bool
@@ -86,7 +86,7 @@ class CaptureSettings:
         """Return the filter in libpcap's syntax. Fragments after the first have no ports, and pass."""
         if self.expression:
             return self.expression
-        ports = " or ".join(f"tcp port {port}" for port in self.ports)
+        ports = " or ".join(f"tcp port {port}" for port in self.ports) or "tcp"
         return f"{ports} or (ip proto 6 and ip[6:2] & 0x1fff != 0)"
 
     @property
@@ -94,4 +94,6 @@ class CaptureSettings:
         """Return the filter for display."""
         if self.expression:
             return f"“{self.expression}”"
+        if not self.ports:
+            return "any TCP port"
         return f"port{'s' * (len(self.ports) > 1)} {', '.join(map(str, self.ports))}"

@@ -21,6 +21,8 @@ from dissector.capture.live.settings import CaptureSettings, RingSettings
 from dissector.conversation.pcapng import block, interface, option, section
 
 _PACKET: Final = 6
+_COMMENT: Final = 1
+_LONGEST_OPTION: Final = 0xFFFF
 _STATISTICS: Final = 5
 _IF_NAME, _IF_FILTER = 2, 11
 _ISB_RECEIVED, _ISB_DROPPED_BY_SYSTEM, _ISB_DELIVERED = 4, 7, 8
@@ -71,6 +73,12 @@ class CaptureWriter:
                 (_ISB_DELIVERED, self.delivered),
             )
         )
+        self._append(block(_STATISTICS, struct.pack("<III", 0, now >> 32, now & 0xFFFFFFFF) + options + bytes(4)))
+
+    def comments(self, texts: Sequence[str]) -> None:
+        """Append comments, as options of a statistics block: a comment of the file itself must be at its beginning."""
+        now = time.time_ns()
+        options = b"".join(option(_COMMENT, text.encode()[:_LONGEST_OPTION]) for text in texts)
         self._append(block(_STATISTICS, struct.pack("<III", 0, now >> 32, now & 0xFFFFFFFF) + options + bytes(4)))
 
     def _append(self, blocks: bytes) -> None:
