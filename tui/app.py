@@ -31,7 +31,7 @@ from tui.dimming import Dimming
 from tui.hangup import end_with_terminal
 from tui.key_groups import PROGRAM, place
 from tui.list_columns import all_columns
-from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SavePreference
+from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SaveEntry, SavePreference
 from tui.notification import TimedNotification
 from tui.palette import Commands, Palette
 from tui.recents import FILTERS, recent, recent_captures, remember_capture
@@ -167,6 +167,14 @@ class KDissectApp(TypeAhead):
     def on_save_preference(self, message: SavePreference) -> None:
         self._keep(message.name, message.value)
 
+    def on_save_entry(self, message: SaveEntry) -> None:
+        """Keep a filter, a profile or a coloring rule."""
+        try:
+            settings.change_entry(message.table, message.name, message.value)
+        except (OSError, ValueError) as error:
+            words = clean(f"not saved: {error}")
+            self.notify(words, severity="warning", markup=False, timeout=4)
+
     def _keep(self, name: str, value: str | list[str] | None) -> None:
         try:
             settings.change(name, value)
@@ -179,7 +187,7 @@ class KDissectApp(TypeAhead):
         if isinstance(main, MainScreen):
             appearance = main.appearance
             appearance.columns, appearance.color_by = self._settings.columns, self._settings.colors
-            appearance.time = self._settings.time
+            appearance.time, appearance.saved = self._settings.time, self._settings.saved
         if instead:
             self.switch_screen(main)
         else:

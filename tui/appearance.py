@@ -6,6 +6,7 @@ from tui.list_columns import ListColumns
 from tui.row_colors import ColorBy
 from tui.row_marks import RowMarks
 from tui.row_order import SortOrder
+from tui.saved import Saved
 from tui.time_format import TimeFormat
 
 
@@ -20,3 +21,5 @@ class Appearance:
     """The row that times count from; None for the first one."""
     sorting: SortOrder | None = None
     marks: RowMarks = field(default_factory=RowMarks)
+    saved: Saved = field(default_factory=Saved)
+    """Filters, profiles and coloring rules."""

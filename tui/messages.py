@@ -1,10 +1,13 @@
 """Requests of one part of the screen to another that it does not know."""
 
+from collections.abc import Mapping
+
 from textual.message import Message
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from tui.location_history import Location
+from tui.saved import Setting
 
 
 class ApplyFilter(Message):
@@ -37,6 +40,16 @@ class SavePreference(Message):
 
     def __init__(self, name: str, value: str | list[str] | None) -> None:
         super().__init__()
+        self.name = name
+        self.value = value
+
+
+class SaveEntry(Message):
+    """Save an entry of a table of the configuration for the next start. `value` None: delete it."""
+
+    def __init__(self, table: str, name: str, value: Setting | Mapping[str, Setting] | None) -> None:
+        super().__init__()
+        self.table = table
         self.name = name
         self.value = value
 

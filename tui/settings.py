@@ -9,6 +9,8 @@ screen.
     [keys]
     "main.flip" = "R"
 
+and what is saved under a name (`saved.py`).
+
 Invariants:
   * an invalid value is reported in one plain line, and ignored;
   * a change edits one line of the file: comments, and everything else, stay.
@@ -17,7 +19,7 @@ Invariants:
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,7 @@ from dissector.core.text import clean
 from tui.folders import config_folder, write_whole
 from tui.list_columns import ListColumns
 from tui.row_colors import ColorBy
+from tui.saved import COLOR_RULES, FILTERS, PROFILES, Saved, Setting, with_entry
 from tui.time_format import TimeFormat
 
 THEME, COLORS, TIME, COLUMNS, KEYS = "theme", "colors", "time", "columns", "keys"
@@ -44,6 +47,8 @@ class Settings:
     columns: ListColumns = field(default_factory=ListColumns)
     keys: dict[str, str] = field(default_factory=dict)
     """Keys by binding id; more than one are separated by commas."""
+    saved: Saved = field(default_factory=Saved)
+    """Filters, profiles and coloring rules."""
     problem: str | None = None
     """The first problem with the file."""
 
@@ -54,6 +59,9 @@ class Settings:
             TIME: self._take_time,
             COLUMNS: self._take_columns,
             KEYS: self._take_keys,
+            FILTERS: self.saved.take_filters,
+            PROFILES: self.saved.take_profiles,
+            COLOR_RULES: self.saved.take_color_rules,
         }
 
     def take(self, name: str, value: object) -> None:
@@ -143,6 +151,15 @@ def change(name: str, value: str | list[str] | None) -> None:
         raise ValueError(f"can't change {name} without damage to the rest: write it on one line, before all tables")
     if new != text:
         write_whole(path().resolve(), new.encode())
+
+
+def change_entry(table: str, name: str, value: Setting | Mapping[str, Setting] | None) -> None:
+    """Write an entry of a table of the file, or remove it with None. Raises `OSError`, and `ValueError` as `change`."""
+    try:
+        text = _text()
+    except (FileNotFoundError, NotADirectoryError):
+        text = ""
+    write_whole(path().resolve(), with_entry(text, table, name, value).encode())
 
 
 def _text() -> str:

@@ -186,6 +186,15 @@ LineList > .lines--name { color: $foreground; }
 LineList > .lines--bar, SequenceView > .sequence--bar { color: $primary; }
 LineList > .lines--bad, SequenceView > .sequence--bad { color: $error; }
 LineList > .lines--good, SequenceView > .sequence--good { color: $success; }
+#graph { height: 1fr; background: $surface; }
+IoGraphView > .graph--bar { color: $primary; }
+IoGraphView > .graph--behind { color: $secondary; }
+IoGraphView > .graph--bytes { color: $success; }
+IoGraphView > .graph--bad { color: $error; }
+IoGraphView > .graph--head { color: $secondary; text-style: bold; }
+IoGraphView > .graph--brush { background: $primary 25%; }
+IoGraphView > .graph--cursor { background: $accent 35%; }
+IoGraphView:nocolor > .graph--cursor, IoGraphView:nocolor > .graph--brush { text-style: reverse; }
 LineList > .lines--dim, SequenceView > .sequence--dim { color: $secondary; }
 
 Menu, ColumnMenu { align: center middle; }

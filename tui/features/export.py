@@ -9,7 +9,7 @@ from textual import work
 from textual.binding import Binding, BindingType
 
 from dissector.export.command_line import format_rows
-from dissector.export.formats import ExportFormat
+from dissector.export.formats import SUFFIXES, ExportFormat
 from tui.features.whole_capture import NeedsWholeCapture
 from tui.key_groups import KEEP
 from tui.screens.menu import Choice, Menu
@@ -79,6 +79,21 @@ class ExportFeature(NeedsWholeCapture):
             return
         outcome = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, contents))
         self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
+
+    async def write_rows(self, path: Path) -> None:
+        """Write the rows that are shown, in the format of the file's suffix; ask what is in it where there is a
+        choice."""
+        if not self.is_read() or not len(self.view):
+            return
+        form = SUFFIXES.get(path.suffix)
+        if form is None:
+            self.notify(f"the suffix chooses the format: {', '.join(SUFFIXES)}", markup=False, timeout=5)
+            return
+        rows = _RowSelection(self.view.rows.tolist(), "")
+        contents = await self._asked_contents(rows, form)
+        if contents is not None:
+            outcome = await self.app.push_screen_wait(self._writing(path, rows, form, contents))
+            self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
 
     async def _asked_rows(self) -> _RowSelection | None:
         """Ask for the rows. Marked ones come first: whoever marked rows wants these."""

@@ -46,12 +46,12 @@ class SortFeature(CoreScreen):
 
     def _sort_chosen(self, chosen: int | None) -> None:
         if chosen is not None:
-            self._sort(None if chosen == 0 else SortOrder(_sortable()[chosen - 1].name))
+            self.sort_by(None if chosen == 0 else SortOrder(_sortable()[chosen - 1].name))
 
     def action_reverse(self) -> None:
         """Reverse the order; unsorted rows are sorted by number, descending."""
         sorting = self.appearance.sorting or SortOrder("No.")
-        self._sort(sorting._replace(descending=not sorting.descending))
+        self.sort_by(sorting._replace(descending=not sorting.descending))
 
     def on_exchange_list_head_clicked(self, event: ExchangeList.HeadClicked) -> None:
         """The first click sorts, the second reverses, the third restores the order of row numbers."""
@@ -59,11 +59,12 @@ class SortFeature(CoreScreen):
         if not column_of(event.column).is_indexed:
             self.notify(f"can't sort by {event.column}: that needs every message decoded", markup=False, timeout=3)
         elif sorting is None or sorting.column != event.column:
-            self._sort(SortOrder(event.column))
+            self.sort_by(SortOrder(event.column))
         else:
-            self._sort(None if sorting.descending else sorting._replace(descending=True))
+            self.sort_by(None if sorting.descending else sorting._replace(descending=True))
 
-    def _sort(self, sorting: SortOrder | None) -> None:
+    def sort_by(self, sorting: SortOrder | None) -> None:
+        """Sort the list; with None in the order of row numbers."""
         before, self.appearance.sorting = self.appearance.sorting, sorting
         self.notify(_sorted_words(sorting), markup=False, timeout=3)
         if sorting is None:

@@ -17,7 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from dissector.capture import CaptureError
-from dissector.capture.live import CaptureSettings, Recording, no_traffic_message
+from dissector.capture.live import CaptureSettings, Recording, no_traffic_message, widening_hint
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
 from tui.key_groups import CAPTURE
@@ -197,7 +197,7 @@ class LiveScreen(MainScreen):
             return
         screen = LiveScreen(capture, recording, wanted, self._begin)
         old, new = self.appearance, screen.appearance
-        new.columns, new.color_by, new.time = old.columns, old.color_by, old.time
+        new.columns, new.color_by, new.time, new.saved = old.columns, old.color_by, old.time, old.saved
         self.app.call_from_thread(self.app.switch_screen, screen)
 
     def is_read(self) -> bool:
@@ -245,7 +245,7 @@ class LiveScreen(MainScreen):
 
     @property
     def _ports(self) -> str:
-        return ",".join(map(str, self._wanted.ports))
+        return ",".join(map(str, self._wanted.ports)) or "any port"
 
     def _draw_waiting(self) -> None:
         """Draw what is captured, as long as there is no row."""
@@ -254,15 +254,18 @@ class LiveScreen(MainScreen):
         for selector in ("#list", "#lower"):
             self.query_one(selector).set_class(waiting, "hidden")
         if waiting:
-            empty.update(Text(clean(self._waiting_words()), justify="center"))
+            lines = (clean(line) for line in self._waiting_words().splitlines())
+            empty.update(Text("\n".join(lines), justify="center"))
         elif empty.has_class("shown"):
             self._list.focus()
         empty.set_class(waiting, "shown")
 
     def _waiting_words(self) -> str:
+        where = f"listening on {self._wanted.interface}, {self._wanted.filter_label}"
         if self.capture.packets:
             seen = counted(self.capture.packets, "packet")
-            return f"{seen}, {counted(len(self.capture.connections), 'TCP connection')}, no Kafka so far"
-        if self._recording.seconds < PATIENCE or self._done:
-            return f"listening on {self._wanted.interface}, {self._wanted.filter_label}"
-        return no_traffic_message(self._wanted, self._recording.seconds)
+            connections = counted(len(self.capture.connections), "TCP connection")
+            where = f"{where}\n\n{seen}, {connections}, no Kafka so far"
+        elif self._recording.seconds >= PATIENCE and not self._done:
+            where = no_traffic_message(self._wanted, self._recording.seconds)
+        return f"{where}\n\n{widening_hint(self._wanted)}"

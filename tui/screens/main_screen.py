@@ -6,18 +6,22 @@ from tui.features.check import CheckFeature
 from tui.features.clipboard import ClipboardFeature
 from tui.features.colors import ColorsFeature
 from tui.features.columns import ColumnsFeature
+from tui.features.commands import CommandsFeature
 from tui.features.compare import CompareFeature
 from tui.features.export import ExportFeature
 from tui.features.filter import FilterFeature
 from tui.features.findings import FindingsFeature
 from tui.features.follow import FollowFeature
+from tui.features.follow_text import FollowTextFeature
 from tui.features.history import HistoryFeature
+from tui.features.io_graph import IoGraphFeature
 from tui.features.long_messages import LongMessagesFeature
 from tui.features.marks import MarksFeature
 from tui.features.navigation import NavigationFeature
 from tui.features.overview import OverviewFeature
 from tui.features.panes import PanesFeature
 from tui.features.row_search import RowSearch
+from tui.features.saved import ProfilesFeature
 from tui.features.search import SearchFeature
 from tui.features.sequence import SequenceFeature
 from tui.features.slow_exchanges import SlowExchangesFeature
@@ -29,6 +33,7 @@ from tui.screens.core_screen import EscapeSteps
 
 
 class MainScreen(
+    ProfilesFeature, CommandsFeature, IoGraphFeature, FollowTextFeature,
     HistoryFeature, NavigationFeature, FollowFeature, SearchFeature, SlowExchangesFeature, FindingsFeature,
     LongMessagesFeature, ValueActionsFeature, ClipboardFeature, FilterFeature, PanesFeature, SortFeature,
     ColumnsFeature, TimesFeature, ColorsFeature, MarksFeature, OverviewFeature, SequenceFeature, TimelineFeature,

@@ -27,6 +27,7 @@ from dissector.core.text import clean
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.export.packets import EXPORT_COMMENT
 from tui.appearance import Appearance
+from tui.color_rules import rule_hue
 from tui.labels import path_cell, row_cells
 from tui.list_columns import INFO, MARKS_WIDTH, ListColumn
 from tui.row_colors import HUES
@@ -217,7 +218,8 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
     def _row_strip(self, position: int, number: int, above: int, chosen: bool) -> Strip:
         exchange = self._capture.exchange(number)
         row, state = exchange.row, row_state(exchange, is_read=self._capture.is_read)
-        hue = self._appearance.color_by.hue(row, exchange.api_key)
+        hue = rule_hue(self._appearance.saved.color_rules, exchange, self._capture.start_ns)
+        hue = self._appearance.color_by.hue(row, exchange.api_key) if hue is None else hue
         style = self.rich_style if hue is None else self.rich_style + self.hue_style(hue)
         if chosen:
             cursor = self.get_component_rich_style("list--cursor")

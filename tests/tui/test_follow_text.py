@@ -1,0 +1,101 @@
+"""The text of a connection: every message once, in order of time, read on as needed, masked, searched, exported."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from dissector.capture_session import Capture
+from tests.conftest import PCAPS
+from tests.tui.main_driver import JAVA, Screen, opened
+from tui.connection_text import ConnectionText
+from tui.screens.follow_screen import FollowScreen
+from tui.widgets.line_list import LineList
+
+
+def follow(screen: Screen) -> FollowScreen:
+    found = screen.pilot.app.screen
+    assert isinstance(found, FollowScreen)
+    return found
+
+
+@pytest.mark.parametrize("name", ["java", "trouble-rebalance-loop", "java-sasl-plain"])
+def test_every_message_of_a_connection_is_there_once_in_order_of_time(name: str) -> None:
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        exchanges = list(capture.exchanges())
+        for connection in {each.fields.connection for each in exchanges}:
+            of_it = [each for each in exchanges if each.fields.connection == connection]
+            text = ConnectionText(capture, connection)
+            heads = [next(iter(text.message(at))) for at in range(len(text))]
+            sides = [
+                (message.time_ns, each.fields.number - 1, side)
+                for each in of_it
+                for side, message in (("request", each.request), ("response", each.response))
+                if message is not None
+            ]
+            assert [(head.number, head.side) for head in heads if head.text[0] in "→←"] == [
+                (number, side) for _, number, side in sorted(sides)
+            ]
+            assert all(line.isprintable() for line in text.text())
+
+
+def test_secrets_are_masked() -> None:
+    with Capture([str(PCAPS / "java-sasl-plain.pcapng")]) as capture:
+        list(capture.exchanges())
+        with Capture([str(PCAPS / "java-sasl-plain.pcapng")], show_secrets=True) as other:
+            list(other.exchanges())
+            connections = {each.fields.connection for each in capture.exchanges("api == SaslAuthenticate")}
+            masked = ["\n".join(ConnectionText(capture, each).text()) for each in connections]
+            shown = ["\n".join(ConnectionText(other, each).text()) for each in connections]
+    assert masked != shown
+    assert all("***" in text for text in masked)
+
+
+async def test_both_sides_are_read_searched_narrowed_and_opened() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("9", "G", "f")
+        assert any("shows both sides as text" in words for words in screen.notifications())
+        await screen.press("V")
+        lines = follow(screen).query_one(LineList)
+        assert "Produce" in screen.lines()
+        await screen.press("slash")
+        screen.pilot.app.screen.query_one(Input).value = "BASE_OFFSET"
+        await screen.press("enter")
+        found = follow(screen)._place(follow(screen)._shown[lines.cursor])
+        assert "base_offset" in found.path
+        await screen.press("n")
+        await screen.press("s")
+        assert {follow(screen)._place(line).side for line in follow(screen)._shown} == {"request"}
+        await screen.press("s", "s", "G", "enter")
+        assert screen.pilot.app.screen is screen.main
+        assert screen.main.model.side == "response"
+
+
+async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.follow_screen.AHEAD", 10)
+    monkeypatch.setattr("tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)
+    async with opened(str(PCAPS / "librdkafka.pcapng"), size=(80, 24)) as screen:
+        counts = [screen.main.capture.connection_of(row) for row in range(len(screen.main.capture))]
+        screen.list.cursor = counts.index(max(set(counts), key=counts.count))
+        await screen.settle()
+        await screen.press("V")
+        made, total = follow(screen)._made, len(follow(screen)._text or ())
+        assert made < total
+        lines = follow(screen).query_one(LineList)
+        while follow(screen)._made < total:
+            lines.action_end(1)
+            await screen.settle()
+        assert sum(line.is_head for line in follow(screen)._lines) == total
+
+
+async def test_the_text_is_written_to_a_file(tmp_path: Path) -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("V")
+        await screen.pilot.press("x")
+        await screen.until(lambda: screen.pilot.app.screen.query(Input))
+        screen.pilot.app.screen.query_one(Input).value = str(tmp_path / "text.txt")
+        await screen.pilot.press("enter")
+        await screen.until(lambda: any("text.txt" in words for words in screen.notifications()))
+        connection = screen.main.capture.connection_of(0)
+        expected = "".join(f"{line}\n" for line in ConnectionText(screen.main.capture, connection).text())
+    assert (tmp_path / "text.txt").read_text() == expected
