@@ -250,3 +250,68 @@ def test_the_test_terminal_notices_escapes(escape: str) -> None:
     except (NotATerminalsError, UnicodeDecodeError):
         return
     assert [each for each in output.sequences if MARK in each]
+
+
+def opened_values() -> tuple[dict[str, str], list[bytes]]:
+    """Schemas by file name, and values that they open: JSON, Avro and Protobuf of hostile words."""
+    words = [word.encode("utf-8", "surrogateescape") for word in HOSTILE]
+    avro = {"type": "record", "name": "Order", "fields": [
+        {"name": "text", "type": "string"}, {"name": "by_name", "type": {"type": "map", "values": "bytes"}},
+    ]}  # fmt: skip
+    proto = 'syntax = "proto2"; message Order { optional string text = 1; map<string, bytes> by_name = 2; }'
+    values = [json.dumps({word: [word]}, ensure_ascii=False).encode("utf-8", "replace") for word in HOSTILE]
+    for each in words:
+        sized = avro_size(len(each)) + each
+        values.append(b"\x00\x00\x00\x00\x07" + sized + b"\x02" + sized + sized + b"\x00")
+        text = each.decode("utf-8", "replace").encode()[:100]
+        field = bytes([len(text)]) + text
+        entry = b"\x0a" + field + b"\x12" + field
+        framed = b"\x0a" + field + b"\x12" + avro_size(len(entry), zigzag=False) + entry
+        values.append(b"\x00\x00\x00\x00\x08\x00" + framed)
+    return {"7.avsc": json.dumps(avro), "8.proto": proto}, values
+
+
+def avro_size(number: int, *, zigzag: bool = True) -> bytes:
+    """A length as a varint."""
+    number, found = number << zigzag, b""
+    while number > 127:
+        found, number = found + bytes([number & 127 | 128]), number >> 7
+    return found + bytes([number])
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A capture of records with such values, and the folder with their schemas."""
+    folder = tmp_path_factory.mktemp("opened")
+    schemas, values = opened_values()
+    for name, text in schemas.items():
+        (folder / name).write_text(text)
+    records = [{"key": each, "value": each, "headers": [{"key": LINE, "value": each}]} for each in values]
+    batch = {"batches": [], "unknown": {"data": batch_bytes({"records": records}).hex()}}
+    request = {"transactional_id": None, "acks": -1, "timeout_ms": 1, "topic_data": [
+        {"name": LINE, "partition_data": [{"index": 0, "records": batch}]}
+    ]}  # fmt: skip
+    turns = exchange("Produce", 8, request, {"responses": [], "throttle_time_ms": 0}, 1)
+    return capture_of(folder, conversation(turns)), str(folder)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_opened_values_are_harmless(form: str, opened: tuple[str, str]) -> None:
+    capture, schemas = opened
+    printed = ran("records", capture, "--schemas", schemas, "-f", form)
+    assert printed.count(MARK) > 3 * len(HOSTILE)
+    assert len(printed.splitlines()) == 3 * len(HOSTILE) + (form == "csv")
+    if form == "json":
+        formats = [json.loads(line)["value_format"] for line in printed.splitlines()]
+        assert formats.count("avro") == formats.count("protobuf") == formats.count("json") == len(HOSTILE)
+
+
+def test_opened_values_on_the_screen_are_harmless(opened: tuple[str, str]) -> None:
+    capture, schemas = opened
+    with terminal([*KDISSECT, "open", capture, "--schemas", schemas], columns=120, lines=40) as its:
+        its.until("100%")
+        keys = ("R", "j" * 9, "j" * 9, "j" * 9, "2", "6", "G", "j" * 12, "b", "b", "\t", "\x1b[6~", "\t", "G", "z",
+                "\x1b", "\x06", "31337", "\r", "/", "record.value.", "\x1b", "?", "\x1b", "\r", "jj", "q")  # fmt: skip
+        output = driven(its, keys)
+    assert MARK in output.text
+    assert "avro" in output.text and "protobuf" in output.text  # noqa: PT018  # one screen

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path, PurePath
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.app import ScreenStackError, SystemCommand
@@ -45,6 +45,9 @@ from tui.screens.menu import Choice, Menu
 from tui.screenshot import one_text_a_word
 from tui.theme import CSS, KDISSECT, OURS, default_variables
 from tui.typeahead import TypeAhead
+
+if TYPE_CHECKING:
+    from dissector.records.values.opener import ValueOpener
 
 NAMED: Final = 3
 """Files of a capture that are named where it is offered."""
@@ -296,15 +299,17 @@ def run(
     key_logs: Sequence[str] = (),
     show_secrets: bool = False,
     resolves: bool = False,
+    value_opener: "ValueOpener | None" = None,
 ) -> int:
-    """Open captures on the screen, or offer recent ones; return the exit code. Raises `capture.CaptureError` before the
+    """Open captures on the screen, or offer recent ones; return the exit code. `value_opener` opens keys and values of
+    records. Raises `capture.CaptureError` before the
     terminal is taken, or after it is given back if a pipe turned out to be no capture."""
     _take_terminal()
 
     def opener(paths: Sequence[str]) -> Capture:
         return Capture(
             paths, response_to=response_to, ports=ports, topics=topics, key_logs=key_logs, show_secrets=show_secrets,
-            resolves=resolves,
+            resolves=resolves, opener=value_opener,
         )  # fmt: skip
 
     with ExitStack() as opened:

@@ -49,7 +49,7 @@ def open_files(
         return print_error("-Y is for tables: to filter a capture on the screen, press /")
     return run(
         files, options.response_to, ports=options.ports, key_logs=options.key_logs, show_secrets=options.show_secrets,
-        resolves=options.resolve,
+        resolves=options.resolve, value_opener=options.opener if options.schemas is not None else None,
     )  # fmt: skip
 
 

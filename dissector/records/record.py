@@ -21,7 +21,7 @@ from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.wire import WireError
 from dissector.records.values.opened import OpenedValue
 from dissector.records.values.opener import ValueOpener
-from dissector.records.values.schema_reference import in_front, in_headers
+from dissector.records.values.schema_reference import SchemaKey, in_front, in_headers
 from dissector.storage.segment import partition_of
 
 BATCH_ROW: Final = "batch"
@@ -81,6 +81,21 @@ class ExchangeRecord:
         if self._opened is not None:
             return self._opened[1]
         return self._opener.open(self.value, self.topic, self.headers)
+
+    def opened_by(self, opener: ValueOpener) -> "ExchangeRecord":
+        """Return the same record, to be opened otherwise."""
+        return ExchangeRecord(
+            self.topic, self.partition, self.offset, self.timestamp, self.key, self.value, self.headers, opener,
+            is_control=self.is_control, is_produced=self.is_produced,
+        )  # fmt: skip
+
+    def missing_schemas(self) -> set[SchemaKey]:
+        """Return the schemas that a registry has to be asked for before key and value can be opened."""
+        found = (
+            self._opener.missing(self.key, self.headers, is_key=True),
+            self._opener.missing(self.value, self.headers),
+        )
+        return {each for each in found if each is not None}
 
     @property
     def schema_id(self) -> str | None:

@@ -34,6 +34,8 @@ SELF = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["nul
 class Given:
     """Schemas by id."""
 
+    is_remote = False
+
     def __init__(self, **texts: SchemaText) -> None:
         self.texts = texts
 

@@ -24,6 +24,7 @@ from textual.worker import WorkerCancelled
 
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
+from dissector.records.values.schema_location import opener_with
 from tests.conftest import PCAPS
 from tests.tui import textual_for_tests
 from tui.app import KDissectApp
@@ -61,6 +62,8 @@ class Picture(NamedTuple):
 
 
 JAVA, LIBRDKAFKA = "compare-java-1", "compare-librdkafka-1"
+RECORDS: Final = "records/orders"
+"""Opened with the schemas beside it."""
 PICTURES: Final = (
     Picture("main", ("librdkafka",)),
     Picture("field", ("java",), "4 G enter j j r tab"),
@@ -87,6 +90,11 @@ PICTURES: Final = (
     Picture("follow-text", ("java",), "8 G V", follows=False),
     Picture("saved-filters", ("java",), "slash a p i equals_sign equals_sign F e t c h enter B"),
     Picture("overview", (LIBRDKAFKA,), "o"),
+    Picture("records", (RECORDS,), "R 1 1 G"),
+    Picture("record", (RECORDS,), "R 1 2 G tab j j"),
+    Picture("record-hex", (RECORDS,), "R 5 G b"),
+    Picture("records-none", (RECORDS,), "R slash r e c o r d . c o n t r o l enter"),
+    Picture("records-codecs", ("java",), "R"),
     Picture("sequence", (LIBRDKAFKA,), "D", follows=False),
     Picture("timelines", ("java-classic",), "L", follows=False),
     Picture("diff", (JAVA, LIBRDKAFKA), follows=False),
@@ -107,7 +115,8 @@ async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
         home = opened.enter_context(TemporaryDirectory())
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = home
         paths = [str(PCAPS / f"{name}.pcapng") for name in picture.captures]
-        captures = [opened.enter_context(Capture([path])) for path in paths]
+        opener = opener_with(str(PCAPS / "records/schemas")) if RECORDS in picture.captures else None
+        captures = [opened.enter_context(Capture([path], opener=opener)) for path in paths]
         sides = [DiffSide(capture, name) for capture, name in zip(captures, picture.captures, strict=True)]
         main = MatrixScreen(sides) if len(sides) > 2 else DiffScreen(*sides) if sides[1:] else MainScreen(captures[0])
         app = KDissectApp(main)

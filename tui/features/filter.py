@@ -113,7 +113,7 @@ class FilterFeature(CoreScreen):
 
         self._stop_typing()
         try:
-            wanted = parse(text) if text else None
+            wanted = parse(text, self.capture.opener) if text else None
         except FilterError as error:
             self._bar.edit(text, error.column)
             self._complain(error)
@@ -219,7 +219,7 @@ class FilterFeature(CoreScreen):
 
         try:
             if text.strip():
-                parse(text)
+                parse(text, self.capture.opener)
         except FilterError as error:
             if not self._bar.may_become(error.column):
                 self._complain(error)

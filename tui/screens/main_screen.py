@@ -20,6 +20,7 @@ from tui.features.marks import MarksFeature
 from tui.features.navigation import NavigationFeature
 from tui.features.overview import OverviewFeature
 from tui.features.panes import PanesFeature
+from tui.features.records import RecordsFeature
 from tui.features.row_search import RowSearch
 from tui.features.saved import ProfilesFeature
 from tui.features.search import SearchFeature
@@ -35,9 +36,9 @@ from tui.screens.core_screen import EscapeSteps
 class MainScreen(
     ProfilesFeature, CommandsFeature, IoGraphFeature, FollowTextFeature,
     HistoryFeature, NavigationFeature, FollowFeature, SearchFeature, SlowExchangesFeature, FindingsFeature,
-    LongMessagesFeature, ValueActionsFeature, ClipboardFeature, FilterFeature, PanesFeature, SortFeature,
-    ColumnsFeature, TimesFeature, ColorsFeature, MarksFeature, OverviewFeature, SequenceFeature, TimelineFeature,
-    ExportFeature, CompareFeature, CheckFeature,
+    LongMessagesFeature, ValueActionsFeature, ClipboardFeature, RecordsFeature, FilterFeature, PanesFeature,
+    SortFeature, ColumnsFeature, TimesFeature, ColorsFeature, MarksFeature, OverviewFeature, SequenceFeature,
+    TimelineFeature, ExportFeature, CompareFeature, CheckFeature,
 ):  # fmt: skip
     """List, fields and bytes of one capture, with all features."""
 

@@ -66,6 +66,21 @@ class ValueOpener:
             return self._framed(data, found)
         return self._by_subject(data, topic, is_key=is_key) or _as_json(data) or _plain(data)
 
+    def missing(
+        self, data: bytes | None, headers: Sequence[RecordHeader] = (), *, is_key: bool = False
+    ) -> SchemaKey | None:
+        """Return the schema that a registry has to be asked for before a value can be opened; None if it opens at
+        once."""
+        if self._schemas is None or not self._schemas.is_remote or data is None:
+            return None
+        found = (in_headers(headers, is_key=is_key) if headers else None) or in_front(data)
+        return found.key if found is not None and self._schemas.known(found.key) is None else None
+
+    def fetch(self, key: SchemaKey) -> None:
+        """Get a schema, however long that takes."""
+        if self._schemas is not None:
+            self._schemas.find(key)
+
     def open_internal(
         self, key: bytes | None, value: bytes | None, topic: str, *, is_control: bool
     ) -> "tuple[OpenedValue, OpenedValue] | None":

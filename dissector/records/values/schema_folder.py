@@ -24,6 +24,8 @@ _TYPES: Final = {".avsc": AVRO_SCHEMA, ".proto": PROTOBUF_TEXT, ".desc": DESCRIP
 class SchemaFolder:
     """The schemas of a folder."""
 
+    is_remote = False
+
     def __init__(self, path: str, bounds: limits.Limits = limits.DEFAULT) -> None:
         """Raises `OSError`."""
         self._most = bounds.schema_bytes

@@ -33,6 +33,8 @@ _ACCEPT: Final = "application/vnd.schemaregistry.v1+json, application/json, */*;
 class SchemaRegistry:
     """A schema registry."""
 
+    is_remote = True
+
     def __init__(self, url: str, bounds: limits.Limits = limits.DEFAULT) -> None:
         """Raises `ValueError` for an address that is none. A user and a password may stand in it."""
         parts = urlsplit(url)

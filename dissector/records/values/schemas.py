@@ -45,6 +45,9 @@ class Schema(NamedTuple):
 class SchemaSource(Protocol):
     """Where schemas come from."""
 
+    is_remote: bool
+    """Whether they may take their time."""
+
     def text(self, key: SchemaKey) -> SchemaText | None:
         """Return a schema as it is written; None for one that is not there. Raises `UnreadableError`."""
 
@@ -58,6 +61,8 @@ class Schemas:
 
     def __init__(self, source: SchemaSource, bounds: limits.Limits = limits.DEFAULT) -> None:
         self._source = source
+        self.is_remote = source.is_remote
+        """Whether a schema may take its time."""
         self._most = bounds.schemas
         self._kept: dict[SchemaKey, Schema] = {}
         self._lock = Lock()

@@ -1,0 +1,212 @@
+"""The record view."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.widgets import Static
+
+from dissector.capture_session import Capture
+from dissector.records.record import records_of
+from dissector.records.values.schema_location import opener_with
+from tests.conftest import PCAPS
+from tests.traffic import capture_of, conversation, exchanges
+from tests.tui.driver import SIZES
+from tests.tui.main_driver import JAVA, Screen, opened
+from tui.app import KDissectApp
+from tui.features.records import record_nodes
+from tui.record_labels import record_lines
+from tui.screens.main_screen import MainScreen
+from tui.screens.records_screen import RecordsScreen
+from tui.widgets.record_list import RecordLines
+
+ORDERS = str(PCAPS / "records/orders.pcapng")
+SCHEMAS = str(PCAPS / "records/schemas")
+
+
+@asynccontextmanager
+async def records_of_orders(size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
+    with Capture([ORDERS], opener=opener_with(SCHEMAS)) as capture:
+        app = KDissectApp(MainScreen(capture))
+        async with app.run_test(size=size) as pilot:
+            screen = Screen(pilot)
+            await screen.settle()
+            await screen.press("R")
+            yield screen
+
+
+def view(screen: Screen) -> RecordsScreen:
+    found = screen.pilot.app.screen
+    assert isinstance(found, RecordsScreen)
+    return found
+
+
+def lines(screen: Screen) -> RecordLines:
+    return view(screen).query_one(RecordLines)
+
+
+def title(screen: Screen) -> str:
+    return str(view(screen).query_one("#title", Static).render())
+
+
+async def test_capital_r_lists_all_records_at_every_size() -> None:
+    async with records_of_orders(SIZES[0]) as screen:
+        for size in SIZES:
+            await screen.resize(size)
+            drawn = screen.lines()
+            for words in ("Records · orders", "● 96", "Topic-part", "bare-0", "Key", "Value", '"id":15'):
+                assert words in drawn, (size, words)
+        assert '"sku": "teapot"' in drawn
+        assert "avro · schema bare-value shop.Order" in drawn
+
+
+async def test_enter_goes_to_the_exchange_with_the_record_selected() -> None:
+    async with records_of_orders() as screen:
+        await screen.press("1", "3", "G")
+        record = view(screen)._model.record(lines(screen).cursor)
+        await screen.press("enter")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+        node = screen.main.model.node
+        assert node is not None
+        assert node.type == "RECORD"
+        assert screen.main.model.side == "request"
+        data = screen.main.model.chosen_bytes
+        assert record.value in data
+        await screen.press("R")
+        assert view(screen)._model.row(lines(screen).cursor) == screen.main.number
+
+
+async def test_it_opens_on_the_records_of_the_exchange_under_the_cursor() -> None:
+    async with opened(JAVA) as screen:
+        fetches = [row for row in range(60) if screen.main.capture.exchange(row).fields.api == "Fetch"]
+        row = next(each for each in fetches if records_of(screen.main.capture.exchange(each)))
+        screen.main.go_to(row)
+        await screen.press("R")
+        assert view(screen)._model.row(lines(screen).cursor) == row
+        assert "Fetch" in screen.lines()
+
+
+async def test_the_filter_reaches_into_values_and_completes_their_names() -> None:
+    async with records_of_orders() as screen:
+        await screen.press("slash", *"record.value.or")
+        await screen.until(lambda: "record.value.order.id" in screen.lines())
+        for _ in range(len("record.value.or")):
+            await screen.pilot.press("backspace")
+        view(screen)._bar.edit("record.value.order.id == 17")
+        await screen.press("enter")
+        assert "2 records of 1 topic" in title(screen)
+        await screen.press("escape")
+        assert "96 records" in title(screen)
+        view(screen)._bar.edit("record.valu == 1")
+        await screen.press("enter")
+        assert "did you mean record.value" in screen.lines()
+        view(screen)._bar.edit("record.offset > 999")
+        await screen.press("enter")
+        assert "No record matches the filter" in screen.lines()
+        await screen.press("escape", "escape")
+        assert isinstance(screen.pilot.app.screen, MainScreen)
+
+
+async def test_the_lists_filter_is_that_of_the_main_screen() -> None:
+    async with opened(JAVA) as screen:
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        await screen.press("R")
+        assert "100 records" in title(screen)
+        await screen.press("q")
+        assert screen.main._run is not None
+
+
+async def test_find_goes_on_around_the_end() -> None:
+    async with records_of_orders() as screen:
+        await screen.press("ctrl+f", *"STORGATAN", "enter")
+        first = lines(screen).cursor
+        assert '"address": "Storgatan 1"' in screen.lines()
+        await screen.press("n", "N")
+        assert lines(screen).cursor == first
+        await screen.press("ctrl+f", *"nowhere", "enter")
+        assert "no record has" in screen.notifications()[-1]
+
+
+@pytest.mark.parametrize("column", ["Offset", "Time", "Topic", "Key", "Value", "Size"])
+async def test_records_are_sorted_by_any_column(column: str) -> None:
+    async with records_of_orders() as screen:
+        screen_view = view(screen)
+        screen_view._sort(column, descending=False)
+        await screen.settle()
+        model = screen_view._model
+        records = [model.record(at) for at in range(len(model))]
+        keys = {
+            "Offset": lambda it: it.offset, "Time": lambda it: it.timestamp,
+            "Topic": lambda it: (it.topic, it.partition),
+            "Key": lambda it: it.key or b"", "Value": lambda it: it.value or b"",
+            "Size": lambda it: -1 if it.value is None else len(it.value),
+        }  # fmt: skip
+        found = [keys[column](record) for record in records]
+        assert found == sorted(found)
+        await screen.press("Z")
+        assert [keys[column](model.record(at)) for at in range(len(model))] == sorted(found, reverse=True)
+
+
+async def test_a_click_on_a_heading_sorts() -> None:
+    async with records_of_orders() as screen:
+        await screen.pilot.click("#records", offset=(5, 0))
+        await screen.settle()
+        assert "Offset▲" in screen.lines()
+
+
+async def test_hex_shows_the_bytes() -> None:
+    async with records_of_orders() as screen:
+        await screen.press("1", "1", "G", "b")
+        assert "000000  00 00 00 00 07" in screen.lines()
+        await screen.press("b")
+        assert "000000  00" not in screen.lines()
+
+
+async def test_records_are_exported_as_they_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with records_of_orders() as screen:
+        view(screen)._start("topic == orders && api == Fetch")
+        await screen.settle()
+        view(screen)._sort("Offset", descending=True)
+        await screen.settle()
+        await screen.pilot.press("x")
+        await screen.until(lambda: "JSON lines" in screen.lines())
+        await screen.pilot.press("down", "enter")
+        await screen.until(lambda: "orders-records.jsonl" in screen.lines())
+        await screen.pilot.press("enter")
+        await screen.until(lambda: screen.notifications())
+    written = [json.loads(line) for line in (tmp_path / "orders-records.jsonl").read_text().splitlines()]
+    assert [each["value"]["order"]["id"] for each in written] == [18, 17, 16, 15]
+
+
+async def test_exchanges_without_records_say_so(tmp_path: Path) -> None:
+    async with opened(capture_of(tmp_path, conversation(exchanges(2)))) as screen:
+        await screen.press("R")
+        assert "carry no records" in screen.lines()
+
+
+@pytest.mark.parametrize("name", ["records/orders", "java", "plain-socket-message-sets"])
+def test_every_record_has_a_node_in_the_tree(name: str) -> None:
+    with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        for exchange in capture.at(range(len(capture))):
+            records = records_of(exchange)
+            message = exchange.request if exchange.fields.api == "Produce" else exchange.response
+            if records and message is not None:
+                assert len(record_nodes(message.tree)) == len(records)
+
+
+def test_a_long_value_wraps_in_bounded_lines() -> None:
+    with Capture([ORDERS]) as capture:
+        for _ in capture.read():
+            pass
+        record = records_of(next(capture.exchanges("topic == orders && api == Produce")))[0]
+    record.value = b'{"text": "' + b"x" * 1_000_000 + b'"}'
+    drawn = record_lines(record, "Produce 1", 80, as_hex=False)
+    assert len(drawn) <= 10_000
+    assert max(sum(len(text) for text, _ in line) for line in drawn[1:]) <= 80
+    assert "more characters" in drawn[-1][0][0]
