@@ -7,9 +7,12 @@ out. So each row is there exactly once.
 
 import pickle
 import shutil
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -37,7 +40,7 @@ from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
 from dissector.tables.rows import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
-from dissector.tables.storage import Storage
+from dissector.tables.storage import Storage, StorageError
 from dissector.transport.partitions import Partition
 
 FOLLOWER: Final = "_follow"
@@ -176,18 +179,32 @@ def _silent(stage: str, done: int, total: int) -> None:
 def write_state(folder: Path, state: FollowState) -> None:
     """Write the follower's state, completely or not at all."""
     new = folder / f"{STATE}.new"
-    new.write_bytes(pickle.dumps(state))
+    data = pickle.dumps(state)
+    new.write_bytes(b"%s\n%s\n%s" % (_written_by().encode(), sha256(data).hexdigest().encode(), data))
     new.replace(folder / STATE)
 
 
 def read_state(folder: Path) -> FollowState | None:
-    """Return the follower's state; None if there is none."""
+    """Return the follower's state; None if there is none. Raises `StorageError` for that of another version, whose
+    stages may be others, and for a damaged one: nothing of these is unpickled."""
     path = folder / STATE
     if not path.exists():
         return None
-    state = pickle.loads(path.read_bytes())
+    writer, _, rest = path.read_bytes().partition(b"\n")
+    digest, _, data = rest.partition(b"\n")
+    remedy = f"remove {folder} to begin again: captures that are in the tables are not read again"
+    if sha256(data).hexdigest().encode() != digest:
+        raise StorageError(f"{path}: damaged: {remedy}")
+    if writer.decode() != _written_by():
+        raise StorageError(f"{path}: of {writer.decode()}: end it by that with --follow --idle 1, or {remedy}")
+    state = pickle.loads(data)
     assert isinstance(state, FollowState)
     return state
+
+
+def _written_by() -> str:
+    """Return the versions on which a state depends."""
+    return f"kdissect {version('kafka-dissector')}, Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _read_carry_over(folder: str, part: int) -> CarryOver:
