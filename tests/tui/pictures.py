@@ -149,8 +149,8 @@ async def _settle(pilot: Pilot[None]) -> None:
     """Wait until nothing runs: what a key started may start something else."""
     quiet = 0
     while quiet < 2:
-        workers = [each for each in pilot.app.workers if not each.is_finished and each.group != "export"]
-        if workers:  # those of an export wait for the user
+        workers = [each for each in pilot.app.workers if not each.is_finished and each.group not in ("export", "saved")]
+        if workers:  # those that are left out wait for the user
             with suppress(WorkerCancelled):
                 await pilot.app.workers.wait_for_complete(workers)
         quiet = 0 if workers else quiet + 1
