@@ -42,6 +42,7 @@ SCREENS: Final = (
     DocumentPicture("screen", ("java-cooperative",), "3 0 G enter " + "j " * 24),
     DocumentPicture("overview", (LIBRDKAFKA,), "o"),
     DocumentPicture("sequence", (LIBRDKAFKA,), "D"),
+    DocumentPicture("records", ("records/orders",), "R j j"),
     DocumentPicture("io-graph", ("java-transactions",), "I"),
     DocumentPicture("timelines", ("trouble-rebalance-loop",), "L"),
     DocumentPicture("finding", ("trouble-rebalance-loop",), "8 3 G i"),
