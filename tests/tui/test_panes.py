@@ -100,7 +100,7 @@ async def test_b_cycles_through_the_sources_of_bytes() -> None:
         assert sorted(seen) == list(range(count))
         await to(screen, "ApiVersions")
         await screen.press("b")
-        assert any("in its frame" in words for words in screen.notifications())
+        assert any("no other bytes" in words for words in screen.notifications())
 
 
 async def test_a_high_screen_has_two_lines_about_the_field() -> None:

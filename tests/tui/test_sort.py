@@ -61,7 +61,7 @@ async def test_z_offers_the_columns_and_sorts_by_the_chosen_one() -> None:
         await screen.pilot.press("z")
         await screen.pilot.pause()
         assert isinstance(screen.pilot.app.screen, Menu)
-        await screen.pilot.press(*["down"] * 4, "enter")
+        await screen.pilot.press(*["down"] * 7, "enter")
         await screen.settle()
         names = cells_of(screen, "API")
         assert names == sorted(names)

@@ -5,6 +5,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from dissector.core.finding import Finding
+from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from tui.features.findings_analysis import FindingsAnalysis
 from tui.key_groups import OVERALL
 from tui.location_history import Location
@@ -31,9 +32,19 @@ class FindingsFeature(FindingsAnalysis):
             if chosen is not None:
                 row, finding = chosen
                 side, _, path = finding.path.partition(".")
-                self.go_to_place(Location(row, side or None, path))
+                self.go_to_place(Location(row, side or None, path), lambda: self._choose_error(finding))
 
         self.app.push_screen(FindingsScreen(self.findings), go)
+
+    def _choose_error(self, finding: Finding) -> None:
+        """Select the field that has the error of a finding, which names the body that it is in."""
+        if finding.code != ERROR_RESPONSE or self.model.traced is None:
+            return
+        name = finding.message.partition(":")[0].partition(" (")[0]
+        fields = self.model.traced.message.tree.walk()
+        node = next((each for each in fields if each.name in ERROR_CODES and each.note == name), None)
+        if node is not None:
+            self.choose_field(node)
 
     def action_explain_row(self) -> None:
         exchange = self.model.exchange

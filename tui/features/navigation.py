@@ -55,7 +55,7 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
     def action_source(self) -> None:
         """Show the frame, then each decompressed section, then the TLS records, cyclically."""
         if not self.model.next_source():
-            self.notify("all bytes of this message are in its frame", timeout=2)
+            self.notify("no other bytes: nothing of this message is compressed or encrypted", timeout=2)
         elif self.model.node is not None:
             self.choose_field(self.model.node)
         else:

@@ -7,6 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.worker import get_current_worker
 
 from dissector.core.arrays import Int64
+from dissector.exchange.row_fields import ROW_FIELDS
 from tui.key_groups import LIST
 from tui.list_columns import ListColumn, all_columns, column_of
 from tui.row_order import SortOrder, reversed_order, sorted_rows
@@ -20,8 +21,10 @@ _MORE: Final = 1.25
 
 
 def _sortable() -> list[ListColumn]:
-    """The columns that the index has."""
-    return [column for column in all_columns() if column.is_indexed]
+    """The columns that the index has; first those that lists are mostly sorted by."""
+    names = [ROW_FIELDS[name].heading for name in ("latency", "response.size", "request.size", "time")]
+    columns = [column for column in all_columns() if column.is_indexed]
+    return sorted(columns, key=lambda column: names.index(column.name) if column.name in names else len(names))
 
 
 class SortFeature(CoreScreen):

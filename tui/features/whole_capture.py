@@ -9,7 +9,7 @@ class NeedsWholeCapture(CoreScreen):
     def is_read(self) -> bool:
         """Return whether the capture is read and has rows."""
         if not self._done:
-            self.notify("still reading: this needs all exchanges", timeout=3)
+            self.notify("still reading the capture: this needs all of it", timeout=3)
         elif not len(self.capture):
             self.notify("there are no exchanges", timeout=2)
         return self._done and len(self.capture) > 0

@@ -107,7 +107,7 @@ class LoginRequired(ClosedAtStart):
     )
     explanation: ClassVar = Explanation(
         "login-required",
-        "Closed as there was no login",
+        "Closed because there was no login",
         Severity.ERROR,
         "The broker responded to ApiVersions, and closed the connection on the first request after it. The client did "
         "not log in.",

@@ -26,8 +26,8 @@ class RepeatedExpectedError(ConnectionDetector):
         "MEMBER_ID_REQUIRED for one group, or UNSUPPORTED_VERSION to ApiVersions, came again on a connection without "
         "a success in between. Once each is a step of the protocol.",
         "The client does not do what the step asks for: it joins without the member id that it was given (KIP-394), or "
-        "asks for ApiVersions in another version that the broker has not (KIP-511). Several members of one group that "
-        "share a connection look the same.",
+        "asks for ApiVersions in another version that the broker does not have (KIP-511). Several members of one group "
+        "that share a connection look the same.",
         "See what the client sends after the first refusal: JoinGroup must bear the member id of the answer, "
         "ApiVersions a version that the answer names, or 0. Else upgrade the client.",
     )

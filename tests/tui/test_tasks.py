@@ -1,0 +1,114 @@
+"""Twenty tasks of a debugging day, each with the keys that it takes from the first row on: at most eight.
+
+`docs/tasks.md` has the same table, with the keys that a task took before.
+"""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.conftest import PCAPS
+from tests.tui.main_driver import Screen, opened
+from tui.screens.main_screen import MainScreen
+
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "tasks.md"
+MOST_KEYS: Final = 8
+WRITTEN: Final = "java-marked.pcapng"
+
+
+class Task(NamedTuple):
+    """What one wants to know, on which recording, with which keys, and what the screen shows then."""
+
+    words: str
+    capture: str
+    keys: str
+    shows: str
+    holds: Callable[[Screen], object] = bool
+
+
+def _is_filtered(screen: Screen) -> bool:
+    return screen.main.view.is_filtered
+
+
+TASKS: Final = (
+    Task("Find the first error, and what to do about it", "java", "e i", "What to do"),
+    Task("Go to the field that has the error", "java", "F enter j enter", "error_code",
+         lambda screen: screen.path.endswith("error_code")),
+    Task("Read the response to a request", "java", "r", "api_keys",
+         lambda screen: screen.main.model.side == "response"),
+    Task("See the next exchange of the same connection", "java", "]", "▸",
+         lambda screen: screen.main.capture.connection_of(screen.row) == 1),
+    Task("Show one connection alone", "java", "f", "conn == 1", _is_filtered),
+    Task("Show all exchanges with the API of this one", "java", "a", "api == ApiVersions", _is_filtered),
+    Task("Show those with the same value of a field, and stay at the field", "java", "enter j j j j j a",
+         "request.header.client_id == ", lambda screen: screen.path == "header.client_id"),
+    Task("Leave a filter, and take it back", "java", "a esc u", "api == ApiVersions", _is_filtered),
+    Task("Find a record by its text, in compressed batches too", "java", "ctrl+f t e a p o t enter", "1 of ",
+         lambda screen: "records" in screen.path),
+    Task("See what a compressed batch holds, as bytes", "java", "1 4 G b", "decompressed"),
+    Task("Copy a field's path for a filter or --fields", "java", "enter j j y f", "copied the path",
+         lambda screen: screen.pilot.app.clipboard == "request.header.request_api_key"),
+    Task("Make a field a column of the list", "java", "enter j j c", "request_api_key"),
+    Task("Go to an exchange by its number", "java", "4 2 G", "▸", lambda screen: screen.row == 41),
+    Task("See the slowest exchanges first", "java", "z j enter Z", "Latency▼",
+         lambda screen: screen.main.capture.row(screen.main.view.number(0)).latency_ns
+         == max(row.latency_ns or 0 for row in map(screen.main.capture.row, range(len(screen.main.capture))))),
+    Task("Read times as UTC", "java", "t t t", "UTC time of day"),
+    Task("Export two exchanges as a capture", "java", "m j m x enter enter enter enter", f"wrote {WRITTEN}",
+         lambda _: Path(WRITTEN).is_file()),
+    Task("Find out why a group rebalances", "trouble-rebalance-loop", "L", "restarts-0 leaves, restarts-1 joins"),
+    Task("See which clients get errors, and when", "trouble-rebalance-loop", "F enter", "restarts-4"),
+    Task("See who talks to whom, in order", "java-classic", "D", "node 1"),
+    Task("Follow a partition to its next exchange", "java-classic", "2 0 G J enter", "java-classic[",
+         lambda screen: screen.row > 19),
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", list(dict.fromkeys(task.capture for task in TASKS)))
+async def test_each_task_takes_its_keys(name: str) -> None:
+    """In one run for all tasks with a recording: after each, the screen is as it was opened."""
+    async with opened(str(PCAPS / f"{name}.pcapng"), size=(160, 50)) as screen:
+        for task in (each for each in TASKS if each.capture == name):
+            await screen.pilot.press(*task.keys.replace("esc", "escape").split())
+            await screen.until(partial(_is_done, screen, task))
+            await _restore(screen)
+
+
+def _is_done(screen: Screen, task: Task) -> object:
+    return task.shows in screen.lines() + "\n".join(screen.notifications()) and task.holds(screen)
+
+
+async def _restore(screen: Screen) -> None:
+    """Close what is in front, and undo what a task did to the list."""
+    while not isinstance(screen.pilot.app.screen, MainScreen):
+        await screen.press("escape")
+    main = screen.main
+    main.apply_filter("")
+    main._sort(None)
+    main._choose_columns(None)
+    main.appearance.marks.marked.clear()
+    main.query_one("#list").focus()
+    screen.fields.cursor_line = -1
+    await screen.press("G", "g")  # another row and back: no field is selected
+    if main.model.side == "response":
+        await screen.press("r")
+
+
+def test_no_task_takes_more_than_eight_keys() -> None:
+    assert len(TASKS) == 20
+    assert [task.words for task in TASKS if len(task.keys.split()) > MOST_KEYS] == []
+
+
+def test_the_document_has_these_tasks_and_keys() -> None:
+    row = re.compile(r"^\| \d+ \| (.+?) \| `(.+?)` \| (\d+) \| (.+?) \|$", re.MULTILINE)
+    found = [each[:3] for each in row.findall(DOCUMENT.read_text(encoding="utf-8"))]
+    assert found == [(task.words, task.keys, str(len(task.keys.split()))) for task in TASKS]
