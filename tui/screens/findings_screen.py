@@ -77,7 +77,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         far = f"{100 * done // total}% analyzed" if done < total else "all analyzed" if total else "still reading"
         kinds = counted(len(groups), "kind")
         count = sum(group.count for group in groups)
-        keys = "enter opens · ? explains · esc closes" if groups else "esc closes"
+        keys = "enter opens · ? explains · esc" if groups else "esc closes"
         self.query_one("#far", Static).update(Text(f"{counted(count, 'finding')} of {kinds} · {far} · {keys}"))
 
     def _style(self, group: FindingGroup) -> Style:

@@ -25,8 +25,7 @@ from tui.widgets.sequence_view import SequenceView
 MOST_EXPORTED: Final = 500
 """Exchanges in an exported diagram: more can't be read."""
 LEGEND: Final = (
-    "── request  ╌╌ response  ✕ error  "
-    "│▏▎▍▌▋▊▉█ requests in flight at a broker, 8 or more  ▇ latency, each further cell 4 times as long"
+    "── request  ╌╌ response  ✕ error  ▏▎▍▌▋▊▉█ requests in flight, 1 to 8  ▇ latency: a cell more is 4 times"
 )
 FORMS: Final = (
     ("mmd", render_mermaid, Choice("Mermaid", "a sequence diagram as text")),

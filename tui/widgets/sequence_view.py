@@ -146,7 +146,8 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
             own = self.get_component_rich_style(f"sequence--{role}", partial=True) if role else Style.null()
             segments.append(Segment(text, style + own))
         if self._right:
-            segments.append(Segment(_latency(event.latency_ns if not event.is_request else None), style))
+            quiet = style + self.get_component_rich_style("sequence--dim", partial=True)
+            segments.append(Segment(_latency(event.latency_ns if not event.is_request else None), quiet))
         return Strip(segments).adjust_cell_length(self._across, style)
 
     def _count_in_flight(self, block: int) -> list[dict[int, int]]:
