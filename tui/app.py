@@ -27,7 +27,7 @@ from dissector.capture.live import CaptureSettings, Recording
 from dissector.capture_session import Capture
 from dissector.core.text import clean
 from tui import settings
-from tui.dimming import Dimming
+from tui.dimming import with_dimming
 from tui.hangup import end_with_terminal
 from tui.key_groups import PROGRAM, place
 from tui.list_columns import all_columns
@@ -54,7 +54,6 @@ NAMED: Final = 3
 OFFERED: Final = 20
 """Recent filters and recent captures in the palette."""
 Opener = Callable[[Sequence[str]], Capture]
-_DIMMING: Final = Dimming()
 LEFT: Final = 128 + signal.SIGINT
 
 
@@ -112,9 +111,8 @@ class KDissectApp(TypeAhead):
         return super().get_key_display(binding).replace("^", "ctrl+").replace("⏎", "enter").replace("\u23ce", "enter")
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Textual's, and before them ours for dimmed text: it keeps enough of its color to be read."""
-        filters = super().get_line_filters()
-        return filters if self.no_color else [_DIMMING, *filters]
+        """Textual's, with ours for dimmed text: it keeps enough of its color to be read."""
+        return with_dimming(super().get_line_filters())
 
     async def on_event(self, event: events.Event) -> None:
         """Drop clicks on what was removed: it is still drawn until the next frame, and Textual fails on its place. What

@@ -192,7 +192,7 @@ IoGraphView > .graph--behind { color: $secondary; }
 IoGraphView > .graph--bytes { color: $success; }
 IoGraphView > .graph--bad { color: $error; }
 IoGraphView > .graph--head { color: $secondary; text-style: bold; }
-IoGraphView > .graph--brush { background: $primary 25%; }
+IoGraphView > .graph--brush { background: $cursor; }
 IoGraphView > .graph--cursor { background: $accent 35%; }
 IoGraphView:nocolor > .graph--cursor, IoGraphView:nocolor > .graph--brush { text-style: reverse; }
 LineList > .lines--dim, SequenceView > .sequence--dim { color: $secondary; }

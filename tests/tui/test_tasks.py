@@ -93,7 +93,7 @@ async def _restore(screen: Screen) -> None:
         await screen.press("escape")
     main = screen.main
     main.apply_filter("")
-    main._sort(None)
+    main.sort_by(None)
     main._choose_columns(None)
     main.appearance.marks.marked.clear()
     main.query_one("#list").focus()

@@ -6,13 +6,11 @@ Past some ten thousand visible nodes Textual's tree takes 200 ms to collapse one
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.strip import Strip
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
@@ -124,24 +122,9 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             self._known_inks = self.app.theme, inks(self.app.theme_variables)
         return self._known_inks[1]
 
-    def render_line(self, y: int) -> Strip:
-        """Return a field's line, its size at the right."""
-        strip = super().render_line(y)
-        line = y + self.scroll_offset.y
-        item = self.get_node_at_line(line)
-        if item is None or not isinstance(item.data, Node):
-            return strip
-        size = f" {size_words(item.data)}"
-        width = self.scrollable_content_region.width
-        room = max(0, width - len(size))
-        is_cut = bool(strip.crop(room).text.strip())
-        at = self.rich_style + Style(dim=True) + Style.from_meta({"line": line})
-        pieces = [strip.crop(0, room - is_cut), Strip([Segment("…" * is_cut + size, at)])]
-        whole = Strip.join(pieces).adjust_cell_length(width, at)
-        if item is not self.cursor_node:
-            return whole
-        over = Style(bgcolor=self.get_component_rich_style("tree--cursor").bgcolor)
-        return Strip(list(Segment.apply_style(whole, post_style=over)), whole.cell_length)
+    def get_label_width(self, node: TreeNode[Item]) -> int:
+        """Lines are as wide as the pane, so no label has to be made to know it."""
+        return 1
 
     def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
         """Return a field's line; the cursor's line has one color."""
@@ -156,10 +139,22 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         if isinstance(node.data, Node) and node.data.path in self._lit:
             words.stylize("underline bold")
         label.append_text(words)
+        if isinstance(node.data, Node):
+            self._append_size(label, node, f" {size_words(node.data)}")
         label.stylize_before(base_style + style)
         if self.app.no_color and node is self.cursor_node:
             label.stylize(Style(reverse=True) if self.has_focus else Style(underline=True, bold=True))
         return label
+
+    def _append_size(self, label: Text, item: TreeNode[Item], size: str) -> None:
+        """Put the size of a field at the right of its line, in place of what of the label is too long."""
+        indent = -self.guide_depth
+        while (parent := item.parent) is not None:
+            item, indent = parent, indent + self.guide_depth
+        room = self.scrollable_content_region.width - indent - len(size)
+        if room > 0:
+            label.truncate(room, overflow="ellipsis", pad=True)
+            label.append(size, Style(dim=True, bold=False))
 
     def on_click(self, event: events.Click) -> None:
         """A click selects a field, a click on its arrow opens it (both by `Tree`), and so does a double click."""
