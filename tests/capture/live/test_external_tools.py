@@ -80,5 +80,5 @@ def test_only_dumpcap_writes_rings(tool: str, tmp_path: Path) -> None:
 @needs_rights
 def test_without_any_program_a_filter_on_all_interfaces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    with pytest.raises(CaptureError, match=r"^a filter \(-f\) needs dumpcap or tcpdump, and neither is installed$"):
+    with pytest.raises(CaptureError, match=r"^--capture-filter needs dumpcap or tcpdump, and neither is installed$"):
         Recording(wanted("tcp port 9092"))
