@@ -1,11 +1,7 @@
 """SQL for tables that `kdissect ingest` wrote."""
 
 from dissector.capture.errors import CaptureError
-from dissector.tables.file_systems import normal_uri
-from dissector.tables.snapshot import OtherVersionError, snapshot
-from dissector.tables.storage import StorageError
 from dissector.tables.view_engine import ViewEngine
-from dissector.tables.views import statements
 
 
 def table_views(tables: str, engine: str = "duckdb") -> list[str]:
@@ -24,6 +20,11 @@ def table_views(tables: str, engine: str = "duckdb") -> list[str]:
 
     In Spark, ``spark.sql(statement)`` in place of ``database.execute(statement)``.
     """
+    from dissector.tables.file_systems import normal_uri  # they need the extra, which the name alone does not
+    from dissector.tables.snapshot import OtherVersionError, snapshot
+    from dissector.tables.storage import StorageError
+    from dissector.tables.views import statements
+
     if engine not in [*ViewEngine]:
         raise ValueError(f"{engine!r} is no engine: there are {', '.join(ViewEngine)}")
     try:
