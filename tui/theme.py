@@ -193,7 +193,7 @@ IoGraphView > .graph--bytes { color: $success; }
 IoGraphView > .graph--bad { color: $error; }
 IoGraphView > .graph--head { color: $secondary; text-style: bold; }
 IoGraphView > .graph--brush { background: $cursor; }
-IoGraphView > .graph--cursor { background: $accent 35%; }
+IoGraphView > .graph--cursor { background: $boost; color: $accent; }
 IoGraphView:nocolor > .graph--cursor, IoGraphView:nocolor > .graph--brush { text-style: reverse; }
 LineList > .lines--dim, SequenceView > .sequence--dim { color: $secondary; }
 
