@@ -88,6 +88,7 @@ PICTURES: Final = (
     Picture("command", ("java",), "colon f i"),
     Picture("io-graph", (LIBRDKAFKA,), "I right right right shift+right shift+right", follows=False),
     Picture("follow-text", ("java",), "8 G V", follows=False),
+    Picture("connection", ("tls/java-1.3",), "8 G W"),
     Picture("saved-filters", ("java",), "slash a p i equals_sign equals_sign F e t c h enter B"),
     Picture("overview", (LIBRDKAFKA,), "o"),
     Picture("records", (RECORDS,), "R 1 1 G"),
