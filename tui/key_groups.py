@@ -14,7 +14,7 @@ ORDER: Final = (FIND, GO, OVERALL, LIST, KEEP, PANES, CAPTURE, PROGRAM)
 """Groups that are not here stand between these and the program's."""
 FIRST: Final = (
     "main.filter", "main.next_error", "main.explain", "main.open", "main.flip", "main.apply_as_filter", "main.search",
-    "main.findings", "main.overview", "app.palette",
+    "main.records", "main.findings", "app.palette",
 )  # fmt: skip
 """The ids of the keys that a new user should know, most useful first."""
 

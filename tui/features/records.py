@@ -21,7 +21,7 @@ class RecordsFeature(FilterFeature, NeedsWholeCapture):
     FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "records", "Records", show=False, id="main.records",
+        Binding("R", "records", "Records", id="main.records",
                 tooltip="List the records of all exchanges that the filter leaves"),
     ]  # fmt: skip
 
