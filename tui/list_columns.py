@@ -11,6 +11,7 @@ Invariants:
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from dissector.exchange.row_fields import ROW_FIELDS, FieldType, RowField, row_fields
@@ -59,10 +60,11 @@ _NUMBERS: Final = (
 _WIDTH: Final = 9
 
 
-def all_columns() -> list[ListColumn]:
+@cache
+def all_columns() -> tuple[ListColumn, ...]:
     """A column for each row field: the default ones first, in their order."""
     fields = sorted(row_fields(), key=lambda field: [*_LAYOUT, field.name].index(field.name))
-    return [_column(field) for field in fields if field.heading != INFO]
+    return tuple(_column(field) for field in fields if field.heading != INFO)
 
 
 def _column(field: RowField) -> ListColumn:
@@ -119,15 +121,10 @@ class ListColumns:
     def fitting(self, across: int, needed: Mapping[str, int]) -> list[ListColumn]:
         """Return the columns for `across` cells, Info with the remaining ones. Of the default columns some have the
         width that they need, by name."""
-        shown = self._automatic(across, needed) if self.chosen is None else list(self.chosen)
+        shown = list(_default(across, tuple(needed.items())) if self.chosen is None else self.chosen)
         while shown and _room(shown, across) < LEAST_INFO:
             shown.pop()
         return [*shown, ListColumn(INFO, max(_room(shown, across), LEAST_INFO), INFO.lower())]
-
-    def _automatic(self, across: int, needed: Mapping[str, int]) -> list[ListColumn]:
-        columns = [column for column in all_columns() if column.least is not None and across >= column.least]
-        widths = dict(needed) | (_ROOMY if across >= _ROOMY_FROM else {})
-        return [column._replace(width=widths.get(column.name, column.width)) for column in columns]
 
     def choose(self, shown: list[ListColumn]) -> None:
         """Show these from now on."""
@@ -141,6 +138,14 @@ class ListColumns:
             return False
         self.choose([*shown, column])
         return True
+
+
+@lru_cache(64)
+def _default(across: int, needed: tuple[tuple[str, int], ...]) -> tuple[ListColumn, ...]:
+    """Return the columns of a list whose user chose none: each row that is drawn asks for them."""
+    columns = (column for column in all_columns() if column.least is not None and across >= column.least)
+    widths = dict(needed) | (_ROOMY if across >= _ROOMY_FROM else {})
+    return tuple(column._replace(width=widths.get(column.name, column.width)) for column in columns)
 
 
 def _room(columns: list[ListColumn], across: int) -> int:

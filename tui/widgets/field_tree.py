@@ -10,7 +10,10 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.css.styles import RenderStyles
+from textual.geometry import Region
 from textual.message import Message
+from textual.strip import Strip
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
@@ -29,6 +32,7 @@ OPEN_AT_FIRST = 12
 
 _TOGGLES = Style.from_meta({"toggle": True})
 """Where a click opens a node: `Tree` looks for it."""
+_SIZE = Style(dim=True, bold=False)
 Item = Node | range | HandshakeField
 """A field, or the indices of a chunk of its parent's children; or a line about a TLS handshake, which has no bytes."""
 
@@ -64,6 +68,10 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         """Paths of the hits of a search."""
         self._known_inks: tuple[str, Inks] = "", {}
         """The styles of the theme with a name."""
+        self._across = 0
+        """Cells of a line, without the scroll bar's, since lines were drawn last."""
+        self._known_styles: dict[tuple[str, ...], RenderStyles] = {}
+        """Those of parts of the tree, which each line asks for three times and Textual makes each time."""
 
     def light_up(self, paths: set[str]) -> None:
         """Highlight these fields as hits, until another message is shown."""
@@ -122,6 +130,19 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             self._known_inks = self.app.theme, inks(self.app.theme_variables)
         return self._known_inks[1]
 
+    def get_component_styles(self, *names: str) -> RenderStyles:
+        if names not in self._known_styles:
+            self._known_styles[names] = super().get_component_styles(*names)
+        return self._known_styles[names]
+
+    def notify_style_update(self) -> None:
+        self._known_styles.clear()
+        super().notify_style_update()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._across = self.scrollable_content_region.width
+        return super().render_lines(crop)
+
     def get_label_width(self, node: TreeNode[Item]) -> int:
         """Lines are as wide as the pane, so no label has to be made to know it."""
         return 1
@@ -151,10 +172,10 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         indent = -self.guide_depth
         while (parent := item.parent) is not None:
             item, indent = parent, indent + self.guide_depth
-        room = self.scrollable_content_region.width - indent - len(size)
+        room = self._across - indent - len(size)
         if room > 0:
             label.truncate(room, overflow="ellipsis", pad=True)
-            label.append(size, Style(dim=True, bold=False))
+            label.append(size, _SIZE)
 
     def on_click(self, event: events.Click) -> None:
         """A click selects a field, a click on its arrow opens it (both by `Tree`), and so does a double click."""
