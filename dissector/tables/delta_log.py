@@ -1,8 +1,9 @@
 """Delta's log of each table, written by the process that drives an ingest. No JVM is needed, and no lock.
 
 Facts are appended first, then `captures`, which makes them count: a process that is killed between leaves rows of an
-epoch that no capture has. An append never conflicts. A commit to `captures` depends on what is there, so any other
-commit to it makes this one fail; then it looks again and decides again.
+epoch that no capture has. The library now and then refuses an append beside a deletion, though it reads nothing: it
+is tried again. A commit to `captures` depends on what is there, so any other commit to it makes this one fail; then it
+looks again and decides again.
 
 Invariants:
   * a capture has one row in `captures`, however many ingests of it run at a time;
@@ -95,14 +96,18 @@ def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, in
 
 
 def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> None:
-    table = existing_table(uri, name)
-    properties = None
-    if transaction is not None:
-        if _committed_version(table, transaction[0]) >= transaction[1]:
-            return
-        properties = CommitProperties(app_transactions=[Transaction(*transaction)])
+    properties = None if transaction is None else CommitProperties(app_transactions=[Transaction(*transaction)])
     actions: list[AddAction | RemoveAction] = [_added(file) for file in files]
-    table.create_write_transaction(actions, "append", arrow_schema(BY_NAME[name]), commit_properties=properties)
+    schema = arrow_schema(BY_NAME[name])
+    while True:
+        table = existing_table(uri, name)
+        if transaction is not None and _committed_version(table, transaction[0]) >= transaction[1]:
+            return
+        try:
+            table.create_write_transaction(actions, "append", schema, commit_properties=properties)
+        except CommitFailedError:
+            continue
+        return
 
 
 def _committed_version(table: DeltaTable, application: str) -> int:

@@ -11,6 +11,7 @@ pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not in
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from dissector.tables import delta_log
 from dissector.tables.data_files import DataFile, Output, write_rows
@@ -50,6 +51,21 @@ def absent_only(*names: str, epoch: int = 1) -> delta_log.Decide:
         return [{"capture": name, "epoch": epoch, "digest": name} for name in names if name not in known]
 
     return decide
+
+
+def test_an_append_that_the_library_refuses_is_tried_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append, refused = DeltaTable.create_write_transaction, []
+
+    def refuse_once(*arguments: Any, **named: Any) -> None:
+        if not refused:
+            refused.append(True)
+            raise CommitFailedError("a concurrent transaction deleted data this operation read")
+        append(*arguments, **named)
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", refuse_once)
+    append_facts(str(folder), gaps(folder, "a", 1))
+    assert refused
+    assert rows(folder) == [("a", 1)] * 2
 
 
 def test_all_tables_are_there_from_the_beginning(folder: Path) -> None:

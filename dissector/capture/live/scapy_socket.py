@@ -68,7 +68,9 @@ class ScapySocket:
                 opened.ins.setsockopt(socket.SOL_SOCKET, _RCVBUFFORCE, _BUFFER)
         if LINUX and where.loopback:
             opened.ins.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)  # each packet goes out, and comes in again
-        return cls(opened, int(conf.l2types.layer2num[opened.LL]))
+        found = cls(opened, int(conf.l2types.layer2num[opened.LL]))
+        found._forget_drops()
+        return found
 
     def fileno(self) -> int:
         """Return its descriptor, for `select`."""
@@ -99,6 +101,11 @@ class ScapySocket:
         elif hasattr(self._socket, "get_stats"):  # BPF devices count from their opening
             _, self._dropped = self._socket.get_stats()
         return self._received + self._dropped, self._dropped
+
+    def _forget_drops(self) -> None:
+        """Begin to count drops: scapy's socket has no filter at first, and a small buffer that others' packets fill."""
+        self.statistics()
+        self._dropped = 0
 
     def trouble(self) -> OSError | None:
         """Return the socket's pending error."""
