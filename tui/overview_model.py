@@ -271,7 +271,7 @@ def _field_lines(picture: OverviewSnapshot, width: int, most: int) -> Iterator[S
 
 
 def _latency_lines(picture: OverviewSnapshot, width: int) -> Iterator[StyledLine]:
-    yield _head(f"{'exchanges':>9}{'below':>10}  Latency, each line twice the one above")
+    yield _head(f"{'exchanges':>9}{'below':>10}  Latency, each bucket twice the one above")
     highest = max((count for _, count in picture.latencies), default=1)
     for power, count in picture.latencies:
         below = duration(1 << power) if power >= 10 else f"{1 << power} ns"

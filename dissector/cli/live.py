@@ -49,7 +49,7 @@ def capture_settings(
     if expression and ports:
         raise UsageError("--capture-filter replaces -p: name the ports in the filter, “tcp port 9092 and host …”")
     if ring and not path:
-        raise UsageError("-b needs -w: the name of the ring's files")
+        raise UsageError("-b needs -w: the name of the ring buffer's files")
     if path == "-":
         raise UsageError("-w needs a file: rows go to standard output")
     files = RingSettings.parse(ring) if ring else None

@@ -209,7 +209,7 @@ class LiveScreen(MainScreen):
     def action_save(self) -> None:
         """Ask for a file to copy the packets so far to."""
         if self._recording.is_ring:
-            self.notify("the files of the ring have all packets already", timeout=5)
+            self.notify("the ring buffer files already hold all packets", timeout=5)
             return
         name = time.strftime("kdissect-%Y%m%d-%H%M%S.pcapng")
 

@@ -48,7 +48,7 @@ class SearchDialog(Dialog[SearchQuery | None]):
         for kind in SearchKind:
             words.append(f"[{kind}]" if kind is self._kind else f" {kind} ", "bold" if kind is self._kind else "dim")
         words.append(" tab · compressed records ", "dim")
-        words.append("[opened]" if self._opens_records else "closed", "bold" if self._opens_records else "dim")
+        words.append("[searched]" if self._opens_records else "skipped", "bold" if self._opens_records else "dim")
         words.append(" shift+tab", "dim")
         if error:
             words = Text(clean(error), "bold red")

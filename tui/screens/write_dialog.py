@@ -39,7 +39,7 @@ class WriteDialog(Dialog[str | None]):
         self._message: str | None = None
 
     def compose(self) -> ComposeResult:
-        words = Static("working", id="progress", markup=False)
+        words = Static("writing", id="progress", markup=False)
         words.border_title = clean(self._path.name).replace("[", "\\[")
         yield words
 
