@@ -95,9 +95,11 @@ class Terminal:
         return b"".join(came)
 
     def until(self, words: str) -> None:
-        """Read until it has written these."""
+        """Read until it has written these; a screen that is drawn again and again is not read for ever."""
+        end = time.monotonic() + HANGS
         while words.encode() not in self.written:
             self._read(lambda: f"{words!r} never came: {self.written[-2000:]!r}")
+            assert time.monotonic() < end, f"{words!r} did not come: {self.written[-2000:]!r}"
 
     def until_seen(self, seen: Callable[[list[str]], object]) -> None:
         """Read until the screen's lines are so."""
