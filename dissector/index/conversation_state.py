@@ -27,6 +27,7 @@ from dissector.index.shared_state import LearnedNames, SharedState, VersionRange
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
+from dissector.protocol.masking import UNREAD, is_sound
 from dissector.protocol.message import PREFIX, Decoded, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -311,8 +312,12 @@ def _decoded_versions(version: int, body: bytes) -> VersionRanges:
 
 
 def _decoded_software(version: int, before: bytes, after: bytes) -> tuple[str, str]:
-    """The software that an ApiVersions request names; the request comes without its correlation id."""
-    body = read(before + bytes(4) + after, request_layout(ApiKey.API_VERSIONS, version)).body
+    """The software that an ApiVersions request names; the request comes without its correlation id. One that is not
+    understood is masked where it is shown, as it may be of a login: it names none."""
+    request = read(before + bytes(4) + after, request_layout(ApiKey.API_VERSIONS, version))
+    if not is_sound(request.header) or request.rest or UNREAD & {each.code for each in request.findings}:
+        return "", ""
+    body = request.body
     name, number = body.get("client_software_name"), body.get("client_software_version")
     return (name, number) if isinstance(name, str) and isinstance(number, str) else ("", "")
 

@@ -99,3 +99,19 @@ def test_the_id_that_stands_for_no_topic_is_nobodys(tmp_path: Path) -> None:
 def test_the_metadata_log_has_its_name_though_nobody_says_it() -> None:
     fetches = [exchange.row.info for exchange in exchanges("kraft-quorum") if exchange.row.api == "Fetch"]
     assert sum(info.startswith("__cluster_metadata[0]") for info in fetches) > 50
+
+
+def test_software_that_rows_mask_has_no_name_anywhere(tmp_path: Path) -> None:
+    software = {"client_software_name": "hunter2", "client_software_version": "1"}
+    offers = {"error_code": 0, "api_keys": [], "throttle_time_ms": 0}
+    known = []
+    for number, client_id in enumerate(("app", "\x1b[2J")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        request = encode_request("ApiVersions", 3, software, correlation_id=1, client_id=client_id)
+        response = encode_response("ApiVersions", 3, offers, correlation_id=1)
+        with Capture([capture_of(folder, conversation([Turn(True, request), Turn(False, response)]))]) as capture:
+            [exchange] = capture.exchanges()
+            assert exchange.request is not None
+            known.append((b"hunter2" in exchange.request.data, capture.connections.software(1)[0]))
+    assert known == [(True, "hunter2"), (False, "")]
