@@ -28,6 +28,7 @@ def open(  # noqa: A001  # like `gzip.open`
     link_type: int | None = None,
     show_secrets: bool = False,
     schemas: str | PathLike[str] | None = None,
+    resolve: bool = False,
 ) -> Capture:
     """Open one or more sources as one capture, in the order of time. Reading begins when something is asked for.
 
@@ -39,7 +40,9 @@ def open(  # noqa: A001  # like `gzip.open`
     `keylog` names files with TLS secrets (SSLKEYLOGFILE). `ports` are brokers' ports, whatever the bytes look like.
     Passwords, tokens and keys are masked unless `show_secrets`. `schemas` opens values of records: a folder with Avro
     and Protobuf schemas named by id or by subject (``7.avsc``, ``orders-value.proto``), or the address of a schema
-    registry; it needs the extra `schemas`. Raises `CaptureError` with one plain line.
+    registry; it needs the extra `schemas`. With `resolve` this machine's resolver, which may ask the network, gives the
+    fields `host`, `client.host` and `server.host` names that the capture does not have. Raises `CaptureError` with one
+    plain line.
 
     >>> with dissector.open("pcaps/java.pcapng") as capture:
     ...     len(capture), capture[0].api
@@ -50,7 +53,7 @@ def open(  # noqa: A001  # like `gzip.open`
     opener = PLAIN_OPENER if schemas is None else _opener(fspath(schemas))
     return Capture(Session(
         found, ports=frozenset(ports), key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets,
-        opener=opener,
+        resolves=resolve, opener=opener,
     ))  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from threading import Event, Thread
 
 import pytest
 
+import dissector
 from dissector.capture_session import Capture
 from dissector.capture_session.host_names import MOST_LOOKUPS, HostNames
 from dissector.filter import parse
@@ -58,6 +59,14 @@ def test_nothing_is_resolved_unless_it_is_asked_for() -> None:
     names = HostNames(lambda _: None, resolves=False, resolver=lambda address: asked.append(address))
     assert names("10.0.0.1") is None
     assert asked == []
+
+
+def test_a_program_asks_the_resolver_only_if_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostbyaddr", lambda address: (f"host-{address}", [], [address]))
+    path = named_capture(tmp_path, b"of-file")
+    for resolve, client in ((False, "10.0.0.1"), (True, "host-10.0.0.1")):
+        with dissector.open(path, resolve=resolve) as capture:
+            assert (capture[0]["client.host"], capture[0]["server.host"]) == (client, "of-file")
 
 
 def test_each_address_is_resolved_once() -> None:
