@@ -96,7 +96,7 @@ class Terminal:
 
     def until(self, words: str) -> None:
         """Read until it has written these; a screen that is drawn again and again is not read for ever."""
-        end = time.monotonic() + HANGS
+        end = time.monotonic() + 5 * HANGS
         while words.encode() not in self.written:
             self._read(lambda: f"{words!r} never came: {self.written[-2000:]!r}")
             assert time.monotonic() < end, f"{words!r} did not come: {self.written[-2000:]!r}"

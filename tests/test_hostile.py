@@ -103,7 +103,7 @@ def ran(*words: str) -> str:
 SHOWN = [
     ("show",), ("show", "-f", "tree"), ("show", "-f", "csv"), ("show", "-f", "json"), ("stats",),
     ("records",), ("records", "-f", "json"), ("records", "-f", "csv"), ("records", "--fields", "key,value,headers"),
-    ("stats", "--by", "topic"), ("stats", "--by", "client"), ("stats", "-f", "json"),
+    ("stats", "--by", "topic"), ("stats", "-f", "json"),
     ("show", "--fields", "client_id,request.body.topics.name,response.body.topics.name"),
     ("export", "-f", "transcript", "--show-secrets", "-w", "-"), ("export", "-f", "json", "-w", "-"),
     ("export", "-f", "pytest", "--show-secrets", "-w", "-"),
