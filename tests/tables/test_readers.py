@@ -131,12 +131,11 @@ def test_spark_without_jars_gives_the_same_answers(folder: str, answers: list[An
     assert_same([spark.sql(sql).toArrow().to_pylist() for sql in QUESTIONS], answers)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in ("gaps", "quarantine")])
 def test_no_reader_skips_a_row_for_what_the_log_says_of_a_column(folder: str, name: str) -> None:
     """Trap: where some columns have statistics, a reader takes a column without for an empty one."""
     delta = table(folder, name)
-    if not delta.file_uris():
-        pytest.skip("these captures have no such rows")
+    assert delta.file_uris()
     rows = pa.concat_tables([pa.table(pl.read_parquet(uri).to_arrow()) for uri in delta.file_uris()])
     lazy, engine = pl.scan_delta(f"{folder}/{name}"), QueryBuilder().register("t", delta)
     for field in rows.schema:
