@@ -21,7 +21,7 @@ writing_commands = typer.Typer()
     "live",
     epilog=examples(
         {
-            "loopback, port 9092, on the screen": "sudo kdissect live",
+            "loopback, any port, on the screen": "sudo kdissect live",
             "all interfaces, two ports, as JSON": "sudo kdissect live -i any -p 9092 -p 9093 --format json",
         }
     ),

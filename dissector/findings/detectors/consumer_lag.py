@@ -73,7 +73,7 @@ class ConsumerLag(Aggregator[FetchLag]):
         "More is produced than the consumer processes: it processes slowly between polls, fetches too little at a "
         "time, or has too few members for the partitions. Lag after a start or an offset reset is normal and shrinks.",
         "Look at the time between fetches: a long time with quick responses means slow processing. Otherwise fetch "
-        "more at a time (fetch.max.bytes, max.partition.fetch.bytes, max.poll.records), or add partitions and members.",
+        "more at a time (fetch.max.bytes, max.partition.fetch.bytes), or add partitions and members.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:
