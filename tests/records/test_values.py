@@ -4,7 +4,9 @@ import io
 import json
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from time import sleep
 
 import fastavro
 import pytest
@@ -24,6 +26,7 @@ from dissector.records.values.opener import ValueOpener
 from dissector.records.values.proto_text import parse_proto
 from dissector.records.values.schema_location import SchemaLocationError, opener_with
 from dissector.records.values.schema_reference import SchemaKey
+from dissector.records.values.schema_registry import SchemaRegistry
 from dissector.records.values.schemas import AVRO_SCHEMA, PROTOBUF_TEXT, Schemas, SchemaText, make_schema
 from dissector.records.values.trace_context import header_words
 
@@ -262,8 +265,8 @@ def test_a_traceparent_is_explained() -> None:
     assert header_words("tenant", b"x") == ""
 
 
-def served(answers: dict[str, bytes | int]) -> Callable[..., object]:
-    """A registry on loopback."""
+def served(answers: dict[str, bytes | int | str]) -> Callable[..., object]:
+    """A registry on loopback: contents, statuses and addresses to go on to by path."""
     from http.server import BaseHTTPRequestHandler, HTTPServer
     from threading import Thread
 
@@ -273,7 +276,9 @@ def served(answers: dict[str, bytes | int]) -> Callable[..., object]:
         def do_GET(self) -> None:
             asked.append((self.path, self.headers.get("Authorization")))
             answer = answers.get(self.path, 404)
-            self.send_response(answer if isinstance(answer, int) else 200)
+            self.send_response(answer if isinstance(answer, int) else 302 if isinstance(answer, str) else 200)
+            if isinstance(answer, str):
+                self.send_header("Location", answer)
             self.end_headers()
             self.wfile.write(answer if isinstance(answer, bytes) else b"{}")
 
@@ -317,6 +322,32 @@ def test_a_registry_is_asked_once_for_each_id() -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_a_password_is_not_sent_to_where_a_registry_redirects() -> None:
+    schema = json.dumps({"schema": json.dumps({"type": "record", "name": "N", "fields": []})}).encode()
+    other, asked_there = served({"/elsewhere": schema})
+    server, asked = served({"/schemas/ids/7": f"http://127.0.0.1:{other.server_port}/elsewhere"})
+    try:
+        found = opener_with(f"http://user:secret@127.0.0.1:{server.server_port}").open(framed(7, b""))
+        assert found.value == {}
+        assert asked[0][1].startswith("Basic ")
+        assert asked_there == [("/elsewhere", None)]
+    finally:
+        for each in (server, other):
+            each.shutdown()
+            each.server_close()
+
+
+def test_an_answer_that_drips_is_given_up() -> None:
+    class Dripping:
+        def read1(self, _size: int) -> bytes:
+            sleep(0.01)
+            return b" "
+
+    registry = SchemaRegistry("http://127.0.0.1:1", replace(DEFAULT, registry_seconds=0.05))
+    with pytest.raises(TimeoutError):
+        registry._content(Dripping())
 
 
 def test_a_registry_that_is_not_there_is_asked_three_times() -> None:

@@ -2,16 +2,19 @@
 too, and Apicurio's own (`/apis/registry/v2`, `v3`).
 
 Invariants:
-  * an answer takes at most `limits.registry_seconds` and has at most `limits.schema_bytes`;
+  * the content of an answer takes at most `limits.registry_seconds`, as does each wait for bytes of it, and it has at
+    most `limits.schema_bytes`;
+  * user and password go to the registry alone, not to where it redirects;
   * a registry that failed three times in a row is not asked any more;
   * no name of a topic is sent: only ids, and what schemas refer to.
 """
 
 import base64
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -87,11 +90,12 @@ class SchemaRegistry:
         """Return an answer; None if nothing is there. Raises `UnreadableError`."""
         if self._failures >= _FAILURES:
             raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: not asked any more")
-        headers = {"Accept": _ACCEPT} | ({"Authorization": self._authorization} if self._authorization else {})
-        request = urllib.request.Request(self._base + path, headers=headers)
+        request = urllib.request.Request(self._base + path, headers={"Accept": _ACCEPT})
+        if self._authorization:
+            request.add_unredirected_header("Authorization", self._authorization)
         try:
             with urllib.request.urlopen(request, timeout=self._bounds.registry_seconds) as answer:
-                content: bytes = answer.read(self._bounds.schema_bytes + 1)
+                content = self._content(answer)
         except urllib.error.HTTPError as error:
             self._failures = 0
             if error.code == 404:
@@ -103,6 +107,15 @@ class SchemaRegistry:
             raise UnreadableError(f"{self.host}: {clean(str(reason)).lower()}"[:200]) from None
         self._failures = 0
         return content
+
+    def _content(self, answer: HTTPResponse) -> bytes:
+        """Read an answer, up to a byte more than a schema may have."""
+        content, until = b"", time.monotonic() + self._bounds.registry_seconds
+        while len(content) <= self._bounds.schema_bytes and (part := answer.read1(self._bounds.schema_bytes + 1)):
+            content += part
+            if time.monotonic() > until:
+                raise TimeoutError("timed out")
+        return content[: self._bounds.schema_bytes + 1]
 
 
 def _object(answer: bytes) -> dict[str, Any]:
