@@ -20,6 +20,8 @@ from dissector.cli.tables_commands import tables
 from dissector.cli.writing_commands import writing_commands
 
 COMMANDS: Final = (reading_commands, comparing_commands, writing_commands, message_commands)
+ABOUT_ALL: Final = ("man",)
+"""Commands that say something about every command."""
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -66,7 +68,7 @@ def main() -> None:
     # again in each worker: a fifth of the CPU of reading a small capture.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     named = [each for each in app.registered_commands if each.name in sys.argv[1:2]]
-    if named:  # typer need not look at the options of the others
+    if named and named[0].name not in ABOUT_ALL:  # typer need not look at the options of the others
         app.registered_commands, app.registered_groups = named, []
     try:
         app()

@@ -1,15 +1,16 @@
 """`kdissect man`: the manual page, made of what `--help` says."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from dissector.cli.reference import CommandPage, command_pages
 
 
-def print_manual() -> int:
-    """Print it as troff: `kdissect man | man -l -`."""
+def print_manual(program: Any) -> int:
+    """Print that of a program, as typer makes it, as troff: `kdissect man | man -l -`."""
     from importlib.metadata import version
 
-    pages = list(command_pages())
+    pages = list(command_pages(program))
     print(f'.TH KDISSECT 1 "" "kdissect {version("kafka-dissector")}" "User Commands"')
     print(".SH NAME\nkdissect \\- see what Apache Kafka clients and brokers say to each other")
     print(".SH SYNOPSIS")

@@ -88,8 +88,8 @@ def probe(
 
 
 @command(message_commands, "man", epilog=examples({"read it": "kdissect man | man -l -"}))
-def man() -> int:
+def man(context: typer.Context) -> int:
     """Print the manual page."""
     from dissector.cli.man import print_manual
 
-    return print_manual()
+    return print_manual(context.find_root().command)

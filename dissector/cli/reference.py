@@ -30,16 +30,8 @@ class CommandPage:
     """What each is for, and its command line."""
 
 
-def command_pages() -> Iterator[CommandPage]:
-    """Yield the program, and all commands that help lists, in its order."""
-    from typer.main import get_command
-
-    from dissector.cli.main import app
-
-    yield from _pages(get_command(app), ())
-
-
-def _pages(command: Any, words: tuple[str, ...]) -> Iterator[CommandPage]:
+def command_pages(command: Any, words: tuple[str, ...] = ()) -> Iterator[CommandPage]:
+    """Yield a program, as typer makes it, and all commands that its help lists, in their order; `words` lead to it."""
     context = command.make_context("kdissect", [], resilient_parsing=True)
     context.info_name, context.parent = " ".join(("kdissect", *words)), None
     parameters = [_parameter(each, context) for each in command.params if not getattr(each, "hidden", False)]
@@ -49,7 +41,7 @@ def _pages(command: Any, words: tuple[str, ...]) -> Iterator[CommandPage]:
     for name in command.list_commands(context) if hasattr(command, "list_commands") else ():
         inner = command.get_command(context, name)
         if inner is not None and not inner.hidden:
-            yield from _pages(inner, (*words, name))
+            yield from command_pages(inner, (*words, name))
 
 
 def _parameter(parameter: Any, context: Any) -> ParameterLine:

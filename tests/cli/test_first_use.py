@@ -87,3 +87,9 @@ def test_a_shell_can_complete(line: str, offered: str) -> None:
 def test_a_host_without_a_port_is_asked_at_kafkas() -> None:
     assert Address.parse("broker-1") == Address("broker-1", 9092)
     assert Address.parse("[::1]") == Address("::1", 9092)
+
+
+def test_the_manual_has_every_command() -> None:
+    made = subprocess.run([sys.executable, "-m", "dissector", "man"], capture_output=True, text=True, check=True).stdout
+    for name in ("SHOW", "LIVE", "TABLES COMPACT", "SCHEMA DIFF"):
+        assert f'.SH "KDISSECT {name}"' in made

@@ -1,7 +1,10 @@
 """What the program has stands on a generated page: every finding, key, option, row field, rule, error, public name."""
 
+from typer.main import get_command
+
 import dissector
 from dissector.analysis.conformance import RULES
+from dissector.cli.main import app
 from dissector.cli.reference import command_pages
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.findings.codes import CODES
@@ -31,7 +34,7 @@ def test_every_key_that_has_a_name_stands_there() -> None:
 
 
 def test_every_command_and_option_stands_there() -> None:
-    pages = list(command_pages())
+    pages = list(command_pages(get_command(app)))
     assert {"", "show", "diff", "live", "tables list", "schema import"} <= {each.name for each in pages}
     page = command_line.page().replace("\\|", "|")
     assert missing(page, [f"## kdissect {each.name}".rstrip() for each in pages]) == []
@@ -39,7 +42,7 @@ def test_every_command_and_option_stands_there() -> None:
 
 
 def test_every_command_has_examples_that_are_no_mistakes() -> None:
-    pages = list(command_pages())
+    pages = list(command_pages(get_command(app)))
     assert [each.name for each in pages if not each.examples] == []
     for _, line in (example for each in pages for example in each.examples):
         for words in calls(line):

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from typer.main import get_command
+
+from dissector.cli.main import app
 from dissector.cli.reference import CommandPage, command_pages
 from tools.docs.markdown import table
 
@@ -15,7 +18,7 @@ answer (different, nothing matched, no Kafka, a rule broken); 2 bad use or bad i
 
 def page() -> str:
     """All of it."""
-    return "\n".join([_HEAD, *(part for each in command_pages() for part in _section(each))])
+    return "\n".join([_HEAD, *(part for each in command_pages(get_command(app)) for part in _section(each))])
 
 
 def _section(each: CommandPage) -> Iterator[str]:
