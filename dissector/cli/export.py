@@ -15,8 +15,8 @@ from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import read_rows
 from dissector.core.text import counted
-from dissector.export.exporter import ExportRequest, NoPacketsError, check_request, export_rows
-from dissector.export.formats import SUFFIXES, ExportFormat
+from dissector.export.exporter import NoPacketsError, check_request, export_rows
+from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 
 STDOUT: Final = "-"
 LARGEST: Final = 10**15

@@ -6,13 +6,13 @@ Invariants:
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import compress
 from operator import not_
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -20,32 +20,14 @@ from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.core.text import counted
-from dissector.export.formats import ExportFormat
+from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.made_packets import made_packets
-from dissector.export.packets import NO_COMMENTS
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
 from dissector.index.exchange_table import RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 
 LOGIN: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-
-
-class ExportRequest(NamedTuple):
-    """What to export, and how."""
-
-    format: ExportFormat
-    redact: bool = False
-    chosen: str | None = None
-    """The row numbers from 1, as ``3,10-20``, for the command that shows them; None for all."""
-    filter: str | None = None
-    """The filter of the rows, for the command that shows them."""
-    comments: Mapping[int, str] = NO_COMMENTS
-    """The user's comments on rows, from 0. A redacted capture does not get them: they may quote contents."""
-    has_secrets: bool = True
-    """Whether a capture gets the TLS secrets of its connections."""
-    is_decrypted: bool = False
-    """Whether a capture gets packets made of the frames, in place of those that carried them."""
 
 
 class NoPacketsError(CaptureError):

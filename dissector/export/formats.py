@@ -5,15 +5,14 @@ the screen's menu derive from the entries. Producers import their modules when t
 import this one too.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from dissector.capture_session import Capture
-    from dissector.export.exporter import ExportRequest
 
 Producer = Callable[["Capture", Sequence[int], "ExportRequest"], Iterator[bytes]]
 """Takes a capture that has been read, rows of it (from 0, ascending) and the request; yields the pieces of the file."""
@@ -116,3 +115,20 @@ class ExportFormat(StrEnum):
 
 SUFFIXES: Final = MappingProxyType({suffix: each for each in ExportFormat for suffix in each.entry.suffixes})
 """The format of a file by its suffix."""
+
+
+class ExportRequest(NamedTuple):
+    """What to export, and how."""
+
+    format: ExportFormat
+    redact: bool = False
+    chosen: str | None = None
+    """The row numbers from 1, as ``3,10-20``, for the command that shows them; None for all."""
+    filter: str | None = None
+    """The filter of the rows, for the command that shows them."""
+    comments: Mapping[int, str] = MappingProxyType({})
+    """The user's comments on rows, from 0. A redacted capture does not get them: they may quote contents."""
+    has_secrets: bool = True
+    """Whether a capture gets the TLS secrets of its connections."""
+    is_decrypted: bool = False
+    """Whether a capture gets packets made of the frames, in place of those that carried them."""

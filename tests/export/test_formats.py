@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.export.exporter import ExportRequest, export_rows
-from dissector.export.formats import SUFFIXES, ExportFormat
+from dissector.export.exporter import export_rows
+from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 from tests.conftest import PCAPS
 from tui.features.export import FORMATS
 

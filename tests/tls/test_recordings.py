@@ -10,8 +10,8 @@ from dissector.capture_session import Capture
 from dissector.cli.render.trees import tree_lines
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.tls_words import HandshakeField
-from dissector.export.exporter import ExportRequest, export_rows
-from dissector.export.formats import ExportFormat
+from dissector.export.exporter import export_rows
+from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.tls.session import TlsSession
 from tests.conftest import ENCRYPTED
 from tests.needs import needs

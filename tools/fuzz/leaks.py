@@ -20,8 +20,8 @@ from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64, UInt8
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
-from dissector.export.exporter import ExportRequest, export_rows
-from dissector.export.formats import ExportFormat
+from dissector.export.exporter import export_rows
+from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.transcript import transcript
 from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions

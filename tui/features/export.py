@@ -9,7 +9,7 @@ from textual import work
 from textual.binding import Binding, BindingType
 
 from dissector.export.command_line import format_rows
-from dissector.export.formats import SUFFIXES, ExportFormat
+from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 from tui.features.whole_capture import NeedsWholeCapture
 from tui.key_groups import KEEP
 from tui.screens.menu import Choice, Menu
@@ -131,7 +131,7 @@ class ExportFeature(NeedsWholeCapture):
         comments = dict.fromkeys(marks.marked, "marked") | marks.comments
 
         def pieces(report: Notify) -> Iterator[bytes]:
-            from dissector.export.exporter import ExportRequest, export_rows
+            from dissector.export.exporter import export_rows
 
             if form.entry.needs_findings:
                 for _ in capture.examine():
