@@ -30,7 +30,8 @@ def filter_word(incomplete: str) -> Offered:
 
 
 def explained(incomplete: str) -> Offered:
-    """Return what `explain` takes: APIs, findings, errors, and its pages."""
+    """Return what `explain` takes: APIs, findings, errors, rules, and its pages."""
+    from dissector.analysis.conformance import RULES
     from dissector.cli.explain_reference import REFERENCES
     from dissector.findings.codes import CODES, explain
     from dissector.protocol.schema.errors import known_errors
@@ -39,6 +40,7 @@ def explained(incomplete: str) -> Offered:
         *api(incomplete),
         *((code, found.title) for code in CODES if code.startswith(incomplete) and (found := explain(code))),
         *((each.name, "an error") for each in known_errors().values() if each.name.startswith(incomplete.upper())),
+        *((each.code, each.title) for each in RULES if each.code.startswith(incomplete)),
         *((name, "a page") for name in REFERENCES if name.startswith(incomplete)),
     ]
 

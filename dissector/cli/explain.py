@@ -1,49 +1,68 @@
-"""`kdissect explain`: a page on a message (fields, diagram, history, example), or on a finding."""
+"""`kdissect explain`: a page on a message, a finding, an error, or a rule of `kdissect check`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from typing import Final
 
+from dissector.analysis.conformance import RULES
+from dissector.analysis.conformance.rule import ProtocolRule
 from dissector.cli.errors import print_error
+from dissector.cli.explain_message import message_page
 from dissector.cli.explain_reference import REFERENCES
-from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, TYPE, Line, print_lines, table, title, wrapped
-from dissector.cli.render.trees import shown
-from dissector.core.text import counted
+from dissector.cli.render.pages import DIM, TITLE, Line, print_lines, title, wrapped
 from dissector.findings.codes import CODES
 from dissector.findings.codes import explain as explain_finding
 from dissector.findings.explanation import Explanation
-from dissector.protocol.codec.plan import plan
-from dissector.protocol.explain.changes import VersionChanges, history
-from dissector.protocol.explain.diagram import diagram
-from dissector.protocol.explain.example import Example, example
-from dissector.protocol.explain.field_rows import field_rows
-from dissector.protocol.explain.releases import known_releases, released_in
-from dissector.protocol.explain.target import ExplainTarget, UnknownTargetError, find_target
-from dissector.protocol.schema.headers import request_header_version, response_header_version
-from dissector.protocol.schema.model import MessageSchema
-from dissector.protocol.tree import Node
+from dissector.protocol.explain.target import UnknownTargetError, find_target, normalized, target_names
+from dissector.protocol.schema.errors import EXPECTED_ERRORS, ErrorInfo, known_errors
 
-MOST_NEAR = 4
+MOST_NEAR: Final = 4
 """Similar names in an error."""
-BYTES_PER_LINE = 8
-"""Bytes of a field in one line of the example."""
+SHORTEST_PART: Final = 3
+"""Characters of a word that is looked for inside names."""
 
 
 def explain(word: str, version: str | None) -> int:
     """Print the page; return the exit code."""
-    if word.lower() in REFERENCES:
-        if version is not None:
-            return print_error(f"{word.lower()} have no versions of their own; leave {version} out")
-        return print_lines(REFERENCES[word.lower()]())
-    explanation = explain_finding(word.lower())
-    if explanation is not None:
-        return print_lines(_finding(explanation))
+    page = _page_without_versions(word)
+    if page is not None:
+        return print_lines(page) if version is None else print_error(f"{word} has no versions: leave {version} out")
     try:
         target = find_target(word)
         number = target.version(version)
     except UnknownTargetError as error:
-        near = get_close_matches(word.lower(), CODES, n=MOST_NEAR)
-        return print_error(f"unknown name {word!r}; did you mean {', '.join(near)}" if near else str(error))
-    return print_lines(_page(target, number))
+        near = [] if word.isdecimal() or version is not None else _near(word)
+        return print_error(f"nothing is called {word!r}; did you mean {', '.join(near)}?" if near else str(error))
+    return print_lines(message_page(target, number))
+
+
+def _page_without_versions(word: str) -> Iterable[Line] | None:
+    """Return the page on what is no message; None if the word names nothing of the kind."""
+    name = word.lower()
+    if name in REFERENCES:
+        return REFERENCES[name]()
+    if (explanation := explain_finding(name)) is not None:
+        return _finding(explanation)
+    for each in known_errors().values():
+        if each.name.lower() == name:
+            return _error(each)
+    rule = next((each for each in RULES if each.code == name), None)
+    return None if rule is None else _rule(rule)
+
+
+def _near(word: str) -> list[str]:
+    """Return names like a word: those that it is a part of, or else those that are spelled alike."""
+    names = target_names() | {normalized(name): name for name in _names_without_versions()}
+    wanted = normalized(word)
+    found = [name for name in sorted(names, key=len) if wanted in name] if len(wanted) >= SHORTEST_PART else []
+    found = found or get_close_matches(wanted, names, n=MOST_NEAR)
+    return list(dict.fromkeys(names[name] for name in found))[:MOST_NEAR]
+
+
+def _names_without_versions() -> Iterator[str]:
+    yield from CODES
+    yield from (each.name for each in known_errors().values())
+    yield from (each.code for each in RULES)
 
 
 def _finding(explanation: Explanation) -> Iterator[Line]:
@@ -55,96 +74,21 @@ def _finding(explanation: Explanation) -> Iterator[Line]:
         yield from wrapped(text, 2)
 
 
-def _page(target: ExplainTarget, version: int) -> Iterator[Line]:
-    yield from _head(target, version)
-    for message in target.messages:
-        yield from _layout(message, version)
-    for message in target.messages:
-        yield from title(f"{message.name} v{version}, the bytes")
-        yield from ([(line, "")] for line in diagram(plan(message.name, version)))
-    for message in target.messages:
-        yield from _history(message, version)
-    for message in target.messages:
-        yield from _example(message, version)
+def _error(error: ErrorInfo) -> Iterator[Line]:
+    yield [(error.name, TITLE)]
+    yield [(f"  error code {error.code}, {'' if error.retriable else 'not '}retriable", DIM)]
+    yield from title("What it asks of a client")
+    yield from wrapped(error.advice, 2)
+    for response in sorted(name for name, code in EXPECTED_ERRORS if code == error.code):
+        yield from wrapped(f"In {response} it is a normal step of the protocol.", 2)
+    yield from title("Where it occurs in a capture")
+    yield [(f"  kdissect show FILE -Y 'error == {error.name}'", "")]
 
 
-def _head(target: ExplainTarget, version: int) -> Iterator[Line]:
-    message = target.messages[0]
-    key = f", API key {target.api.key}" if target.api else f" ({message.type})"
-    yield [(f"{target.name} v{version}{key}", TITLE)]
-    marks = ["flexible" if message.flexible_versions.contains(version) else "not flexible"]
-    marks += ["deprecated"] if message.deprecated_versions.contains(version) else []
-    marks += ["unstable: it may still change"] if message.unstable_versions.contains(version) else []
-    yield [(f"  this version   {', '.join(marks)}; in Kafka {released_in(message, version) or 'no known release'}", "")]
-    known = f"{known_releases()[0]} to {known_releases()[-1]}"
-    yield [
-        (f"  all versions   {message.valid_versions}; flexible {message.flexible_versions}; known: Kafka {known}", "")
-    ]
-    if target.api:
-        request = request_header_version(target.api.key, version)
-        response = response_header_version(target.api.key, version)
-        yield [(f"  headers        RequestHeader v{request}, ResponseHeader v{response}", "")]
-    if message.listeners:
-        yield [(f"  answered by    {', '.join(message.listeners)}", "")]
-    if message.aliases:
-        yield [(f"  once called    {', '.join(message.aliases)}", "")]
-
-
-def _layout(message: MessageSchema, version: int) -> Iterator[Line]:
-    yield from title(f"{message.name} v{version}, the fields")
-    rows = [
-        (
-            "  " * line.depth + line.name, line.type, "null" if line.nullable else "",
-            "" if line.tag is None else str(line.tag), line.default, line.versions,
-            ", ".join(line.aliases),
-        )
-        for line in field_rows(plan(message.name, version))
-    ]  # fmt: skip
-    if not rows:
-        yield [("  none", DIM)]
-        return
-    head = ("field", "type", "may be", "tag", "default", "versions", "once called")
-    yield from table(head, rows, (NAME, TYPE, "", "", "", DIM, DIM))
-
-
-def _history(message: MessageSchema, version: int) -> Iterator[Line]:
-    yield from title(f"{message.name}, version by version")
-    for step in history(message):
-        marks = "".join(f", {mark}" for mark in step.marks)
-        here = "  <- this one" if step.version == version else ""
-        yield [(f"  v{step.version}", NAME), (f"  Kafka {step.releases or '?'}{marks}", DIM), (here, NOTE)]
-        yield from ([("    " + words, "")] for words in _changes(step, message))
-
-
-def _changes(step: VersionChanges, message: MessageSchema) -> list[str]:
-    if step.version == message.valid_versions.low:
-        return ["the first version" if step.version == 0 else "the oldest version of these releases"]
-    return [str(change) for change in step.changes] or ["no field changed"]
-
-
-def _example(message: MessageSchema, version: int) -> Iterator[Line]:
-    worked = example(message, version)
-    yield from title(f"{message.name} v{version}, an example of {counted(len(worked.data), 'byte')}")
-    yield [("  offset  bytes                    field", DIM)]
-    for child in worked.tree.children:
-        yield from _example_lines(child, worked, 0)
-    if message.flexible_versions.contains(version):
-        yield [("  Compact lengths and counts are one more than what they count; 0 is null.", DIM)]
-    if message.type not in ("request", "response", "header"):
-        yield [("  What holds such bytes may put their version, an INT16, before them.", DIM)]
-
-
-def _example_lines(node: Node, worked: Example, depth: int) -> Iterator[Line]:
-    """Yield the lines of a node, with eight bytes in each, and of the nodes below it."""
-    name = "  " * depth + node.name
-    if node.children:
-        yield [(" " * 35, ""), (name, NAME), (f"  {node.note}", DIM)]
-        for child in node.children:
-            yield from _example_lines(child, worked, depth + 1)
-        return
-    raw = worked.data[node.start : node.end]
-    note = f"  {node.note}" if node.note else ""
-    for at in range(0, max(1, len(raw)), BYTES_PER_LINE):
-        part = raw[at : at + BYTES_PER_LINE].hex(" ")
-        line: Line = [(f"  {node.start + at:>6}", DIM), (f"  {part:<25}", TYPE)]
-        yield [*line, (name, NAME), (f": {shown(node)}", ""), (note, DIM)] if at == 0 else line
+def _rule(rule: type[ProtocolRule]) -> Iterator[Line]:
+    yield [(f"{rule.title[0].upper()}{rule.title[1:]}", TITLE)]
+    yield [(f"  {rule.code}, a rule for the {rule.side}", DIM)]
+    yield from title("What requires it")
+    yield from wrapped(rule.source, 2)
+    yield from title("Whether a capture keeps it")
+    yield [("  kdissect check FILE", "")]

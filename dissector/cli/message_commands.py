@@ -47,14 +47,14 @@ def explain(
         typer.Argument(
             metavar="API",
             autocompletion=completing.explained,
-            help="A name, key, message or finding; or primitives, records, headers, errors, findings.",
+            help="An API, message, finding, error or rule; or primitives, records, headers, errors, findings.",
         ),
     ],
     version: Annotated[
         str | None, typer.Argument(metavar="[VERSION]", help="By default the newest stable version.")
     ] = None,
 ) -> int:
-    """Explain a message (fields, bytes, versions, an example), a finding or an error."""
+    """Explain a message (fields, bytes, versions, an example), a finding, an error or a rule."""
     from dissector.cli.explain import explain as run
 
     return run(word, version)

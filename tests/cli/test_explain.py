@@ -28,7 +28,9 @@ def test_a_page_has_layout_picture_history_and_example() -> None:
         ("primitives", "COMPACT_NULLABLE_STRING"), ("records", "zstd"), ("headers", "ControlledShutdown"),
         ("errors", "UNKNOWN_TOPIC_OR_PARTITION"), ("RequestHeader", "client_id"), ("18", "ApiVersions v5"),
         ("VoteRequest", "candidate_id"), ("InitProducerIdRequest", "v6  Kafka 4.3.1 to 4.4.0, unstable"),
-        ("LeaderAndIsr", "deprecated"), ("ConsumerProtocolSubscription", "put their version, an INT16, before"),
+        ("NOT_COORDINATOR", "error code 16, retriable"), ("member_id_required", "a normal step of the protocol"),
+        ("throttle-time", "a rule for the client"), ("LeaderAndIsr", "deprecated"),
+        ("ConsumerProtocolSubscription", "put their version, an INT16, before"),
     ],
 )  # fmt: skip
 def test_there_are_pages_of_other_things_too(page: str, words: str) -> None:
@@ -42,7 +44,9 @@ def test_there_are_pages_of_other_things_too(page: str, words: str) -> None:
     [
         (["ftch"], "nothing is called 'ftch'; did you mean Fetch"),
         (["Fetch", "99"], "Fetch has no version 99: there are 0-18"),
-        (["records", "2"], "records have no versions"),
+        (["records", "2"], "records has no versions"),
+        (["tiny-batches", "2"], "tiny-batches has no versions"),
+        (["NOT_LEADER"], "nothing is called 'NOT_LEADER'; did you mean NOT_LEADER_OR_FOLLOWER"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(words: list[str], answer: str) -> None:

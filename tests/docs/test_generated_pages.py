@@ -1,9 +1,11 @@
 """What the program has stands on a generated page: every finding, key, option, row field, rule, error, public name."""
 
+import pytest
 from typer.main import get_command
 
 import dissector
 from dissector.analysis.conformance import RULES
+from dissector.cli.explain import explain
 from dissector.cli.main import app
 from dissector.cli.reference import command_pages
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -47,6 +49,14 @@ def test_every_command_has_examples_that_are_no_mistakes() -> None:
     for _, line in (example for each in pages for example in each.examples):
         for words in calls(line):
             parsed(words)
+
+
+def test_what_the_examples_explain_is_known(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    [page] = [each for each in command_pages(get_command(app)) if each.name == "explain"]
+    assert len(page.examples) >= 5
+    for _, line in page.examples:
+        word, *version = line.split()[2:]
+        assert explain(word, version[0] if version else None) == 0, line
 
 
 def test_every_row_field_rule_and_error_stands_there() -> None:

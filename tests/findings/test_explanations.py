@@ -63,7 +63,7 @@ def test_the_command_lists_all_and_knows_what_is_near() -> None:
     assert [code for code in CODES if code not in listed] == []
     done = kdissect("explain", "tiny-batch")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode().startswith("kdissect: unknown name 'tiny-batch'; did you mean tiny-batches")
+    assert done.stderr.decode().startswith("kdissect: nothing is called 'tiny-batch'; did you mean tiny-batches")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tools.docs.markdown import code, table
 _HEAD: Final = """# Rules of the protocol
 
 `kdissect check FILE…` holds clients and brokers to these rules and says which exchange, field and bytes break one.
-Exit code 0: all are kept; 1: one is broken. `--ignore CODE,CODE` leaves some out.
+Exit code 0: all are kept; 1: one is broken. `--ignore CODE,CODE` leaves some out; `kdissect explain CODE` prints one.
 """
 
 

@@ -49,13 +49,17 @@ class MessageDiff:
 
 
 def release_side(text: str) -> ReleaseSide:
-    """Return a release by name: an imported release, a known one, or the path of a jar. Raises `SchemaError`."""
+    """Return a release by name: an imported release, a known one (``3.9``: the only known of 3.9), or the path of a
+    jar. Raises `SchemaError`."""
     if text in labels():
         return _of_release(stored(text))
     if text in known_releases():
         return _shipped(text)
     if Path(text).exists() or "/" in text or text.endswith(".jar"):
         return _of_release(read_release(Path(text).name, [Path(text)]))
+    of_minor = [each for each in known_releases() if each.startswith(f"{text}.")]
+    if len(of_minor) == 1:
+        return release_side(of_minor[0])
     raise SchemaError(f"{text}: neither a jar nor a known release: there are {', '.join(known_releases())}")
 
 

@@ -4,14 +4,10 @@ Case, underscores and hyphens don't matter: ``fetch``, ``offset_commit``, ``FETC
 """
 
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Final
 
 from dissector.protocol.schema.index import PAIRED_TYPES
 from dissector.protocol.schema.loader import api, apis, entries, message
 from dissector.protocol.schema.model import Api, MessageSchema
-
-MOST_NEAR: Final = 4
 
 
 class UnknownTargetError(Exception):
@@ -46,16 +42,17 @@ class ExplainTarget:
 
 
 def find_target(word: str) -> ExplainTarget:
-    """Return the target called `word`. Raises `UnknownTargetError`, which suggests similar names."""
+    """Return the target called `word`. Raises `UnknownTargetError`."""
     if word.isascii() and word.isdigit():
         found = api(int(word[:6]))
         if found is None:
             raise UnknownTargetError(f"no API has the key {word}: there are {_keys()}")
         return _of_api(found)
-    names = _names()
-    subject = names.get(_normalized(word))
+    subject = _names().get(normalized(word))
     if subject is None:
-        raise UnknownTargetError(f"nothing is called {word!r}; {_suggestions(word, names)}")
+        raise UnknownTargetError(
+            f"nothing is called {word!r}; the names are those of Kafka's protocol page, such as Fetch or FetchRequest"
+        )
     return _of_api(subject) if isinstance(subject, Api) else _of_message(subject)
 
 
@@ -74,24 +71,20 @@ def _names() -> dict[str, Api | str]:
     found: dict[str, Api | str] = {}
     for each in apis():
         for alias in each.aliases:
-            found[_normalized(alias)] = each
+            found[normalized(alias)] = each
     for entry in entries():
         for name in (*entry.aliases, entry.name):
-            found[_normalized(name)] = entry.name
-    return found | {_normalized(each.name): each for each in apis()}
+            found[normalized(name)] = entry.name
+    return found | {normalized(each.name): each for each in apis()}
 
 
-def _suggestions(word: str, names: dict[str, Api | str]) -> str:
-    wanted = _normalized(word)
-    near = get_close_matches(wanted, names, n=MOST_NEAR, cutoff=0.6)
-    near += [name for name in sorted(names, key=len) if len(wanted) > 2 and wanted in name and name not in near]
-    if not near:
-        return "the names are those of Kafka's protocol page, such as Fetch or FetchRequest"
-    subjects = [names[name] for name in near[:MOST_NEAR]]
-    return f"did you mean {', '.join(dict.fromkeys(s.name if isinstance(s, Api) else s for s in subjects))}?"
+def target_names() -> dict[str, str]:
+    """Return the names of all targets by their normalized names, which include aliases."""
+    return {name: each.name if isinstance(each, Api) else each for name, each in _names().items()}
 
 
-def _normalized(name: str) -> str:
+def normalized(name: str) -> str:
+    """Return a name as it is looked for: without case, underscores and hyphens."""
     return name.lower().replace("_", "").replace("-", "")
 
 

@@ -9,6 +9,7 @@ from dissector.protocol.explain.diagram import Box, diagram, draw
 from dissector.protocol.explain.example import example, example_batch
 from dissector.protocol.explain.field_rows import field_rows
 from dissector.protocol.explain.reference import header_lines, primitive_lines
+from dissector.protocol.explain.release_diff import release_side
 from dissector.protocol.explain.releases import known_releases, release_order, released_in, spans
 from dissector.protocol.explain.target import UnknownTargetError, find_target
 from dissector.protocol.records.batch import Batch
@@ -16,6 +17,7 @@ from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.importer.wire_layout import differences
 from dissector.protocol.schema.importer.wire_layout import wire_layout as slots
 from dissector.protocol.schema.loader import entries, message
+from dissector.protocol.schema.model import SchemaError
 
 EVERY = [(entry.name, version) for entry in entries() for version in entry.valid_versions]
 
@@ -96,9 +98,9 @@ def test_an_api_is_found_by_any_of_its_names() -> None:
 
 @pytest.mark.parametrize(
     ("word", "words"),
-    [("ftch", "did you mean Fetch"), ("999", "no API has the key 999"), ("\x1b", "the names are those")],
+    [("ftch", "the names are those"), ("999", "no API has the key 999"), ("\x1b", "the names are those")],
 )
-def test_what_is_not_found_gets_the_nearest_names(word: str, words: str) -> None:
+def test_what_is_not_found_gets_one_line(word: str, words: str) -> None:
     with pytest.raises(UnknownTargetError, match=words):
         find_target(word)
 
@@ -141,3 +143,9 @@ def test_the_example_batch_is_whole() -> None:
     batch = Batch.read(example_batch())
     assert batch.crc_valid
     assert [record.value for record in batch.records(frame_budget())] == [b"2 apples"]
+
+
+def test_two_numbers_name_the_one_release_that_begins_with_them() -> None:
+    assert release_side("3.9").label == "3.9.2"
+    with pytest.raises(SchemaError, match="neither a jar nor a known release"):
+        release_side("3")
