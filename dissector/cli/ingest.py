@@ -17,7 +17,7 @@ from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_messa
 from dissector.cli.options import Cluster
 from dissector.cli.spark import progress_bar, require_spark, spark_session
 from dissector.cli.tables import is_directory, require_tables
-from dissector.core.text import clean
+from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,7 +124,10 @@ def _print_result(result: "IngestResult", out: str) -> int:
         print(f"{clean(path)}: already in the tables", file=sys.stderr)
     counts = ", ".join(f"{name} {count:,}" for name, count in result.counts.items())
     if result.read:
-        print(f"{result.read:,} captures, {result.packets:,} packets -> {clean(out)}: {counts}", file=sys.stderr)
+        print(
+            f"{counted(result.read, 'capture')}, {counted(result.packets, 'packet')} -> {clean(out)}: {counts}",
+            file=sys.stderr,
+        )
     if any(problem.code in UNREAD for problem in result.problems):
         return BAD_INPUT
     return 0 if result.read or result.already_ingested else NEGATIVE

@@ -46,7 +46,7 @@ def show_on_screen(folder: str, cluster: Cluster, text: str | None, screen: Scre
     row_filter = parse_filter(text)
     with TemporaryDirectory() as directory:
         with open_tables(folder, cluster) as (tables, bar):
-            found = write_capture(tables, row_filter, Path(directory) / f"{Path(folder).name}.pcapng")
+            found = write_capture(tables, row_filter, Path(directory) / (Path(folder).resolve().name or "tables"))
             if not found.rows:
                 is_empty = not tables.counted(row_filter)
                 bar.stop()

@@ -81,7 +81,7 @@ def test_small_captures_need_no_java(tmp_path: Path) -> None:
     nowhere = {"PATH": str(tmp_path), "JAVA_HOME": ""}
     code, out, err = ingest(JAVA, "--out", str(tmp_path / "out"), env=nowhere)
     assert (code, out) == (0, "")
-    assert err.startswith(f"1 captures, 266 packets -> {tmp_path}/out: connections 15, exchanges 60, ")
+    assert err.startswith(f"1 capture, 266 packets -> {tmp_path}/out: connections 15, exchanges 60, ")
     assert ingest(JAVA, "--out", str(tmp_path / "out"), env=nowhere) == (0, "", f"{JAVA}: already in the tables\n")
 
 
@@ -96,7 +96,7 @@ def test_a_run_says_what_it_could_not_read_and_what_it_did(tmp_path: Path) -> No
     [problem, summary] = err.splitlines()
     assert (code, out) == (2, "")
     assert problem.startswith(f"kdissect: {noise}: not a capture")
-    assert summary.startswith(f"1 captures, 266 packets -> {target}: connections 15, exchanges 60, ")
+    assert summary.startswith(f"1 capture, 266 packets -> {target}: connections 15, exchanges 60, ")
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Whether a folder holds tables, and which options fit them: checked before Spark starts, which few need."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,14 @@ def test_a_folder_with_captures_and_any_url_are_tables(folder: str) -> None:
     for word in (folder, f"file://{folder}", "hdfs://namenode/tables", "s3a://bucket/tables"):
         assert are_tables([word])
     assert not are_tables([JAVA, JAVA])
+
+
+@pytest.mark.slow
+def test_a_program_that_read_tables_ends_without_a_word(folder: str) -> None:
+    """The other tests run commands in a fork, which does not end as a program does."""
+    done = subprocess.run([sys.executable, "-m", "dissector", "show", folder], capture_output=True, check=False)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
 @pytest.mark.slow
