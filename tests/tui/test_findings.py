@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from dissector.capture_session import Capture
-from dissector.core.text import seconds
+from dissector.core.text import clean, seconds
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
@@ -54,6 +54,8 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert "What to do" in screen.lines()
         await screen.press("escape", "enter", "down")
         row, finding = tree.cursor_node.data
+        about = " ".join(screen.pilot.app.screen.query_one("#about").render().plain.split())
+        assert about == clean(finding.message)  # its line in the list may be cut
         await screen.press("enter")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.row == row

@@ -31,6 +31,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
     #found { width: 96%; height: 1fr; margin: 1 0 0 0; background: $panel; border: round $primary;
              overflow-x: hidden; scrollbar-size: 1 1; }
     #found:focus { background-tint: $foreground 0%; }
+    #about { width: 96%; height: auto; max-height: 5; background: $panel; padding: 0 1; }
     #far { width: 96%; height: 1; background: $panel; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -51,6 +52,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         tree.show_root, tree.show_guides, tree.guide_depth = False, False, 2
         tree.border_title = "Findings"
         yield tree
+        yield Static(id="about", markup=False)
         yield Static(id="far", markup=False)
 
     @property
@@ -99,6 +101,13 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
                 event.node.add_leaf(
                     Text(f"{group.count - len(group.kept):,} more: filter by finding == {group.code}", "dim")
                 )
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Item]) -> None:
+        """Show all of the message under the cursor, which its line may cut; of a kind, what it means."""
+        item = event.node.data
+        known = explain(item.code) if isinstance(item, FindingGroup) else None
+        words = item[1].message if isinstance(item, tuple) else known.what if known else ""
+        self.query_one("#about", Static).update(Text(clean(words)))
 
     def on_tree_node_selected(self, event: Tree.NodeSelected[Item]) -> None:
         if isinstance(event.node.data, tuple):
