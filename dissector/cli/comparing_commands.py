@@ -20,10 +20,10 @@ comparing_commands = typer.Typer()
     epilog=examples(
         {
             "two clients, side by side": "kdissect diff java.pcapng librdkafka.pcapng",
-            "many clients, as a page": "kdissect diff *.pcapng -f html > clients.html",
-            "two clients of one capture": "kdissect diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
-            "what a client does, to review and keep": "kdissect diff orders.pcapng --save-baseline orders.toml",
-            "whether an upgrade changed acks": "kdissect diff new.pcapng --baseline orders.toml --fail-on acks",
+            "many clients, as an HTML page": "kdissect diff *.pcapng -f html > clients.html",
+            "two clients in one capture": "kdissect diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
+            "save what a client does, to review and keep": "kdissect diff orders.pcapng --save-baseline orders.toml",
+            "fail if an upgrade changed acks": "kdissect diff new.pcapng --baseline orders.toml --fail-on acks",
         }
     ),
 )
@@ -34,34 +34,49 @@ def diff(
     *,
     form: Annotated[RuleFormat | None, typer.Option("--format", "-f", help="Print a report in this format.")] = None,
     a: Annotated[
-        str | None, typer.Option("--a", metavar="FILTER", help="Rows of A to compare, or of the only capture.")
+        str | None,
+        typer.Option(
+            "--a",
+            metavar="FILTER",
+            help="Compare only matching rows of A; of a single capture, the rows of one client.",
+        ),
     ] = None,
     b: Annotated[
-        str | None, typer.Option("--b", metavar="FILTER", help="Rows of B to compare, or of the only capture.")
+        str | None,
+        typer.Option(
+            "--b",
+            metavar="FILTER",
+            help="Compare only matching rows of B; of a single capture, the rows of the other client.",
+        ),
     ] = None,
     match: Annotated[
         list[str] | None,
-        typer.Option(metavar="A:N=B:M", help="Compare these two connections; may be repeated."),
+        typer.Option(metavar="A:N=B:M", help="Compare connection N of A with connection M of B; may be repeated."),
     ] = None,
     save_baseline: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write what the client does as a short TOML text.")
+        str | None, typer.Option(metavar="FILE", help="Save what the client does as a baseline: a short TOML file.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Hold the client to this text: 0 it does so, 1 it differs.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Compare the client with this baseline; exit code 0 if it does the same, 1 if it differs.",
+        ),
     ] = None,
     fail_on: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With --baseline, only these count: version,acks,retries.")
+        str | None,
+        typer.Option(metavar="NAMES", help="With --baseline, only these differences count: version,acks,retries."),
     ] = None,
     ignore: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With --baseline, leave these out: PushTelemetry,compression.")
+        str | None, typer.Option(metavar="NAMES", help="With --baseline, ignore these: PushTelemetry,compression.")
     ] = None,
     options: Annotated[CaptureOptions, "port", "keylog"],
     cluster: Cluster,
 ) -> int:
-    """Compare two clients side by side, or more in a matrix; exit code 0 for the same, 1 for different.
+    """Compare two clients side by side, or more in a matrix; exit code 0 if they do the same, 1 if they differ.
 
-    On a terminal, they open in the terminal UI. With tables, a side is TABLES:NAME, a client id or a capture, and
-    the result is a matrix.
+    On a terminal, the comparison opens in the terminal UI. With tables, a side is TABLES:NAME, where NAME is a client
+    id or a capture, and the result is a matrix.
     """
     if save_baseline is not None or baseline is not None or fail_on is not None or ignore is not None:
         from dissector.cli.baseline import BaselineOptions
@@ -74,7 +89,7 @@ def diff(
     from dissector.cli.diff import compare as run
 
     if form in (RuleFormat.JUNIT, RuleFormat.SARIF):
-        raise UsageError(f"--format {form.value} is for what became of a baseline: it needs --baseline")
+        raise UsageError(f"--format {form.value} reports on a baseline: it needs --baseline")
     shown: DiffFormat | Screens = DiffFormat(form or DiffFormat.TEXT)
     if form is None and takes_screen(files):
         from tui.app import run_diff, run_matrix
@@ -89,7 +104,7 @@ def diff(
     epilog=examples(
         {
             "which rules are broken, by whom and where": "kdissect check orders.pcapng",
-            "the same for a CI server": "kdissect check *.pcapng -f junit > rules.xml",
+            "a report for a CI server": "kdissect check *.pcapng -f junit > rules.xml",
             "all rules with their sources": "kdissect check --rules",
         }
     ),
@@ -97,19 +112,21 @@ def diff(
 def check(
     files: Annotated[list[str] | None, typer.Argument(metavar="FILE…", help="Captures; - is standard input.")] = None,
     *,
-    form: Annotated[RuleFormat, typer.Option("--format", "-f", help="Print in this format.")] = RuleFormat.TEXT,
+    form: Annotated[
+        RuleFormat, typer.Option("--format", "-f", help="Print a report in this format.")
+    ] = RuleFormat.TEXT,
     ignore: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", autocompletion=completing.rules, help="Rules to leave out: throttle-time,topic-name."
+            metavar="NAMES", autocompletion=completing.rules, help="Ignore these rules: throttle-time,topic-name."
         ),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules with their sources.")] = False,
     options: Annotated[CaptureOptions, "port", "keylog"],
 ) -> int:
-    """Hold clients and brokers to the protocol's rules; exit code 0 if all are kept, 1 if one is broken.
+    """Check clients and brokers against the protocol's rules; exit code 0 if none is broken, 1 otherwise.
 
-    Each broken rule comes with its source (KIP, schema, Kafka's own code), the exchange and the bytes.
+    Each broken rule is shown with its source (KIP, schema, Kafka's own code), the exchange and the bytes.
     """
     from dissector.cli.check import check_captures, list_rules
 

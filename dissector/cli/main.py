@@ -32,8 +32,8 @@ app = typer.Typer(
     help="Dissect Kafka's wire protocol from captures.\n\n`kdissect FILE` opens a capture in the terminal UI.",
     epilog=examples(
         {
-            "captures to try things with": "kdissect samples",
-            "open one on the screen": "kdissect samples/orders.pcapng",
+            "copy sample captures to try commands on": "kdissect samples",
+            "open one in the terminal UI": "kdissect samples/orders.pcapng",
             "watch a client live": "sudo kdissect live",
         }
     ),

@@ -17,12 +17,12 @@ message_commands = typer.Typer()
     epilog=examples({"a capture from JSON": "kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng"}),
 )
 def encode(
-    file: Annotated[
-        str, typer.Argument(metavar="[FILE]", help="JSON lines that show printed; - is standard input.")
-    ] = "-",
-    out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture.")] = None,
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines from show; - is standard input.")] = "-",
+    out: Annotated[
+        str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture instead of a hex transcript.")
+    ] = None,
 ) -> int:
-    """Encode the JSON that show prints: as a hex transcript, or as a capture."""
+    """Encode the JSON that show prints as a hex transcript or a capture."""
     from dissector.cli.encode import encode as run
 
     return run(file, out)
@@ -37,7 +37,7 @@ def encode(
             "an API by its key": "kdissect explain 3",
             "record batches": "kdissect explain records",
             "a finding: why it happens, what to do": "kdissect explain tiny-batches",
-            "an error: what it asks of a client": "kdissect explain NOT_COORDINATOR",
+            "an error: what a client should do": "kdissect explain NOT_COORDINATOR",
         }
     ),
 )
@@ -77,7 +77,7 @@ def probe(
     form: Annotated[
         ProbeFormat, typer.Option("--format", "-f", help="A report, or the probe's exchanges as show prints them.")
     ] = ProbeFormat.TEXT,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Timeout of each response.")] = 5.0,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Timeout for each response.")] = 5.0,
     client_id: Annotated[str, typer.Option("--client-id", help="Client id of the requests.")] = "kdissect",
     topics: Annotated[bool, typer.Option("--topics", help="Also list the topics.")] = False,
 ) -> int:

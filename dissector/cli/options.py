@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.records.values.opener import ValueOpener
 
 WIDTH: Final = 72
-KEY_LOG_VARIABLE: Final = "KDISSECT_KEYLOG"
 """Characters of a bad filter that are shown around the error."""
+KEY_LOG_VARIABLE: Final = "KDISSECT_KEYLOG"
 
 
 class Option:
@@ -40,7 +40,7 @@ class CaptureOptions:
         Option(
             metavar="API:VERSION",
             autocompletion=completing.response,
-            help="API and version of responses whose request is missing: Metadata:12.",
+            help="Decode responses without a request as this API and version: Metadata:12.",
         ),
     ] = None
     port: Annotated[
@@ -48,16 +48,14 @@ class CaptureOptions:
     ] = None
     show_secrets: Annotated[
         bool,
-        Option(
-            "--show-secrets", help="Show passwords, tokens and keys, and what may hold one, instead of masking them."
-        ),
+        Option("--show-secrets", help="Do not mask passwords, tokens, keys, and bytes that may hold one."),
     ] = False
 
     keylog: Annotated[
         list[str] | None,
         Option(
             "--keylog", metavar="FILE", envvar=KEY_LOG_VARIABLE,
-            help="Key log (SSLKEYLOGFILE) with the secrets of TLS connections; may be repeated.",
+            help="Decrypt TLS with this key log (SSLKEYLOGFILE); may be repeated.",
         ),
     ] = None  # fmt: skip
 
@@ -65,8 +63,8 @@ class CaptureOptions:
         bool,
         Option(
             "--resolve",
-            help="Ask this machine's resolver, which may ask the network, for the names of hosts: fields host, "
-            "client.host, server.host.",
+            help="Resolve IP addresses to host names (fields host, client.host, server.host), which may cause DNS "
+            "queries.",
         ),
     ] = False
 
@@ -74,7 +72,8 @@ class CaptureOptions:
         str | None,
         Option(
             "--schemas", metavar="DIR|URL",
-            help="Avro and Protobuf schemas of records: a folder (7.avsc, orders-value.proto) or a schema registry.",
+            help="Decode Avro and Protobuf records with schemas from a folder (7.avsc, orders-value.proto) or a "
+            "schema registry.",
         ),
     ] = None  # fmt: skip
 
@@ -141,7 +140,8 @@ class CsvOptions:
     escape_formulas: Annotated[
         bool,
         Option(
-            "--escape-formulas", help="In CSV for a spreadsheet, begin cells such as =1+1 or @x with an apostrophe."
+            "--escape-formulas",
+            help="In CSV, put an apostrophe before cells that a spreadsheet takes for formulas (=1+1, @x).",
         ),
     ] = False
 
@@ -154,7 +154,7 @@ class Cluster:
         None
     )
     remote: Annotated[str | None, Option(metavar="URL", help="Spark Connect server: sc://HOST:PORT.")] = None
-    conf: Annotated[list[str] | None, Option(metavar="K=V", help="Spark setting; may be repeated.")] = None
+    conf: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Spark setting; may be repeated.")] = None
     verbose: Annotated[bool, Option("-v", help="Show Spark's log.")] = False
 
     def __post_init__(self) -> None:

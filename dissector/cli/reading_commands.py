@@ -21,7 +21,7 @@ reading_commands = typer.Typer()
     epilog=examples(
         {
             "a capture of a broker on another port": "kdissect open orders.pcapng --port 19092",
-            "the slow rows of tables": "kdissect open tables -Y 'latency > 10s'",
+            "slow exchanges in tables": "kdissect open tables -Y 'latency > 10s'",
         }
     ),
 )
@@ -30,7 +30,9 @@ def open_files(
     *,
     filter: Annotated[
         str | None,
-        typer.Option("-Y", metavar="FILTER", help="With tables, show only matching rows; / filters on the screen."),
+        typer.Option(
+            "-Y", metavar="FILTER", help="With tables, show only matching rows; with captures, press / on the screen."
+        ),
     ] = None,
     options: CaptureOptions,
     cluster: Cluster,
@@ -66,10 +68,10 @@ def recent() -> int:
     "show",
     epilog=examples(
         {
-            "every exchange on a line": "kdissect show orders.pcapng",
+            "one exchange per line": "kdissect show orders.pcapng",
             "every field of the first three": "kdissect show orders.pcapng --format tree --limit 3",
             "failed fetches, as JSON": "kdissect show orders.pcapng -Y 'api == Fetch && error' --format json",
-            "a table of some fields": "kdissect show orders.pcapng --fields conn,api,latency,request.acks",
+            "chosen fields as columns": "kdissect show orders.pcapng --fields conn,api,latency,request.acks",
         }
     ),
 )
@@ -81,8 +83,8 @@ def show(
         typer.Option(
             "--format",
             "-f",
-            help="One line, a tree or a JSON object for each exchange, or CSV with text as it was sent: "
-            "for a spreadsheet add --escape-formulas.",
+            help="One line, one tree or one JSON object per exchange, or CSV, whose text is as it was sent: for a "
+            "spreadsheet add --escape-formulas.",
         ),
     ] = Format.TEXT,
     fields: Fields = None,
@@ -103,7 +105,7 @@ def show(
     "records",
     epilog=examples(
         {
-            "the records with an order": "kdissect records orders.pcapng -Y 'record.value.order.id == 17' -f json",
+            "the records of one order": "kdissect records orders.pcapng -Y 'record.value.order.id == 17' -f json",
             "Avro and Protobuf, with their schemas": "kdissect records orders.pcapng --schemas schemas",
         }
     ),
@@ -116,14 +118,14 @@ def records(
         typer.Option(
             "--format",
             "-f",
-            help="One line, a JSON object or a row of CSV or Parquet for each record; raw is the values alone, each"
-            " with a line end. By default text, or what the suffix of OUT says.",
+            help="One line, one JSON object, or one row of CSV or Parquet per record; raw writes values only, one per "
+            "line. By default text, or from the suffix of OUT.",
         ),
     ] = None,
     fields: Annotated[
         str | None,
         typer.Option(
-            metavar="A,B,C", help="Print these as columns: offset,key,value.order.id,headers.tenant,api,client_id."
+            metavar="A,B,C", help="Print these columns: offset,key,value.order.id,headers.tenant,api,client_id."
         ),
     ] = None,
     filter: Annotated[
@@ -135,7 +137,7 @@ def records(
     csv: CsvOptions,
     options: CaptureOptions,
 ) -> int:
-    """Print the records that exchanges and log segments carry, keys and values opened."""
+    """Print the records in exchanges and log segments, with keys and values decoded."""
     from dissector.cli.records import records as run
 
     return run(files, form and form.value, fields, filter, limit, out, csv=csv, options=options)
@@ -159,8 +161,8 @@ def stats(
         typer.Option(
             metavar="FIELD",
             autocompletion=completing.row_field,
-            help="One table with all lines: api, client, connection, topic, partition, version, error, field (bytes of"
-            " each field), or any other row field.",
+            help="Print one table by this field, with all rows: api, client, connection, topic, partition, version, "
+            "error, field (bytes of each field), or any other row field.",
         ),
     ] = None,
     form: Annotated[StatsFormat, typer.Option("--format", "-f", help="Text tables, or one JSON object per line.")] = (
@@ -168,20 +170,21 @@ def stats(
     ),
     filter: RowFilter = None,
     plot: Annotated[
-        bool, typer.Option("--plot", help="Plot latency over time, its heat map, and bytes by topic.")
+        bool, typer.Option("--plot", help="Plot latency over time, a latency heat map, and bytes by topic.")
     ] = False,
     connections: Annotated[
         bool,
         typer.Option(
-            "--connections", help="One line for each connection: round trips, bytes, losses, zero windows, processes."
+            "--connections",
+            help="Print one line per connection: round-trip time, bytes, losses, zero windows, process.",
         ),
     ] = False,
     options: Annotated[CaptureOptions, "response", "port", "keylog", "resolve"],
     cluster: Cluster,
 ) -> int:
-    """Count exchanges, bytes, errors and latencies, by API, client, topic or any row field.
+    """Print counts, bytes, errors and latencies by API, client, topic or any row field.
 
-    Latencies are those without long polls (Fetch, JoinGroup, …), unless a line has no others.
+    Latencies leave out long polls (Fetch, JoinGroup, …), unless a line has nothing else.
     """
     from dissector.cli.stats import stats as run
 

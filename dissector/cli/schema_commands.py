@@ -9,7 +9,7 @@ from dissector.cli.command import command, examples
 schema = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Import, list, remove and compare releases of Kafka.",
+    help="Import, list, remove and compare schemas of Kafka releases.",
     epilog=examples({"a release that is newer than this program": "kdissect schema import kafka-clients-4.5.0.jar"}),
 )
 
@@ -53,7 +53,7 @@ def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.
     epilog=examples(
         {
             "what changed between two releases": "kdissect schema diff 3.9.2 4.4.0",
-            "what a jar has that we do not know": "kdissect schema diff 4.4.0 kafka-clients-4.5.0.jar",
+            "what a jar adds to a release": "kdissect schema diff 4.4.0 kafka-clients-4.5.0.jar",
         }
     ),
 )
@@ -61,7 +61,7 @@ def schema_diff(
     one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a known release.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Another jar or release.")],
 ) -> int:
-    """Compare two releases; exit code 0 for the same, 1 for different."""
+    """Compare two releases; exit code 0 if they are the same, 1 if they differ."""
     from dissector.cli.schema import diff_releases as run
 
     return run(one, other)

@@ -12,7 +12,7 @@ from dissector.tables.view_engine import ViewEngine
 tables = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="List, forget, replace, compact, clean up and check the captures in tables; SQL to query them.",
+    help="List, forget, replace, compact, vacuum and verify the captures in tables; print SQL to query them.",
     epilog=examples({"which captures are in them": "kdissect tables list tables"}),
 )
 Folder = Annotated[str, typer.Argument(metavar="TABLES", help="The folder of the tables, or its URL.")]
@@ -55,17 +55,17 @@ def tables_forget(
     tables,
     "replace",
     epilog=examples(
-        {"make connections that cross them whole": "kdissect tables replace tables monday.pcapng tuesday.pcapng"}
+        {"rejoin connections that span two captures": "kdissect tables replace tables monday.pcapng tuesday.pcapng"}
     ),
 )
 def tables_replace(folder: Folder, captures: CaptureNames) -> int:
-    """Ingest captures again, together, from the files that they came from: connections that cross them become whole."""
+    """Ingest captures again, together, from the files that they came from: connections that span them become whole."""
     from dissector.cli.table_upkeep import replace as run
 
     return run(folder, captures)
 
 
-@command(tables, "compact", epilog=examples({"few large files": "kdissect tables compact tables"}))
+@command(tables, "compact", epilog=examples({"merge small files": "kdissect tables compact tables"}))
 def tables_compact(folder: Folder) -> int:
     """Rewrite many small files as few large ones."""
     from dissector.cli.table_upkeep import compact as run
@@ -74,21 +74,23 @@ def tables_compact(folder: Folder) -> int:
 
 
 @command(
-    tables, "vacuum", epilog=examples({"what nobody reads any more": "kdissect tables vacuum tables --older-than 1"})
+    tables,
+    "vacuum",
+    epilog=examples({"files that no table uses any more": "kdissect tables vacuum tables --older-than 1"}),
 )
 def tables_vacuum(
     folder: Folder,
     hours: Annotated[
-        int, typer.Option("--older-than", metavar="HOURS", min=0, help="Keep files that are younger.")
+        int, typer.Option("--older-than", metavar="HOURS", min=0, help="Remove only files older than this.")
     ] = 24,
 ) -> int:
-    """Remove files that no table has any more."""
+    """Remove files that no table uses any more."""
     from dissector.cli.table_upkeep import vacuum as run
 
     return run(folder, hours)
 
 
-@command(tables, "verify", epilog=examples({"whether all is there": "kdissect tables verify tables"}))
+@command(tables, "verify", epilog=examples({"whether files or rows are missing": "kdissect tables verify tables"}))
 def tables_verify(folder: Folder) -> int:
     """Check that all files and rows are there; exit code 1 if not."""
     from dissector.cli.table_upkeep import verify as run
@@ -99,14 +101,16 @@ def tables_verify(folder: Folder) -> int:
 @command(
     tables,
     "views",
-    epilog=examples({"questions in SQL": "kdissect tables views tables > views.sql && duckdb -init views.sql"}),
+    epilog=examples(
+        {"query the tables with DuckDB": "kdissect tables views tables > views.sql && duckdb -init views.sql"}
+    ),
 )
 def tables_views(
     folder: Folder,
-    engine: Annotated[ViewEngine, typer.Option("--for", help="What runs the SQL.")] = ViewEngine.DUCKDB,
+    engine: Annotated[ViewEngine, typer.Option("--for", help="Engine that runs the SQL.")] = ViewEngine.DUCKDB,
 ) -> int:
-    """Print SQL that defines a view for each table, with the rows that count, and for what people ask: lag, rebalances
-    by cause, error budget and others. It is of this moment: print it again after an ingest."""
+    """Print SQL that defines a view for each table, with its valid rows, and for common questions: lag, rebalances by
+    cause, error budget and others. It covers the captures that are there now: print it again after an ingest."""
     from dissector.cli.table_upkeep import views as run
 
     return run(folder, engine)

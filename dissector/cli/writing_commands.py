@@ -34,7 +34,7 @@ def live(
             "-i",
             metavar="NAME",
             autocompletion=completing.interface,
-            help="Interface name, or any; by default loopback.",
+            help="Interface, or any for all of them; by default loopback.",
         ),
     ] = None,
     port: Annotated[
@@ -44,17 +44,24 @@ def live(
             "--port",
             min=1,
             max=65535,
-            help="Broker port; may be repeated. By default any on loopback, where Kafka is recognized by content, and "
-            "9092 on other interfaces.",
+            help="Broker port; may be repeated. By default every port on loopback, where Kafka is recognized by "
+            "content, and 9092 on other interfaces.",
         ),
     ] = None,
     expression: Annotated[
-        str, typer.Option("--capture-filter", metavar="FILTER", help="A tcpdump filter instead of ports.")
+        str,
+        typer.Option(
+            "--capture-filter", metavar="FILTER", help="Capture what matches this tcpdump filter, instead of ports."
+        ),
     ] = "",
-    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Write the packets as pcapng.")] = "",
+    path: Annotated[str, typer.Option("-w", metavar="FILE", help="Write the packets to this pcapng file.")] = "",
     ring: Annotated[
         list[str] | None,
-        typer.Option("-b", metavar="WHEN:N", help="With -w, a ring of files: filesize:KB, duration:S, files:COUNT."),
+        typer.Option(
+            "-b",
+            metavar="WHEN:N",
+            help="With -w, write a ring buffer of files: filesize:KB, duration:SECONDS, files:COUNT; may be repeated.",
+        ),
     ] = None,
     promiscuous: Annotated[
         bool, typer.Option("--promiscuous", help="Also capture packets for other machines.")
@@ -62,7 +69,7 @@ def live(
     text: Annotated[bool, typer.Option("--text", help="Print rows even on a terminal.")] = False,
     form: Annotated[Format | None, typer.Option("--format", "-f", help="Output format of the rows.")] = None,
     fields: Fields = None,
-    filter: Annotated[str | None, typer.Option("-Y", metavar="FILTER", help="Only matching rows on stdout.")] = None,
+    filter: Annotated[str | None, typer.Option("-Y", metavar="FILTER", help="Print only matching rows.")] = None,
     duration: Annotated[
         float | None, typer.Option(min=0.1, metavar="SECONDS", help="Stop after this many seconds.")
     ] = None,
@@ -70,7 +77,7 @@ def live(
     csv: CsvOptions,
     options: Annotated[CaptureOptions, "keylog", "show_secrets", "resolve"],
     processes: Annotated[
-        bool, typer.Option("--processes/--no-processes", help="Look up which processes of this machine speak.")
+        bool, typer.Option("--processes/--no-processes", help="Look up which local process each connection belongs to.")
     ] = True,
     listed: Annotated[bool, typer.Option("--list", "-D", help="List the interfaces.")] = False,
 ) -> int:
@@ -100,7 +107,7 @@ def live(
     "export",
     epilog=examples(
         {
-            "what failed, without secrets": "kdissect export orders.pcapng -Y error -w errors.pcapng --redact",
+            "failed exchanges, without secrets": "kdissect export orders.pcapng -Y error -w errors.pcapng --redact",
             "a test that replays an exchange": "kdissect export orders.pcapng --rows 17 -w replay.py",
         }
     ),
@@ -131,8 +138,8 @@ def export(
     """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
     file that replays them, or the command that shows them.
 
-    Secrets are masked, except in a capture that is not redacted. Redaction keeps sizes and structure, and replaces the
-    same name by the same name.
+    Secrets are masked, except in a capture without --redact. Redaction keeps sizes and structure, and replaces a name
+    by the same other name everywhere.
     """
     from dissector.cli.export import export as run
 
@@ -144,7 +151,7 @@ def export(
 @command(
     writing_commands,
     "ingest",
-    epilog=examples({"many captures, to be questioned at once": "kdissect ingest ring/*.pcapng --out tables"}),
+    epilog=examples({"query many captures at once": "kdissect ingest ring/*.pcapng --out tables"}),
 )
 def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
@@ -164,11 +171,11 @@ def ingest(
     idle: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="With --follow, write everything and end when nothing has come for this long."
+            metavar="SECONDS", help="With --follow, write everything and end after this long without new packets."
         ),
     ] = None,
 ) -> int:
-    """Convert captures to tables of Delta Lake: small ones here, others with Spark."""
+    """Convert captures to Delta Lake tables: up to 1 GiB on this machine, more with Spark."""
     from dissector.cli.ingest import ingest as run
 
     return run(
@@ -183,11 +190,11 @@ def ingest(
     epilog=examples({"copy them": "kdissect samples", "open one": "kdissect samples/orders.pcapng"}),
 )
 def samples(
-    folder: Annotated[str, typer.Argument(metavar="[FOLDER]", help="Where to; it is made if it is not there.")] = (
-        "samples"
-    ),
+    folder: Annotated[
+        str, typer.Argument(metavar="[FOLDER]", help="Folder to copy to; created if it does not exist.")
+    ] = ("samples"),
 ) -> int:
-    """Copy sample captures into a folder, to try things with."""
+    """Copy sample captures into a folder, to try commands on."""
     from dissector.cli.samples import copy_samples
 
     return copy_samples(folder)

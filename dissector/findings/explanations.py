@@ -20,10 +20,10 @@ OF_EXCHANGES: Final = (
     Explanation(
         "error-response", "Error response", WARNING,
         "The response has an error code other than 0, at the top level or for one of its topics, partitions or groups.",
-        "Each error has its cause: the message says what the client should do. Two are steps of the protocol, and "
-        "notes: MEMBER_ID_REQUIRED gives a new member its id (KIP-394), UNSUPPORTED_VERSION in response to ApiVersions "
-        "names what the broker supports (KIP-511). Others are routine: COORDINATOR_NOT_AVAILABLE while the offsets "
-        "topic is being created.",
+        "Each error has its own cause: the message says what the client should do. Two are steps of the protocol and "
+        "are reported as notes: MEMBER_ID_REQUIRED gives a new member its id (KIP-394), and UNSUPPORTED_VERSION in "
+        "response to ApiVersions names the versions that the broker supports (KIP-511). Others are routine, such as "
+        "COORDINATOR_NOT_AVAILABLE while the offsets topic is being created.",
         "Do as the message says (all errors: kdissect explain errors). Retriable ones go away if the client backs off "
         "(retry.backoff.ms) and refreshes its metadata.",
     ),
@@ -31,43 +31,45 @@ OF_EXCHANGES: Final = (
         "unanswered", "No response", WARNING,
         "The capture has no response to this request.",
         "The request was still being processed when the capture ended or the connection was closed, the capture lost "
-        "the response, or the broker never responded: it closes the connection on requests that it can't read.",
-        "At the end of a capture it is normal, and a note for APIs whose response may wait: a Fetch for records, a "
-        "JoinGroup for other members. Otherwise look at what ended the connection, and at the client's "
-        "request.timeout.ms. A consumer that closes normally has a Fetch without a response.",
+        "the response, or the broker never responded: it closes the connection if it can't read a request.",
+        "At the end of a capture it is normal, and only a note for APIs whose response may wait: a Fetch waits for "
+        "records, a JoinGroup for other members. Otherwise look at what ended the connection, and at the client's "
+        "request.timeout.ms. A consumer that closes normally leaves a Fetch without a response.",
     ),
     Explanation(
-        "orphan", "A response without its request", WARNING,
+        "orphan", "Response without its request", WARNING,
         "The capture has no request with the correlation id of this response.",
-        "The capture began after the request was sent, lost it, or has one direction only. The API and version were "
-        "inferred from the bytes of the response and from the rest of the conversation.",
+        "The capture began after the request was sent, lost the request, or has one direction only. The API and "
+        "version were inferred from the bytes of the response and from the rest of the conversation.",
         CAPTURE_AGAIN + " If you know the API and version, give them: --response Fetch:12.",
     ),
     Explanation(
         "inferred", "API and version inferred", NOTE,
         "The request of this response is missing, so its API and version were inferred from its bytes. The message "
         "says how certain that is, and what else the bytes fit.",
-        "A response has neither API nor version: only its request does, and the capture does not have it.",
+        "A response does not carry its API and version: only its request does, and the request is missing from the "
+        "capture.",
         "Trust it as far as the message says, or give the API and version: --response API:VERSION.",
     ),
     Explanation(
         "no-response-expected", "Sent with acks=0", NOTE,
         "A Produce request with acks=0: the broker never responds to it, not even with an error.",
-        "The producer has acks=0 (request.required.acks=0 in librdkafka): it considers a record sent once it is in the "
-        "socket buffer.",
+        "The producer is configured with acks=0 (request.required.acks=0 in librdkafka): it considers a record sent "
+        "once it is in the socket buffer.",
         "Fine for records that may be lost. Otherwise set acks=all and enable.idempotence=true: with acks=0 nobody "
         "learns that a record was rejected or lost.",
     ),
     Explanation(
         "cut-short", "Truncated response", ERROR,
         "The connection was closed in the middle of this response.",
-        "The client or the broker stopped or was killed, or something between them closed the connection.",
-        "See which side sent RST or FIN, and read its log at this time. Clients repeat the request.",
+        "The client or the broker stopped or was killed, or a device between them closed the connection.",
+        "See which side sent RST or FIN, and read its log for this time. Clients repeat the request.",
     ),
     Explanation(
         "incomplete-frame", "Frame not captured in full", ERROR,
         "Some bytes of this frame are missing from the capture. The part before the gap is shown.",
-        "The capture dropped packets, has a snap length, or ended in the middle; or the connection did.",
+        "The capture dropped packets, truncated them (snap length), or ended within the frame; or the connection "
+        "ended there.",
         CAPTURE_AGAIN,
     ),
     Explanation(
@@ -86,62 +88,63 @@ OF_EXCHANGES: Final = (
     ),
     Explanation(
         "tls", "Encrypted", WARNING,
-        "The connection is TLS, and its keys are not known: its content can't be read.",
-        "Both sides speak TLS, or the capture does not have the beginning: the listener is SSL or SASL_SSL. A client "
-        "that speaks TLS on a plain listener is tls-on-plain-port.",
-        "Log the keys while you capture, at either end, and open the capture with --keylog FILE. Java, broker or "
-        "client: KAFKA_OPTS=-javaagent:extract-tls-secrets-4.0.0.jar=FILE (Maven: name.neykov). With librdkafka log "
-        "at the broker: it has no key log. Python: SSLKEYLOGFILE=FILE, if the client's context is from "
-        "ssl.create_default_context, as aiokafka's is; to kafka-python give an ssl_context with keylog_filename. Go "
+        "The connection uses TLS and its keys are not known, so its content can't be decoded.",
+        "The listener is SSL or SASL_SSL: both sides speak TLS, or the beginning of the connection is missing from "
+        "the capture. A client that speaks TLS to a plain listener is tls-on-plain-port.",
+        "Log the keys at either end while you capture, and open the capture with --keylog FILE. Java, broker or "
+        "client: KAFKA_OPTS=-javaagent:extract-tls-secrets-4.0.0.jar=FILE (Maven: name.neykov). librdkafka has no key "
+        "log: log the keys at the broker. Python: SSLKEYLOGFILE=FILE, if the client's context comes from "
+        "ssl.create_default_context, as aiokafka's does; give kafka-python an ssl_context with keylog_filename. Go "
         "(franz-go, sarama, kafka-go): KeyLogWriter in the tls.Config. Node (kafkajs): node --tls-keylog=FILE. Rust "
-        "(rustls): key_log = Arc::new(KeyLogFile::new()), and SSLKEYLOGFILE. Programs with OpenSSL or Go, as they are: "
-        "eCapture in mode keylog, on Linux as root. Or capture on a plain listener.",
+        "(rustls): key_log = Arc::new(KeyLogFile::new()), and SSLKEYLOGFILE. Unmodified programs with OpenSSL or Go: "
+        "eCapture in keylog mode, on Linux as root. Or capture on a plain listener.",
     ),
     Explanation(
         "tls-on-plain-port", "TLS on a plain listener", ERROR,
-        "The client begins a TLS handshake, and the server closes the connection without a byte.",
-        "The listener is PLAINTEXT or SASL_PLAINTEXT, but the client has security.protocol=SSL or SASL_SSL. The broker "
-        "reads the beginning of the handshake as a size, which exceeds socket.request.max.bytes.",
-        "Set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use the port of an SSL listener: the "
-        "broker's listeners and listener.security.protocol.map say which port has which.",
+        "The client begins a TLS handshake, and the server closes the connection without sending a byte.",
+        "The listener is PLAINTEXT or SASL_PLAINTEXT, but the client is configured with security.protocol=SSL or "
+        "SASL_SSL. The broker reads the beginning of the handshake as a size, which exceeds socket.request.max.bytes.",
+        "Set security.protocol=PLAINTEXT (SASL_PLAINTEXT with a login), or use the port of an SSL listener: listeners "
+        "and listener.security.protocol.map in the broker's configuration say which port speaks which protocol.",
     ),
     Explanation(
         "plain-on-tls-port", "Plain Kafka on a TLS listener", ERROR,
-        "The client sends Kafka requests that are not encrypted, and the server responds in TLS, mostly with an alert.",
-        "The listener is SSL or SASL_SSL, but the client has security.protocol=PLAINTEXT, which is the default, or "
-        "SASL_PLAINTEXT.",
+        "The client sends unencrypted Kafka requests, and the server responds in TLS, usually with an alert.",
+        "The listener is SSL or SASL_SSL, but the client is configured with security.protocol=PLAINTEXT, which is the "
+        "default, or SASL_PLAINTEXT.",
         "Set security.protocol=SSL (SASL_SSL with a login), and ssl.truststore.location (ssl.ca.location in "
         "librdkafka) if the broker's certificate is not from a public CA. Or use the port of a PLAINTEXT listener.",
     ),
     Explanation(
         "tls-alert", "TLS handshake failed", ERROR,
         "One side ended the TLS handshake with an alert, which names the reason.",
-        "With unknown_ca, certificate_unknown and bad_certificate the certificate is not trusted or not valid; "
-        "with handshake_failure and protocol_version no version or cipher is in common, or a client certificate is "
-        "missing. With TLS 1.3 most alerts are encrypted: --keylog shows them.",
-        "Do as the message says: ssl.truststore.location has the CAs that a side trusts, ssl.keystore.location its own "
-        "certificate. openssl s_client -connect HOST:PORT shows what a broker presents.",
+        "The alerts unknown_ca, certificate_unknown and bad_certificate mean that the certificate is not trusted or "
+        "not valid; handshake_failure and protocol_version mean that the sides have no version or cipher suite in "
+        "common, or that a client certificate is missing. In TLS 1.3 most alerts are encrypted: --keylog shows them.",
+        "Do as the message says: ssl.truststore.location holds the CAs that a side trusts, ssl.keystore.location its "
+        "own certificate. openssl s_client -connect HOST:PORT shows which certificate a broker presents.",
     ),
     Explanation(
         "not-a-broker", "Server of another protocol", ERROR,
-        "The client sends Kafka requests, and the server responds in another protocol.",
-        "The setting bootstrap.servers, or a proxy, names the port of another service: an HTTP one such as a schema "
-        "registry, Kafka Connect or a metrics endpoint.",
-        "Correct bootstrap.servers: it needs the address of a broker's listener, 9092 unless configured otherwise.",
+        "The client sends Kafka requests, and the server responds in a different protocol.",
+        "The setting bootstrap.servers, or a proxy, names the port of another service, often an HTTP one such as a "
+        "schema registry, Kafka Connect or a metrics endpoint.",
+        "Correct bootstrap.servers: it needs the address of a broker's listener, by default on port 9092.",
     ),
     Explanation(
         "version-fallback", "ApiVersions response in version 0", NOTE,
-        "The broker does not support the requested version of ApiVersions, and responded with a body of version 0 and "
+        "The broker does not support the requested version of ApiVersions, and responded in version 0 with "
         "UNSUPPORTED_VERSION.",
         "The client is newer than the broker. KIP-511 specifies this: the client reads the response in version 0, "
         "whatever version it requested.",
-        "Nothing: the client should repeat the request in a version that the response names. One that closes the "
+        "Nothing: the client should repeat the request in a version that the response names. A client that closes the "
         "connection instead does not implement KIP-511.",
     ),
     Explanation(
         "unknown-api", "Unknown API", WARNING,
-        "The request's API key is in none of the releases that this program knows.",
-        "A newer release of Kafka, another vendor's broker with additional APIs, or bytes that are not Kafka's.",
+        "No release that this program knows has the request's API key.",
+        "One side runs a newer release of Kafka or another vendor's software with additional APIs, or the bytes are "
+        "not Kafka.",
         "Import the release: kdissect schema import kafka-clients-….jar.",
     ),
     Explanation(
@@ -159,21 +162,22 @@ OF_EXCHANGES: Final = (
     Explanation(
         "malformed", "Malformed message", ERROR,
         "The bytes do not fit the layout of this API and version: for example, a length runs past the end.",
-        "A bug of the sender, damage, a part of the stream that is missing from the capture, or a response that was "
+        "A bug in the sender, damage, a part of the stream that is missing from the capture, or a response that was "
         "paired with the wrong request.",
         _ASK_THE_WRITER,
     ),
     Explanation(
         "trailing-bytes", "Bytes after the last field", WARNING,
         "Bytes follow the last field of the message.",
-        "The sender has more fields in this version than Kafka does, or a wrong size.",
+        "The sender writes more fields in this version than Kafka does, or the frame's size is wrong.",
         _ASK_THE_WRITER,
     ),
     Explanation(
         "masked", "Masked as a whole", NOTE,
-        "Bytes that may hold a password, a token or a key, and could not be understood well enough to mask only that.",
-        "A message that carries secrets is cut, damaged, or of an unknown version; or a connection that logs in"
-        " has a message like that, or bytes that are none.",
+        "Bytes that may hold a password, a token or a key, and could not be decoded well enough to mask only the "
+        "secret.",
+        "A message that carries secrets is truncated, damaged, or of an unknown version; or a connection with a login "
+        "has such a message, or bytes that are no message.",
         "Pass --show-secrets to see the bytes.",
     ),
     Explanation(
@@ -193,21 +197,21 @@ OF_EXCHANGES: Final = (
         "The checksum of a batch or message is not that of its bytes.",
         "Bytes changed after the checksum was computed: in a faulty network card, memory or disk, or in a proxy that "
         "rewrites batches. Or the client computes it wrongly.",
-        "Brokers respond with CORRUPT_MESSAGE, and consumers with check.crcs=true reject it. Find out where the "
-        "checksum was last correct.",
+        "Brokers respond with CORRUPT_MESSAGE, and consumers with check.crcs=true reject the batch. Find out where "
+        "the checksum was last correct.",
     ),
     Explanation(
         "bad-compression", "Records can't be decompressed", ERROR,
         "The compressed records of a batch can't be decompressed, or would exceed the size that this program allows.",
-        "Damage, an unknown codec, or a batch that is meant to exhaust the reader's memory.",
-        "If other programs can read it, it is too large for the limits of this one. Otherwise see who wrote it.",
+        "Damage, an unknown codec, or a batch made to exhaust the reader's memory.",
+        "If other programs can read it, it exceeds the limits of this program. Otherwise find out what wrote it.",
     ),
     Explanation(
-        "over-limit", "Left out: more than is shown of one frame", WARNING,
-        "The frame has more records, headers, metrics or fields than this program shows of one. The remaining bytes "
-        "are there, without fields.",
-        "A very large message, or one that is meant to exhaust the reader's memory.",
-        "See who wrote it. The limits are those of dissector/core/limits.py.",
+        "over-limit", "Frame shown in part", WARNING,
+        "The frame has more records, headers, metrics or fields than this program decodes in one frame. The remaining "
+        "bytes are shown without fields.",
+        "A very large message, or one made to exhaust the reader's memory.",
+        "Find out what wrote it. The limits are in dissector/core/limits.py.",
     ),
     Explanation(
         "inconsistent-batch", "Inconsistent batch", WARNING,

@@ -21,54 +21,56 @@ OF_FILES: Final = (
     Explanation(
         "cell-too-large", "Message too large for a table", NOTE,
         "As JSON, a message is larger than a table cell may be: its content was omitted.",
-        "Batches of many megabytes; their records are in the records table all the same.",
-        "See the exchange in the capture itself, or ingest with --frames, which keeps its bytes.",
+        "Its batches have many megabytes. Their records are in the records table nevertheless.",
+        "Look at the exchange in the capture itself, or ingest with --frames, which keeps its bytes.",
     ),
     Explanation(
         "non-kafka-connections", "Connections of other protocols", WARNING,
-        "Connections of the capture that are not Kafka are counted by protocol: they have no row, unless they are on "
-        "Kafka's port.",
-        "Traffic of other programs; a Kafka listener with TLS on another port than 9092; or health checks and "
-        "scanners, more than are listed as rows.",
-        "If one of them is Kafka's, name its port: --port 9093.",
+        "The capture has connections that are not Kafka. They are counted by protocol and have no row, unless they "
+        "are on Kafka's port.",
+        "Traffic of other programs; a Kafka listener with TLS on a port other than 9092; or more health checks and "
+        "scanners than are listed as rows.",
+        "If one of them is Kafka, name its port: --port 9093.",
     ),
     Explanation(
         "unreachable", "Server not reached", ERROR,
-        "Connections to this server were refused (RST in response to SYN), or nothing came back.",
-        "Nothing listens on this port: it is the wrong one, or the broker is not running. Without any answer: a "
-        "firewall or a security group, or no such host.",
+        "Connections to this server were refused (RST in response to SYN), or SYN got no response.",
+        "If it was refused, nothing listens on this port: the port is wrong, or the broker is not running. If there "
+        "was no response, a firewall or a security group drops the packets, or there is no such host.",
         "Correct bootstrap.servers, or start the broker. On the broker, ss -ltn shows the ports with a listener.",
     ),
     Explanation(
         "advertised-unreachable", "Advertised address not reached", ERROR,
-        "A broker advertises this address in Metadata, and connections to it were refused or not answered.",
-        "The broker's advertised.listeners has an address or port that clients can't reach: an internal name, "
-        "localhost, a container's port.",
-        "Set advertised.listeners to an address that clients reach, one for each listener: clients connect to it, not "
-        "to bootstrap.servers, for all but the first request.",
+        "A broker advertises this address in Metadata, and connections to it were refused or got no response.",
+        "The broker's advertised.listeners has an address or port that clients can't reach, such as an internal name, "
+        "localhost or a container's port.",
+        "Set advertised.listeners to addresses that clients can reach, one for each listener: clients use "
+        "bootstrap.servers for their first requests only, and these addresses for all others.",
     ),
     Explanation(
         "packets-skipped", "Packets that were not read", WARNING,
         "Packets that may have carried Kafka were not read: the message says why and how many.",
-        "An unknown link type or tunnel, IP fragments that were never complete, or truncated headers.",
+        "An unknown link type or tunnel, IP fragments that were never completed, or truncated headers.",
         CAPTURE_AGAIN,
     ),
     Explanation(
         "early-responses", "Responses before their requests", WARNING,
-        "The capture has responses in front of the requests that they respond to. They are paired all the same.",
-        "A network card with several queues, the interface any, or captures of two hosts whose clocks differ.",
-        "Do not trust latencies of this capture. Shift one of the merged captures (editcap -t), and merge them again.",
+        "The capture has responses before the requests that they respond to. They are paired nevertheless.",
+        "A network card with several queues, a capture on the interface any, or merged captures of hosts whose clocks "
+        "differ.",
+        "Do not trust latencies in this capture. If it was merged, shift one of its captures in time (editcap -t) and "
+        "merge them again.",
     ),
     Explanation(
         "connections-forgotten", "Connections split in two", WARNING,
         "Too many connections were open: idle ones were forgotten, and those that continued are shown as two.",
-        "The bound on open connections keeps memory flat.",
+        "The number of open connections that are kept is limited, so that memory does not grow.",
         "Capture fewer hosts or ports at a time.",
     ),
     Explanation(
         "findings-omitted", "Too many findings", NOTE,
-        "There are more findings of one code than are kept; the rest is counted.",
-        "The bound keeps memory flat.",
+        "There are more findings of one code than are kept; the rest are only counted.",
+        "Their number is limited, so that memory does not grow.",
         "Filter the capture, or fix the first findings and capture again.",
     ),
     Explanation(
@@ -79,13 +81,13 @@ OF_FILES: Final = (
     ),
     Explanation(
         "file-truncated", "Truncated file", WARNING,
-        "The file ends inside a packet, block or batch, or became shorter while it was read.",
-        "The program that wrote it was killed, still writes, or writes it again; or a disk was full.",
-        "All before the cut is shown.",
+        "The file ends within a packet, block or batch, or became shorter while it was read.",
+        "The program that wrote it was killed, is still writing, or overwrites the file; or a disk was full.",
+        "Everything before the end is shown.",
     ),
     Explanation(
         "block-length", "pcapng blocks with two lengths", WARNING,
-        "Blocks have another length at their end than at their beginning.",
+        "Blocks have different lengths at their beginning and their end.",
         "The program that wrote the file has a bug, or the file is damaged.",
         "The first length was used. Send the file to the developers of the program.",
     ),
@@ -93,105 +95,109 @@ OF_FILES: Final = (
         "not-merged", "Files not merged by time", WARNING,
         "Files that overlap in time were read one after the other, at least in part.",
         "Merging needs a temporary file, and there was no space for it.",
-        "Free space in the directory of temporary files (TMPDIR), or merge the files first, with mergecap for example.",
+        "Free space in the temporary directory (TMPDIR), or merge the files first, with mergecap for example.",
     ),
     Explanation(
         "file-changed", "File changed while it was read", ERROR,
         "A file was replaced or removed after it was scanned: nothing of it is in the tables.",
         "A program still writes to it, or it was moved or removed.",
-        "Ingest it when it is no longer written to. For the folder of a running ring, use --follow.",
+        "Ingest it when it is no longer written to. For the folder of a running ring buffer, use --follow.",
     ),
     Explanation(
-        "late-file", "Late file of a ring", WARNING,
-        "A file appeared after others with later packets had been read: it was read by itself.",
+        "late-file", "Late file of a ring buffer", WARNING,
+        "A file appeared after files with later packets had been read, so it was read by itself.",
         "It was copied or renamed into the folder, or it was overwritten with older packets.",
-        "Connections that continue in other files are separate there: ingest all files together to get them whole.",
+        "Connections that continue in other files are cut in two. Ingest all files together to get them whole.",
     ),
     Explanation(
         "file-grew", "File grew after it was read", WARNING,
-        "A file of a ring was considered complete but was written to later: the added part is not in the tables.",
+        "A file of a ring buffer was considered complete but was written to later: the added part is not in the "
+        "tables.",
         "The capture program paused for longer than --follow waits for a file.",
         "Ingest the file by itself into other tables, or stop the capture before its last file is read.",
     ),
     Explanation(
         "file-overwritten", "File overwritten before it was read", WARNING,
-        "A file of a ring was overwritten before it was read: its packets are lost.",
-        "The ring wraps around faster than its files are read.",
-        "Use more or larger files in the ring, or more cores for ingesting.",
+        "A file of a ring buffer was overwritten before it was read: its packets are lost.",
+        "The ring buffer wraps around faster than its files are read.",
+        "Use more or larger files in the ring buffer, or more cores for ingesting.",
     ),
     Explanation(
         "secrets-omitted", "Secrets not used", NOTE,
-        "The file has secrets that decrypt no TLS connection: of another protocol, or more than are read.",
-        "A pcapng file has blocks of secrets for TLS, SSH, WireGuard and others; a bound keeps memory flat.",
-        "Nothing, where Kafka's connections are decrypted. Do not share the file: it has secrets.",
+        "The file has secrets that were not used: they are for other protocols than TLS, or there are more than are "
+        "read.",
+        "A pcapng file can have secrets for TLS, SSH, WireGuard and others. How many are read is limited, so that "
+        "memory does not grow.",
+        "Nothing, if Kafka's connections are decrypted. Do not share the file: it contains secrets.",
     ),
     Explanation(
         "key-log", "Key log does not fit", WARNING,
         "A key log has no secrets of some TLS connections of the capture: they stay encrypted.",
-        "It is of another program or another run, was switched on after the connections had begun, or is no key log. A "
-        "connection that began before the capture is found by its records with TLS 1.3 alone.",
-        "Log the keys of the client or of the broker while the capture runs, from before the first connection on.",
+        "It belongs to another program or another run, was enabled after the connections had begun, or is not a key "
+        "log. If a connection began before the capture, its secrets can be found only with TLS 1.3, by its records.",
+        "Log the keys of the client or the broker while the capture runs, starting before the first connection.",
     ),
     Explanation(
         "tls-not-decrypted", "TLS records not decrypted", WARNING,
-        "Records of a connection whose keys are in the key log could not be decrypted: they are gaps.",
-        "Packets are missing or damaged, the handshake is not whole in the capture, or the suite is not supported. "
-        "Where the capture does not have the handshake, secrets are tried one after the other, up to a limit.",
-        "Capture from before the connection begins, and without losses.",
+        "Records of a connection whose keys are in the key log could not be decrypted. They are shown as gaps.",
+        "Packets are missing or damaged, the handshake is incomplete in the capture, or the cipher suite is not "
+        "supported. If the handshake is missing, secrets are tried one by one, up to a limit.",
+        "Start the capture before the connection, and capture without losing packets.",
     ),
     Explanation(
         "tls-old", "Old TLS", WARNING,
-        "Connections use a version of TLS before 1.2, or a cipher suite that should not be used any more.",
+        "Connections use a TLS version older than 1.2, or a cipher suite that should no longer be used.",
         "TLS 1.0 and 1.1 are deprecated (RFC 8996); RC4, 3DES and suites without authentication are broken. With RSA "
-        "key exchange who gets the broker's private key can read what was captured before. A client offers what its "
+        "key exchange, whoever gets the broker's private key can decrypt earlier captures. A client offers what its "
         "library and its settings allow, and the broker chooses.",
-        "Set ssl.enabled.protocols=TLSv1.2,TLSv1.3 and leave ssl.cipher.suites empty on both sides, and use a newer "
-        "client where it offers nothing better.",
+        "Set ssl.enabled.protocols=TLSv1.2,TLSv1.3 and leave ssl.cipher.suites empty on both sides, and upgrade the "
+        "client if it offers nothing better.",
     ),
     Explanation(
-        "tls-certificate", "Certificate not valid, or not for long", WARNING,
-        "A certificate was not valid when the capture was made, or will not be in 30 days.",
-        "Nobody has renewed it, or the clock of the machine is wrong. Clients refuse to connect once it has expired.",
-        "Renew it: ssl.keystore.location names the keystore of a broker or of a Java client "
-        "(ssl.certificate.location in librdkafka). A broker reads a new keystore without a restart when "
-        "kafka-configs.sh sets the same value again.",
+        "tls-certificate", "Certificate not valid, or about to expire", WARNING,
+        "A certificate was not valid when the capture was made, or expired within the next 30 days.",
+        "The certificate was not renewed, or the machine's clock is wrong. Clients refuse to connect once it has "
+        "expired.",
+        "Renew it: ssl.keystore.location names the keystore of a broker or a Java client (ssl.certificate.location in "
+        "librdkafka). A broker loads a new keystore without a restart when kafka-configs.sh sets the same location "
+        "again.",
     ),
     Explanation(
-        "tls-closed-early", "Closed without notice", NOTE,
-        "A side closed a TLS connection without close_notify, the alert with which TLS ends.",
-        "The program was killed or crashed, or closes the socket alone. A firewall in between can cut a connection so, "
-        "too.",
-        "Nothing, where all requests have their responses.",
+        "tls-closed-early", "TLS closed without close_notify", NOTE,
+        "One side closed a TLS connection without close_notify, the alert that ends TLS.",
+        "The program was killed, crashed, or closes only the socket. A firewall in between can also cut a connection.",
+        "Nothing, if every request has its response.",
     ),
     Explanation(
         "comments-omitted", "Comments omitted", NOTE,
         "The file has more comments or host names than are kept.",
-        "The bound keeps memory flat.",
+        "Their number is limited, so that memory does not grow.",
         "They are still in the file, and other programs show them.",
     ),
     Explanation(
         "packets-dropped", "The capture lost packets", WARNING,
         "The capture program reports that it dropped packets.",
         "Its buffer was full: the disk or the machine was too slow for the traffic.",
-        "That may explain gaps and requests without a response. Capture with a filter on the port, or a larger buffer "
-        "(-B).",
+        "That may explain gaps and requests without a response. Capture with a filter on the port, or with a larger "
+        "buffer (-B).",
     ),
     Explanation(
         "synthetic-metadata", "Synthetic times and addresses", NOTE,
         "The input is hex: it has neither times nor addresses.",
         "A transcript has only the bytes of frames.",
-        "Only the order is meaningful.",
+        "Rely on the order only.",
     ),
     Explanation(
         "frame-size", "Wrong size prefix", WARNING,
-        "The size in front of a frame of the hex input is not that of the bytes that follow.",
-        "Bytes were omitted when it was copied.",
-        "Copy it again, from the size on and to the end.",
+        "The size prefix of a frame in the hex input does not match the bytes that follow.",
+        "Some bytes were not copied.",
+        "Copy the frame again, from its size prefix to its end.",
     ),
     Explanation(
         "not-read-on", "Not all of the input was read", WARNING,
-        "A pipe or compressed file became larger than is read, or could not be kept.",
-        "What comes from a pipe or is decompressed goes to a temporary file, which is bounded and needs room.",
-        "Give the file itself, decompressed, or make room in the directory of temporary files (TMPDIR).",
+        "A pipe or compressed file is larger than the limit, or could not be stored.",
+        "Input from a pipe or a compressed file goes to a temporary file, whose size is limited and which needs disk "
+        "space.",
+        "Pass the decompressed file itself, or free space in the temporary directory (TMPDIR).",
     ),
 )  # fmt: skip

@@ -65,7 +65,7 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
         ((JAVA, "--baseline", "x", "--fail-on", "colour"), "--fail-on: 'colour' is no line of a baseline"),
         ((JAVA, "--baseline", "x", "--b", "api"), "--b needs two sides"),
         ((JAVA, "--save-baseline", "/no/such/folder/x"), "can't write /no/such/folder/x: no such file or directory"),
-        ((JAVA, AGAIN, "-f", "sarif"), "--format sarif is for what became of a baseline: it needs --baseline"),
+        ((JAVA, AGAIN, "-f", "sarif"), "--format sarif reports on a baseline: it needs --baseline"),
         ((JAVA, "--baseline", JAVA), f"{JAVA} is no baseline: "),
     ],
 )

@@ -88,11 +88,11 @@ class ClosedAtApiVersions(ClosedAtStart):
         "Closed on ApiVersions",
         Severity.ERROR,
         "The first request of the connection is ApiVersions, and the broker closed the connection without a response.",
-        "The listener, or a proxy before it, wants TLS; or it does not know this version of ApiVersions, or the API. "
-        "Kafka's own brokers since 2.4 respond with version 0 instead (KIP-511); Azure Event Hubs and brokers before "
-        "0.10 close the connection.",
-        "Set security.protocol=SSL or SASL_SSL if the listener has TLS. Otherwise use an older client, or tell "
-        "this one the broker's version: api.version.request=false and broker.version.fallback in librdkafka, "
+        "The listener, or a proxy in front of it, expects TLS; or the broker does not know ApiVersions, or this "
+        "version of it. Kafka's own brokers since 2.4 respond with version 0 instead (KIP-511); Azure Event Hubs and "
+        "brokers before 0.10 close the connection.",
+        "Set security.protocol=SSL or SASL_SSL if the listener uses TLS. Otherwise use an older client, or configure "
+        "the broker's version in this one: api.version.request=false and broker.version.fallback in librdkafka, "
         "api_version in kafka-python.",
     )
 
@@ -107,15 +107,15 @@ class LoginRequired(ClosedAtStart):
     )
     explanation: ClassVar = Explanation(
         "login-required",
-        "Closed because there was no login",
+        "Closed for lack of a login",
         Severity.ERROR,
-        "The broker responded to ApiVersions, and closed the connection on the first request after it. The client did "
-        "not log in.",
-        "The listener is SASL_PLAINTEXT or SASL_SSL: before a login it accepts ApiVersions and SaslHandshake only. The "
-        "client has security.protocol=PLAINTEXT, which is the default, or SSL.",
+        "The broker responded to ApiVersions, and closed the connection on the next request. The client did not log "
+        "in.",
+        "The listener is SASL_PLAINTEXT or SASL_SSL: before a login it accepts only ApiVersions and SaslHandshake. "
+        "The client is configured with security.protocol=PLAINTEXT, which is the default, or SSL.",
         "Set security.protocol=SASL_PLAINTEXT (SASL_SSL with TLS), sasl.mechanism and the credentials "
         "(sasl.jaas.config in Java, sasl.username and sasl.password in librdkafka). If other connections to this "
-        "listener work without a login, read the broker's log at this time.",
+        "listener work without a login, read the broker's log for this time.",
     )
 
 
@@ -128,10 +128,10 @@ class LoginRefused(ConnectionDetector):
         Severity.ERROR,
         "The client sent a SASL token after SaslHandshake version 0, and the broker closed the connection without a "
         "response.",
-        "A wrong user or password, or a mechanism that the broker has for other users. With version 0 of the handshake "
-        "a broker can't say so (KIP-152): it closes the connection.",
+        "The user or password is wrong, or the user is not set up for this mechanism. With version 0 of the handshake "
+        "a broker can't return an error (KIP-152): it closes the connection.",
         "Correct the credentials (sasl.jaas.config, or sasl.username and sasl.password). The broker's log has the "
-        "reason. Clients since Kafka 1.0 use SaslAuthenticate, which returns an error.",
+        "reason. Clients of Kafka 1.0 and newer use SaslAuthenticate, which returns an error.",
     )
 
     def __init__(self, sink: FindingSink, context: FindingContext) -> None:

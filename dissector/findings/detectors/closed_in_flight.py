@@ -36,11 +36,12 @@ class ClosedInFlight(ConnectionDetector):
         Severity.WARNING,
         "A connection was closed while requests waited for their responses. If the client closed it, Fetch, Metadata "
         "and the like do not count: clients routinely stop with those in flight.",
-        "A client gave up (request.timeout.ms, delivery.timeout.ms) or was killed, a broker restarted, a load balancer "
-        "or firewall cut an idle connection, or the broker closed on a request that it could not read.",
-        "Whether the request took effect is unknown: producers need enable.idempotence=true to send it again without "
-        "duplicates. See which side sent FIN or RST first, and read its log at this time. connections.max.idle.ms "
-        "should be shorter on clients than on anything in between.",
+        "The client gave up (request.timeout.ms, delivery.timeout.ms) or was killed, the broker restarted, a load "
+        "balancer or firewall cut an idle connection, or the broker closed the connection because it could not read a "
+        "request.",
+        "Whether the request took effect is unknown: a producer needs enable.idempotence=true to send it again "
+        "without duplicates. See which side sent FIN or RST first, and read its log for this time. Set "
+        "connections.max.idle.ms on clients below the idle timeout of every device in between.",
     )
     only_unanswered: ClassVar = True
 

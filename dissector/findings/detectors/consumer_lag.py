@@ -66,13 +66,14 @@ class ConsumerLag(Aggregator[FetchLag]):
     extractor: ClassVar = LagExtractor
     explanation: ClassVar = Explanation(
         "consumer-lag",
-        "Consumer is far behind, or falls behind",
+        "Consumer is far behind, or falling behind",
         Severity.WARNING,
-        "A Fetch reads 100,000 records or more before the partition's high watermark, or 1,000 or more and twice as "
-        "many as seconds before.",
-        "More is produced than the consumer processes: it processes slowly between polls, fetches too little at a "
-        "time, or has too few members for the partitions. Lag after a start or an offset reset is normal and shrinks.",
-        "Look at the time between fetches: a long time with quick responses means slow processing. Otherwise fetch "
+        "A Fetch reads at least 100,000 records behind the partition's high watermark, or at least 1,000 and twice as "
+        "many as a few seconds earlier.",
+        "Producers write faster than the consumer reads: it processes slowly between polls, fetches too little at a "
+        "time, or its group has too few members for the partitions. Lag after a start or an offset reset is normal "
+        "and shrinks.",
+        "Look at the time between fetches: if it is long and responses are quick, processing is slow. Otherwise fetch "
         "more at a time (fetch.max.bytes, max.partition.fetch.bytes), or add partitions and members.",
     )
 

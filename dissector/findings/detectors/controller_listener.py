@@ -23,14 +23,14 @@ class ControllerListener(ConnectionDetector):
 
     explanation: ClassVar = Explanation(
         "controller-listener",
-        "Client on a controller's listener",
+        "Client connected to a controller's listener",
         Severity.ERROR,
-        "ApiVersions is the only request of the connection, and the response offers Vote but not Metadata: a "
-        "controller's listener.",
-        "The client's bootstrap.servers has the port of a controller (controller.listener.names, often 9093). "
-        "Producers, consumers and most calls of the admin client need a broker.",
-        "Set bootstrap.servers to a broker's listener, 9092 unless configured otherwise. Tools that manage controllers "
-        "take --bootstrap-controller (bootstrap.controllers).",
+        "ApiVersions is the only request of the connection, and its response offers Vote but not Metadata, as a "
+        "controller's listener does.",
+        "The client's bootstrap.servers has a controller's port (controller.listener.names, often 9093). Producers, "
+        "consumers and most admin calls need a broker.",
+        "Set bootstrap.servers to a broker's listener, by default on port 9092. Tools that manage controllers take "
+        "--bootstrap-controller (bootstrap.controllers).",
     )
 
     def __init__(self, sink: FindingSink, context: FindingContext) -> None:

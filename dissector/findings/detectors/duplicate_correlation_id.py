@@ -27,12 +27,12 @@ class DuplicateCorrelationId(ConnectionDetector):
         "duplicate-correlation-id",
         "Two requests in flight with the same correlation id",
         Severity.ERROR,
-        "A client sent a request with the correlation id of another one that was still in flight on the same "
+        "A client sent a request with the correlation id of another request that was still in flight on the same "
         "connection.",
-        "The client's counter is shared between threads without synchronization, is reset too early, or never counts "
-        "up.",
+        "The client's counter is shared between threads without synchronization, is reset too early, or is never "
+        "incremented.",
         "Increment the correlation id with each request of a connection. Brokers do not check it, but such responses "
-        "can be matched by their order only, and this program does so.",
+        "can be matched only by their order, as this program does.",
     )
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:

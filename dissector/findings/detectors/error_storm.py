@@ -47,14 +47,14 @@ class ErrorStorm(Aggregator[RetriableError]):
     extractor: ClassVar = ErrorExtractor
     explanation: ClassVar = Explanation(
         "error-storm",
-        "The same retriable error again and again",
+        "Same retriable error again and again",
         Severity.WARNING,
         "A client got the same retriable error from the same API ten times or more, without a pause of ten seconds.",
-        "The client retries faster than the cause goes away: a leader election, a coordinator that moves or loads, "
-        "replicas that are not in sync, a topic that does not exist.",
+        "The client retries faster than the cause goes away: a leader election, a coordinator that moves or is "
+        "loading, replicas that are not in sync, a topic that does not exist.",
         "See what the error requires (kdissect explain errors). retry.backoff.ms and retry.backoff.max.ms set the "
-        "pace; delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does not refresh "
-        "its metadata after NOT_LEADER_OR_FOLLOWER never stops.",
+        "pace of retries, delivery.timeout.ms and default.api.timeout.ms when the client gives up. A client that does "
+        "not refresh its metadata after NOT_LEADER_OR_FOLLOWER never succeeds.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:

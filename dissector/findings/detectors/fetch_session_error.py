@@ -21,11 +21,11 @@ class FetchSessionError(ConnectionDetector):
         "The broker responded to a Fetch with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or the "
         "like: it does not know the session, or expects another epoch.",
         "The broker restarted or dropped the session to make room for others "
-        "(max.incremental.fetch.session.cache.slots, 1,000 by default), or the client lost count: two "
+        "(max.incremental.fetch.session.cache.slots, 1,000 by default), or the client lost track of the epoch: two "
         "threads share a session, or it dropped a response.",
-        "Once is normal: the client starts again with a full fetch, epoch 0. Many are wasteful, as each lists "
-        "all partitions: raise the slots on brokers with many consumers. If the epoch is wrong, look for a Fetch that "
-        "was sent twice or has no response.",
+        "One is normal: the client starts again with a full fetch, epoch 0. Many are wasteful, as each full fetch "
+        "lists all partitions: raise the slots on brokers with many consumers. If the epoch is wrong, look for a "
+        "Fetch that was sent twice or has no response.",
     )
     any_error: ClassVar = True
     quiet_ns: ClassVar = 60 * SECOND

@@ -72,13 +72,13 @@ class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
         "Metadata requested again and again",
         Severity.WARNING,
         "A client requested metadata thirty times or more on one connection, without a pause of ten seconds. The "
-        "message names the errors that it received until then: they are usually the reason.",
-        "A client refreshes its metadata whenever a leader moved, a topic does not exist yet, or a connection broke. "
-        "If the response does not help, it repeats the request at once. Creating a client for each message has the "
-        "same effect.",
+        "message lists the errors that it had received before: they are usually the reason.",
+        "A client refreshes its metadata when a leader has moved, a topic does not exist yet, or a connection broke. "
+        "If the response does not help, some clients repeat the request at once. Creating a client for each message "
+        "has the same effect.",
         "Create topics before they are used, or wait until their leaders are elected; create one client and reuse it. "
         "metadata.max.age.ms sets the interval when all is well, retry.backoff.ms "
-        "(topic.metadata.refresh.fast.interval.ms in librdkafka) when it is not.",
+        "(topic.metadata.refresh.fast.interval.ms in librdkafka) after an error.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:

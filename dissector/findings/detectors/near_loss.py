@@ -16,17 +16,17 @@ from dissector.index.exchange_table import NO_FRAME, RowKind
 
 NEAR_LOSS: Final = Explanation(
     "near-loss",
-    "Next to lost bytes",
+    "Next to missing bytes",
     Severity.NOTE,
     "Bytes of this connection are missing from the capture right before this exchange, or right after a request "
-    "without a response, which may have been among them. Or TCP retransmitted bytes of the exchange, or held them back "
-    "until late bytes came: the message says for how long.",
-    "Missing bytes that the receiver acknowledged were lost by the capture only: it dropped packets or began too late. "
-    "What the network loses is retransmitted: that takes 200 ms or more if nothing follows it, and looks like a slow "
-    "response. A receiver that is too busy to acknowledge causes retransmissions too.",
+    "without a response, which may be among them. Or TCP retransmitted bytes of the exchange, or held them back until "
+    "late bytes arrived: the message says for how long.",
+    "Missing bytes that the receiver acknowledged were lost only by the capture: it dropped packets or began too "
+    "late. What the network loses is retransmitted; if nothing follows it, that takes 200 ms or more and looks like a "
+    "slow response. A receiver that is too busy to acknowledge causes retransmissions too.",
     "Do not judge latency or missing responses here by this capture alone. If bytes were retransmitted, look at the "
     "network and not at the broker: tcp.analysis.retransmission in Wireshark, nstat TcpRetransSegs on either side. If "
-    "bytes are missing from the capture, capture nearer and with a larger buffer.",
+    "bytes are missing from the capture, capture nearer to the client or the broker, and with a larger buffer.",
 )
 
 

@@ -21,11 +21,11 @@ class OutOfOrderResponse(ConnectionDetector):
         "out-of-order-response",
         "Response out of order",
         Severity.ERROR,
-        "The server responded to a later request of a connection before an earlier one.",
+        "The server responded to a later request of the connection before an earlier one.",
         "Kafka's brokers respond to the requests of a connection strictly in order. A proxy, a mock or another "
-        "vendor's broker does not, or something merged several connections into one.",
-        "Make anything between client and broker keep the order. Clients that match responses by order only mix them "
-        "up, and Kafka's Java client closes the connection on an unexpected correlation id.",
+        "vendor's broker does not, or a proxy merged several connections into one.",
+        "Make every proxy between client and broker keep the order. Clients that match responses only by order mix "
+        "them up, and Kafka's Java client closes the connection on an unexpected correlation id.",
     )
 
     def __init__(self, found: FindingSink, context: FindingContext) -> None:

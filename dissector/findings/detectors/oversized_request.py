@@ -20,10 +20,10 @@ class OversizedRequest(ConnectionDetector):
         Severity.ERROR,
         "A request is larger than socket.request.max.bytes (100 MiB unless the broker is configured otherwise), or the "
         "connection ended in the middle of a large one.",
-        "A broker reads the size first, and closes the connection if it is too large: the client sees a disconnect and "
-        "no error. A far too large size often means that the bytes are not Kafka's at all: TLS or HTTP on a plain "
-        "listener, or a client that lost track of its stream.",
-        "Lower max.request.size, batch.size or the number of partitions in one request; or raise "
+        "A broker reads the size first, and closes the connection if it is too large: the client sees a disconnect "
+        "and no error. A huge size often means that the bytes are not Kafka at all: TLS or HTTP on a plain listener, "
+        "or a client that wrote its stream wrongly.",
+        "Lower max.request.size, batch.size or the number of partitions in one request, or raise "
         "socket.request.max.bytes on the brokers. If the size makes no sense, check security.protocol and the port.",
     )
     only_unanswered: ClassVar = True

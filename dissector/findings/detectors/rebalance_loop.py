@@ -66,12 +66,12 @@ class RebalanceLoop(Aggregator[GroupEvent]):
         Severity.WARNING,
         "A group had five new generations or more, or its members had to join again as often, without a pause of a "
         "minute. MEMBER_ID_REQUIRED once for each new member is normal and is not counted.",
-        "A member that takes longer than max.poll.interval.ms to process what it polled leaves and joins again; "
-        "one whose heartbeats are late (session.timeout.ms) is removed: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION. Members "
-        "that start and stop one after the other cause it too, and assignors that do not agree.",
+        "A member that takes longer than max.poll.interval.ms to process what it polled leaves and joins again. One "
+        "whose heartbeats are late (session.timeout.ms) is removed: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION. Members "
+        "that start and stop one after the other, and assignors that disagree, cause it too.",
         "Process less at a time (max.poll.records) or allow more time (max.poll.interval.ms); keep "
-        "heartbeat.interval.ms at a third of session.timeout.ms; give members a group.instance.id so that a restart "
-        "causes no rebalance; use the cooperative-sticky assignor, or group.protocol=consumer.",
+        "heartbeat.interval.ms at a third of session.timeout.ms or less; give members a group.instance.id so that a "
+        "restart causes no rebalance; use the cooperative-sticky assignor, or group.protocol=consumer.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:

@@ -30,14 +30,16 @@ class RemovedVersion(ConnectionDetector):
     only_unanswered: ClassVar = True
     explanation: ClassVar = Explanation(
         "version-removed",
-        "Version that newer brokers no longer have",
+        "The client is too old for the broker",
         Severity.ERROR,
-        "The request has a version that Kafka removed, and the broker closed the connection without a response.",
-        "The client is older than the broker supports: Kafka 4 removed all versions from before Kafka 2.1 (KIP-896). "
-        "Or the client could use newer versions, but a setting says that the broker is old, so it does not ask.",
+        "The request has a version that newer releases of Kafka removed, and the broker closed the connection without "
+        "a response.",
+        "The client is older than the broker supports: Kafka 4 removed the versions of before Kafka 2.1 (KIP-896). Or "
+        "the client could use newer versions, but a setting says that the broker is old, so it does not send "
+        "ApiVersions.",
         "Upgrade the client. In librdkafka remove api.version.request=false and broker.version.fallback, in "
-        "kafka-python api_version; in sarama raise Config.Version. Then the client learns from ApiVersions which "
-        "versions both have.",
+        "kafka-python remove api_version, in sarama raise Config.Version. Then the client learns from ApiVersions "
+        "which versions the broker has.",
     )
 
     def __init__(self, sink: FindingSink, context: FindingContext) -> None:

@@ -21,15 +21,15 @@ class RepeatedExpectedError(ConnectionDetector):
 
     explanation: ClassVar = Explanation(
         "everyday-error-again",
-        "An expected error that does not go away",
+        "Expected error that does not go away",
         Severity.WARNING,
         "MEMBER_ID_REQUIRED for one group, or UNSUPPORTED_VERSION to ApiVersions, came again on a connection without "
         "a success in between. Once each is a step of the protocol.",
-        "The client does not do what the step asks for: it joins without the member id that it was given (KIP-394), or "
-        "asks for ApiVersions in another version that the broker does not have (KIP-511). Several members of one group "
-        "that share a connection look the same.",
-        "See what the client sends after the first refusal: JoinGroup must bear the member id of the answer, "
-        "ApiVersions a version that the answer names, or 0. Else upgrade the client.",
+        "The client does not do what the error asks for: it joins without the member id that it was given (KIP-394), "
+        "or sends ApiVersions in another version that the broker does not have (KIP-511). Several members of one "
+        "group that share a connection look the same.",
+        "See what the client sends after the first error: JoinGroup must have the member id of the response, "
+        "ApiVersions a version that the response names, or 0. If it does not, upgrade the client.",
     )
     apis: ClassVar = frozenset((ApiKey.API_VERSIONS, ApiKey.JOIN_GROUP))
 

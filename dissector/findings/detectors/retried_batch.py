@@ -20,11 +20,11 @@ class RetriedBatch(Aggregator[SequencedBatch]):
         "retried-batch",
         "Batch sent again",
         Severity.NOTE,
-        "A batch of an idempotent producer has sequence numbers that were sent before.",
-        "The first attempt got a retriable error, got no response within request.timeout.ms, or its connection broke. "
+        "A batch of an idempotent producer has sequence numbers that the producer had sent before.",
+        "The first attempt got a retriable error or no response within request.timeout.ms, or its connection broke. "
         "The broker keeps one of the two.",
-        "A few are normal when leaders move. Many with DUPLICATE_SEQUENCE_NUMBER, or with late responses, mean "
-        "that request.timeout.ms is too short for the broker; retry.backoff.ms sets the pace.",
+        "A few are normal when leaders move. Many of them with DUPLICATE_SEQUENCE_NUMBER, or with late responses, "
+        "mean that request.timeout.ms is too short for the broker. retry.backoff.ms sets the pace of retries.",
     )
     quiet_ns: ClassVar = 60 * SECOND
 

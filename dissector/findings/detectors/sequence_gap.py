@@ -40,11 +40,11 @@ class SequenceGap(Aggregator[SequencedBatch]):
         Severity.WARNING,
         "A batch begins after the end of the previous one of the same producer id and epoch, topic and partition, and "
         "no bytes of the connection in between are missing from the capture.",
-        "The batch between went to another broker or was given up (delivery.timeout.ms) while later ones were in "
-        "flight, requests overtook each other, or the producer counts wrongly. The broker responds with "
-        "OUT_OF_ORDER_SEQUENCE_NUMBER until the missing one comes.",
+        "The batch in between went to another broker, or the producer gave it up (delivery.timeout.ms) while later "
+        "ones were in flight, requests overtook each other, or the producer counts wrongly. The broker responds with "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER until the missing batch arrives.",
         "Look for the batch with the missing numbers and for its response. Keep max.in.flight.requests.per.connection "
-        "at 5 or fewer with enable.idempotence=true: brokers remember only five batches. After a batch is given up, a "
+        "at 5 or less with enable.idempotence=true: brokers remember only five batches. After giving up a batch, a "
         "producer must start a new epoch.",
     )
 

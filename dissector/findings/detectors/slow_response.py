@@ -40,13 +40,13 @@ SLOW: Final = Explanation(
     "slow",
     "Slow response",
     Severity.WARNING,
-    "The response took far longer than this API usually does on this connection: ten times the median, and longer than "
-    "nineteen in twenty. Or the response to a Fetch came long after max_wait_ms.",
+    "The response took far longer than this API usually does on this connection: ten times the median, and longer "
+    "than 95 % of the others. Or the response to a Fetch came long after max_wait_ms.",
     "The broker's disk or its replicas were slow (acks=all waits for them), a quota delayed the response, request "
-    "threads or the network thread were busy, or a request in front of it on the same connection took long.",
-    "Look at what else the connection had in flight, at throttle_time_ms in the response, and at the broker's "
-    "request metrics (RequestQueue, Local, Remote, ResponseQueue). max.in.flight.requests.per.connection limits how "
-    "many wait behind a slow one, and request.timeout.ms says when the client gives up.",
+    "threads or the network thread were busy, or an earlier request on the same connection took long.",
+    "Look at what else the connection had in flight, at throttle_time_ms in the response, and at the broker's request "
+    "metrics (RequestQueue, Local, Remote, ResponseQueue). max.in.flight.requests.per.connection limits how many "
+    "requests wait behind a slow one, and request.timeout.ms sets when the client gives up.",
 )
 
 

@@ -39,11 +39,11 @@ class Throttled(Aggregator[ThrottledResponse]):
         "throttled",
         "Throttled by a quota",
         Severity.WARNING,
-        "A response has a throttle_time_ms above 0: the client exceeded a quota, and the broker reads nothing more "
-        "from this connection for that time.",
-        "A quota on bytes (producer_byte_rate, consumer_byte_rate), on request time (request_percentage) or on changes "
-        "of topics (controller_mutation_rate) is set for the user or the client id.",
-        "Send or fetch less at a time, compress (compression.type), spread the load, or have the quota raised "
+        "A response has a throttle_time_ms above 0: the client exceeded a quota, and the broker reads nothing from "
+        "this connection for that time.",
+        "A quota on bytes (producer_byte_rate, consumer_byte_rate), on request time (request_percentage) or on topic "
+        "changes (controller_mutation_rate) is set for the user or the client id.",
+        "Send or fetch less at a time, compress (compression.type), spread the load, or raise the quota "
         "(kafka-configs --entity-type users or clients). Clients must wait that long before they send again "
         "(KIP-219).",
     )

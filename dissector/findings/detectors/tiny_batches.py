@@ -26,12 +26,13 @@ class TinyBatches(ConnectionDetector):
         "tiny-batches",
         "Many tiny batches",
         Severity.NOTE,
-        "A producer sent fifty Produce requests or more in quick succession whose batches had one or two records each.",
-        "With linger.ms=0 (the default before Kafka 4.0) a producer sends records at once; one that flushes, or "
-        "waits for the response, after each record does so with any setting. Records spread over many partitions also "
-        "make small batches.",
-        "Set linger.ms to 5 or more so that batches fill up to batch.size, do not call flush() or wait for each "
-        "record, and compress. Each request costs the broker about the same, whatever is in it.",
+        "A producer sent fifty or more Produce requests in quick succession, whose batches had one or two records "
+        "each.",
+        "With linger.ms=0 (the default before Kafka 4.0) a producer sends records at once. One that flushes or waits "
+        "for the response after each record does so with any setting. Records spread over many partitions also make "
+        "small batches.",
+        "Set linger.ms to 5 or more so that batches fill up to batch.size, do not call flush() or wait after each "
+        "record, and compress. Each request costs the broker about the same, however little it carries.",
     )
     examines_batches: ClassVar = True
 

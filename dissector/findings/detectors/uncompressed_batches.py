@@ -32,11 +32,12 @@ class UncompressedBatches(ConnectionDetector):
         "uncompressed-batches",
         "Large batches without compression",
         Severity.NOTE,
-        "A producer sent batches of 8 KiB or more without a codec, and a sample of them becomes smaller by a third or "
-        "more when it is compressed.",
+        "A producer sent batches of 8 KiB or more without compression, and compressing a sample of them makes it "
+        "smaller by a third or more.",
         "Producers do not compress unless compression.type is set.",
-        "Set compression.type on the producer: lz4 or zstd cost little CPU; gzip is for consumers without "
-        "them. It saves network, disk and replication traffic, and batches fill up better with linger.ms above 0.",
+        "Set compression.type on the producer: lz4 and zstd cost little CPU; gzip is for consumers without them. "
+        "Compression saves network, disk and replication traffic, and works better on the larger batches that "
+        "linger.ms above 0 makes.",
     )
     examines_batches: ClassVar = True
 
@@ -54,7 +55,7 @@ class UncompressedBatches(ConnectionDetector):
             plain.count += 1
             if plain.bytes < ENOUGH or plain.is_dense:
                 continue
-            words = f"{plain.count:,} batches of {size(plain.bytes)} bytes in all went uncompressed"
+            words = f"{plain.count:,} batches with {size(plain.bytes)} bytes in all were sent uncompressed"
             if plain.finding is not None:
                 plain.finding.update(words)
                 continue

@@ -46,13 +46,12 @@ class VersionNotOffered(Aggregator[NotAdvertised]):
         "version-not-offered",
         "Version that the broker did not advertise",
         Severity.ERROR,
-        "The request has a version outside the range of this broker's ApiVersions response, or an API that is not in "
+        "The request has a version outside the range in this broker's ApiVersions response, or an API that is not in "
         "it.",
-        "The client does not use ApiVersions, keeps the response of another broker (of another release, in the middle "
-        "of an upgrade), or has its versions fixed by a setting (api.version.request, broker.version.fallback, "
-        "api_version).",
-        "Use the highest version that both sides have, for each broker by itself. Brokers close the connection on "
-        "requests that they can't read. Only ApiVersions gets a response, with UNSUPPORTED_VERSION.",
+        "The client does not use ApiVersions, uses the response of a broker of another release (during an upgrade), "
+        "or has its versions fixed by a setting (api.version.request, broker.version.fallback, api_version).",
+        "Use the highest version that both sides have, separately for each broker. Brokers close the connection on "
+        "requests that they can't read; only ApiVersions gets a response, with UNSUPPORTED_VERSION.",
     )
 
     def __init__(self, found: FindingSink, scope: Scope) -> None:

@@ -53,8 +53,8 @@ class VersionSteppedDown(Aggregator[LowerVersion]):
         "has.",
         "The client is newer than the broker: it starts with the newest version that it knows. KIP-511 specifies "
         "this; it costs a round trip for each connection.",
-        "Nothing, if the broker is older on purpose. Otherwise upgrade it. A client that does this on every connection "
-        "could remember the broker's response.",
+        "Nothing, if the broker is meant to be older. Otherwise upgrade it. A client that does this on every "
+        "connection could remember the broker's response.",
     )
 
     def add(self, row: int, observed: LowerVersion) -> None:
