@@ -35,7 +35,7 @@ def baseline(
     to hold."""
     _check_usage(files, asked, others)
     fail_on, ignored = _choices(asked.fail_on, "--fail-on"), _choices(asked.ignore, "--ignore")
-    rows = parse_filter(row_filter, "--a")
+    rows = parse_filter(row_filter, "--a", options)
     try:
         known = None if asked.baseline is None else read_baseline(Path(asked.baseline).read_text("utf-8"))
     except OSError as error:

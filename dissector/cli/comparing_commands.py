@@ -70,7 +70,7 @@ def diff(
     ignore: Annotated[
         str | None, typer.Option(metavar="NAMES", help="With --baseline, ignore these: PushTelemetry,compression.")
     ] = None,
-    options: Annotated[CaptureOptions, "port", "keylog"],
+    options: CaptureOptions,
     cluster: Cluster,
 ) -> int:
     """Compare two clients side by side, or more in a matrix; exit code 0 if they do the same, 1 if they differ.
@@ -122,7 +122,7 @@ def check(
         ),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules with their sources.")] = False,
-    options: Annotated[CaptureOptions, "port", "keylog"],
+    options: Annotated[CaptureOptions, "response", "port", "show_secrets", "keylog"],
 ) -> int:
     """Check clients and brokers against the protocol's rules; exit code 0 if none is broken, 1 otherwise.
 

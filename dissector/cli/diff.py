@@ -58,7 +58,7 @@ def compare(
         return _compare_tables(files, tables, form, cluster, has_options=has_options)
     are_tables(files, cluster)
     _check_usage(len(files), filters, matches)
-    row_filters = [parse_filter(text, option) for text, option in zip(filters, ("--a", "--b"), strict=True)]
+    row_filters = [parse_filter(text, option, options) for text, option in zip(filters, ("--a", "--b"), strict=True)]
     with infrequent_collection(), ExitStack() as stack:
         captures = [stack.enter_context(options.open([file])) for file in files]
         sides = [_side(capture, each) for capture, each in zip((captures[0], captures[-1]), row_filters, strict=True)]

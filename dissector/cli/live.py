@@ -88,6 +88,7 @@ def live(
                     key_logs=options.key_logs,
                     show_secrets=options.show_secrets,
                     resolves=options.resolve,
+                    opener=options.chosen_opener,
                 )
             )
             if shows_processes:

@@ -92,6 +92,11 @@ class CaptureOptions:
             raise UsageError(f"--schemas: {error}") from None
 
     @property
+    def chosen_opener(self) -> "ValueOpener | None":
+        """The opener with the schemas that are named; None if none are. Raises `UsageError`."""
+        return None if self.schemas is None else self.opener
+
+    @property
     def is_set(self) -> bool:
         """Whether any option is given: a key log of the environment is for whatever needs one."""
         has_key_log = self.keylog is not None and self.keylog != os.environ.get(KEY_LOG_VARIABLE, "").split()
@@ -129,7 +134,7 @@ class CaptureOptions:
         return Capture(
             files, response_to=self.response_to, ports=self.ports, key_logs=self.key_logs,
             show_secrets=self.show_secrets, resolves=self.resolve,
-            opener=self.opener if self.schemas is not None else None,
+            opener=self.chosen_opener,
         )  # fmt: skip
 
 

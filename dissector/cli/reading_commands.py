@@ -51,7 +51,7 @@ def open_files(
         return print_error("-Y is for tables: to filter a capture on the screen, press /")
     return run(
         files, options.response_to, ports=options.ports, key_logs=options.key_logs, show_secrets=options.show_secrets,
-        resolves=options.resolve, value_opener=options.opener if options.schemas is not None else None,
+        resolves=options.resolve, value_opener=options.chosen_opener,
     )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def stats(
             help="Print one line per connection: round-trip time, bytes, losses, zero windows, process.",
         ),
     ] = False,
-    options: Annotated[CaptureOptions, "response", "port", "keylog", "resolve"],
+    options: CaptureOptions,
     cluster: Cluster,
 ) -> int:
     """Print counts, bytes, errors and latencies by API, client, topic or any row field.

@@ -75,7 +75,7 @@ def live(
     ] = None,
     limit: Limit = None,
     csv: CsvOptions,
-    options: Annotated[CaptureOptions, "keylog", "show_secrets", "resolve"],
+    options: Annotated[CaptureOptions, "show_secrets", "keylog", "resolve", "schemas"],
     processes: Annotated[
         bool, typer.Option("--processes/--no-processes", help="Look up which local process each connection belongs to.")
     ] = True,
@@ -96,7 +96,7 @@ def live(
         None if on_screen else RowRenderer.of(form or Format.TEXT, fields, escape_formulas=csv.escape_formulas),
         duration,
         limit,
-        parse_filter(filter),
+        parse_filter(filter, options=options),
         options,
         shows_processes=processes,
     )
@@ -133,7 +133,7 @@ def export(
     decrypted: Annotated[
         bool, typer.Option("--decrypted", help="Write decrypted exchanges as plain TCP, in place of their packets.")
     ] = False,
-    options: Annotated[CaptureOptions, "port", "keylog", "show_secrets"],
+    options: CaptureOptions,
 ) -> int:
     """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
     file that replays them, or the command that shows them.
@@ -162,7 +162,7 @@ def ingest(
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
     ] = False,
-    options: Annotated[CaptureOptions, "port", "keylog", "show_secrets"],
+    options: Annotated[CaptureOptions, "port", "show_secrets", "keylog"],
     log: Annotated[Cluster, "verbose"],
     follow: Annotated[
         bool,

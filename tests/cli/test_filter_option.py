@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
+from dissector.cli.main import app
+from dissector.cli.reference import command_pages
 from tests.cli.test_commands import JAVA, kdissect
 from tests.cli.test_workers import with_three_workers
 from tests.conftest import PCAPS
@@ -17,6 +20,24 @@ PIPELINED = str(PCAPS / "librdkafka-pipelined.pcapng")
 
 def numbers(path: str, *words: str) -> list[str]:
     return kdissect("show", path, "--fields", "number", *words).stdout.decode().split()
+
+
+def test_whatever_a_filter_may_read_can_be_had_in_every_command_with_one() -> None:
+    pages = {
+        each.name: {line.names.split()[0].rstrip(",") for line in each.parameters}
+        for each in command_pages(get_command(app))
+    }
+    filtering = {name for name, options in pages.items() if options & {"-Y", "--a"}}
+    assert filtering == {"open", "show", "records", "stats", "diff", "live", "export"}
+    for name in filtering:
+        assert {"--show-secrets", "--keylog", "--resolve", "--schemas"} <= pages[name], name
+
+
+@pytest.mark.parametrize("command", ["show", "stats"])
+def test_a_filter_reads_secrets_only_where_they_are_shown(command: str) -> None:
+    words = command, str(PCAPS / "java-sasl-plain.pcapng"), "-Y", 'auth_bytes contains "alice-secret"'
+    assert kdissect(*words).returncode == 1
+    assert kdissect(*words, "--show-secrets").stdout
 
 
 @pytest.mark.slow
