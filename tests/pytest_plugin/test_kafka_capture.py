@@ -17,6 +17,8 @@ from tests.probe.servers import mock_cluster
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TALK = """
+import time
+
 import pytest
 from tests.capture.live.loopback import talk
 
@@ -42,17 +44,23 @@ def run(folder: Path, text: str, *words: str, name: str = "test_it.py") -> "Run"
     for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_CURRENT_TEST"):
         environment.pop(variable, None)
     (folder / "pytest.ini").touch()
-    return Run(subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=environment)
+    return Run(done.returncode, done.stdout + done.stderr)
 
 
 class Run:
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.code, self.out = done.returncode, done.stdout + done.stderr
+    def __init__(self, code: int, out: str) -> None:
+        self.code, self.out = code, out
 
     @property
     def rows(self) -> list[str]:
         """The lines of exchanges in the reports, each with its mark."""
         return [line for line in self.out.splitlines() if line[2:4] == "<#"]
+
+    def of(self, test: str) -> "Run":
+        """What the report says of one test that failed."""
+        [text] = re.findall(rf"(?ms)^_+ (?:ERROR at setup of )?{test} _+$(.*?)(?=^_{{4}}|^={{4}})", self.out)
+        return Run(self.code, text)
 
     @property
     def counts(self) -> str:
@@ -77,8 +85,18 @@ def test_all(kafka_capture):
 
 def test_two_in_turn(kafka_capture):
     assert [talked(kafka_capture, count).count() for count in (1, 2)] == [1, 2]
-""")  # fmt: skip
-    assert (done.code, done.counts) == (0, "2 passed"), done.out
+
+
+def test_a_packet_that_is_sent_at_once(kafka_capture):
+    began = time.perf_counter()
+    with kafka_capture(port=PORT) as wire:
+        ready = time.perf_counter() - began
+        talk(PORT, 1)
+    assert wire.one("number == 1")["api"] == "Metadata"
+    print(f"ready after {ready:.2f} s")  # and not held to it, for machines differ
+""", "-s")  # fmt: skip
+    assert (done.code, done.counts) == (0, "3 passed"), done.out
+    assert "ready after " in done.out
     assert not (tmp_path / "kafka-captures").exists()
 
 
@@ -107,78 +125,23 @@ def test(kafka_capture):
     assert " Produce v" in marked
 
 
-@needs_rights
-def test_the_report_marks_what_was_looked_at_and_names_the_capture(tmp_path: Path) -> None:
-    with broker() as port:
-        done = run(tmp_path, TALK.format(port=port) + """
+SAYINGS = {
+    'one("api == Metadata")': ("2 exchanges match api == Metadata; one was expected", "  "),
+    'one("api == Fetch")': ("0 exchanges match api == Fetch; one was expected", "  "),
+    "one()": ("there are 2 exchanges; one was expected", "  "),
+    'none("number == 2")': ("1 exchange matches number == 2; none was expected", " >"),
+    'one("number == 1").response.size == 0': ("assert ", "> "),
+    'one("nmber == 1")': ("FilterError", "  "),
+    'matches("talk.toml")': ("there is no talk.toml: pytest --save-baselines writes it", "  "),
+}
+"""What is asked of two exchanges; what the report says, and how it marks both."""
+FAILING = """
 def test_versions(kafka_capture):
     wire = talked(kafka_capture, 3)
     for exchange in wire.exchanges("api == Metadata"):
         assert exchange["correlation_id"] < 1
-""")  # fmt: skip
-    assert (done.code, done.counts) == (1, "1 failed")
-    assert [row[0] for row in done.rows] == [" ", ">", " "]
-    assert f"Kafka traffic of port {port}" in done.out
-    [kept] = [line.removeprefix("kept: kdissect ") for line in done.out.splitlines() if line.startswith("kept: ")]
-    assert Path(kept) == tmp_path / "kafka-captures" / "test_it.py.test_versions.pcapng"
-    with dissector.open(kept, ports=[port]) as capture:
-        assert [each.correlation_id for each in capture] == [0, 1, 2]
 
 
-@needs_rights
-@pytest.mark.parametrize(
-    ("call", "words", "marks"),
-    [
-        ('one("api == Metadata")', "2 exchanges match api == Metadata; one was expected", "  "),
-        ('one("api == Fetch")', "0 exchanges match api == Fetch; one was expected", "  "),
-        ("one()", "there are 2 exchanges; one was expected", "  "),
-        ('none("number == 2")', "1 exchange matches number == 2; none was expected", " >"),
-        ('one("number == 1").response.size == 0', "assert ", "> "),
-        ('one("nmber == 1")', "FilterError", "  "),
-    ],
-)
-def test_an_assertion_says_what_there_is(tmp_path: Path, call: str, words: str, marks: str) -> None:
-    with broker() as port:
-        done = run(tmp_path, f"{TALK.format(port=port)}\ndef test(kafka_capture):\n"
-                             f"    wire = talked(kafka_capture, 2)\n    assert wire.{call}\n")  # fmt: skip
-    assert (done.code, done.counts) == (1, "1 failed"), done.out
-    assert words in done.out
-    assert "".join(row[0] for row in done.rows) == marks
-    assert "wire.py" not in done.out or "FilterError" in words, "no frame of the plugin's own"
-
-
-@needs_rights
-def test_captures_are_kept_beside_the_report_under_xdist(tmp_path: Path) -> None:
-    pytest.importorskip("xdist", reason="NOT TESTED with xdist: it is not installed")
-    with broker() as port:
-        done = run(tmp_path, TALK.format(port=port) + """
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8])
-def test_many(kafka_capture, count):
-    assert talked(kafka_capture, count).count("client_id == 'nobody'") == count
-""", "-n", "4", f"--junitxml={tmp_path}/reports/junit.xml")  # fmt: skip
-    assert (done.code, done.counts) == (1, "8 failed"), done.out
-    names = [kept_name(f"test_it.py::test_many[{count}]", 1) for count in range(1, 9)]
-    assert sorted(each.name for each in (tmp_path / "reports").iterdir()) == sorted([*names, "junit.xml"])
-    for count, name in enumerate(names, 1):
-        with dissector.open(tmp_path / "reports" / name, ports=[port]) as capture:
-            assert len(capture) >= count  # the port is shared: also what others said meanwhile
-    report = ElementTree.parse(tmp_path / "reports" / "junit.xml")
-    kept = {each.get("value") for each in report.iter("property") if each.get("name") == "kafka_capture"}
-    assert kept == {str(tmp_path / "reports" / name) for name in names}
-
-
-@needs_rights
-def test_a_folder_of_the_settings_keeps_the_captures(tmp_path: Path) -> None:
-    with broker() as port:
-        text = TALK.format(port=port) + "\ndef test(kafka_capture):\n    assert not talked(kafka_capture).count()\n"
-        run(tmp_path, text, "-o", "kafka_capture_folder=kept/here")
-    assert [each.name for each in (tmp_path / "kept" / "here").iterdir()] == ["test_it.py.test.pcapng"]
-
-
-@needs_rights
-def test_an_error_while_capturing_is_reported_with_the_exchanges(tmp_path: Path) -> None:
-    with broker() as port:
-        done = run(tmp_path, TALK.format(port=port) + """
 @pytest.fixture
 def client(kafka_capture):
     with kafka_capture(port=PORT):
@@ -194,41 +157,108 @@ def test_asked_too_early(kafka_capture):
     with kafka_capture(port=PORT) as wire:
         talk(PORT, 1)
         wire.one()
-""")  # fmt: skip
-    assert (done.code, done.counts) == (1, "1 failed, 1 error"), done.out
-    assert "the client gave up" in done.out
-    assert "ask for exchanges after the with statement" in done.out
-    assert len(done.rows) == 2
+
+
+def test_refused(kafka_capture):
+    with kafka_capture(interface="nowhere0"):
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, Run]:
+    """The folder, the port and the report of a run in which all tests fail."""
+    folder = tmp_path_factory.mktemp("failing")
+    sayings = "".join(
+        f"\n\ndef test_saying_{number}(kafka_capture):\n    wire = talked(kafka_capture, 2)\n    assert wire.{call}\n"
+        for number, call in enumerate(SAYINGS)
+    )
+    with broker() as port:
+        return folder, port, run(folder, TALK.format(port=port) + FAILING + sayings)
 
 
 @needs_rights
-def test_capturing_has_begun_within_a_second(tmp_path: Path) -> None:
-    """A packet that is sent at once is in the capture; the time is printed, for machines differ."""
+def test_all_of_them_fail(failing: tuple[Path, int, Run]) -> None:
+    _, _, done = failing
+    assert (done.code, done.counts) == (1, f"{len(SAYINGS) + 3} failed, 1 error"), done.out
+
+
+@needs_rights
+def test_the_report_marks_what_was_looked_at_and_names_the_capture(failing: tuple[Path, int, Run]) -> None:
+    folder, port, done = failing
+    report = done.of("test_versions")
+    assert [row[0] for row in report.rows] == [" ", ">", " "]
+    assert f"Kafka traffic of port {port}" in report.out
+    [kept] = [line.removeprefix("kept: kdissect ") for line in report.out.splitlines() if line.startswith("kept: ")]
+    assert Path(kept) == folder / "kafka-captures" / "test_it.py.test_versions.pcapng"
+    with dissector.open(kept, ports=[port]) as capture:
+        assert [each.correlation_id for each in capture] == [0, 1, 2]
+
+
+@needs_rights
+@pytest.mark.parametrize("call", SAYINGS)
+def test_an_assertion_says_what_there_is(failing: tuple[Path, int, Run], call: str) -> None:
+    words, marks = SAYINGS[call]
+    report = failing[2].of(f"test_saying_{[*SAYINGS].index(call)}")
+    assert words in report.out
+    assert "".join(row[0] for row in report.rows) == marks
+    assert "wire.py" not in report.out or "FilterError" in words, "no frame of the plugin's own"
+
+
+@needs_rights
+def test_an_error_while_capturing_is_reported_with_the_exchanges(failing: tuple[Path, int, Run]) -> None:
+    _, _, done = failing
+    assert "the client gave up" in done.of("test_setup").out
+    assert "ask for exchanges after the with statement" in done.of("test_asked_too_early").out
+    assert len(done.of("test_setup").rows) == len(done.of("test_asked_too_early").rows) == 1
+
+
+@needs_rights
+def test_captures_are_kept_beside_the_report_under_xdist(tmp_path: Path) -> None:
+    pytest.importorskip("xdist", reason="NOT TESTED with xdist: it is not installed")
     with broker() as port:
         done = run(tmp_path, TALK.format(port=port) + """
-import time
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_many(kafka_capture, count):
+    assert talked(kafka_capture, count).count("client_id == 'nobody'") == count
+""", "-n", "2", f"--junitxml={tmp_path}/reports/junit.xml")  # fmt: skip
+    assert (done.code, done.counts) == (1, "4 failed"), done.out
+    names = [kept_name(f"test_it.py::test_many[{count}]", 1) for count in range(1, 5)]
+    assert sorted(each.name for each in (tmp_path / "reports").iterdir()) == sorted([*names, "junit.xml"])
+    for count, name in enumerate(names, 1):
+        with dissector.open(tmp_path / "reports" / name, ports=[port]) as capture:
+            assert len(capture) >= count  # the port is shared: also what others said meanwhile
+    report = ElementTree.parse(tmp_path / "reports" / "junit.xml")
+    kept = {each.get("value") for each in report.iter("property") if each.get("name") == "kafka_capture"}
+    assert kept == {str(tmp_path / "reports" / name) for name in names}
 
 
+@needs_rights
+def test_settings_name_a_folder_for_the_captures_and_skip_where_capturing_is_refused(tmp_path: Path) -> None:
+    settings = ["-o", "kafka_capture_folder=kept/here", "-o", "kafka_capture_refused=skip"]
+    with broker() as port:
+        done = run(tmp_path, TALK.format(port=port) + """
 def test(kafka_capture):
-    began = time.perf_counter()
-    with kafka_capture(port=PORT) as wire:
-        ready = time.perf_counter() - began
-        talk(PORT, 1)
-    assert wire.one("number == 1")["api"] == "Metadata"
-    print(f"ready after {ready:.2f} s")
-""", "-s")  # fmt: skip
-    assert (done.code, done.counts) == (0, "1 passed"), done.out
-    assert "ready after " in done.out
+    assert not talked(kafka_capture).count()
 
 
-@pytest.mark.parametrize(("setting", "counts"), [("fail", "1 failed"), ("skip", "1 skipped")])
-def test_where_capturing_is_refused_a_test_fails_or_is_skipped(tmp_path: Path, setting: str, counts: str) -> None:
+def test_refused(kafka_capture):
+    with kafka_capture(interface="nowhere0"):
+        pass
+""", *settings)  # fmt: skip
+    assert done.counts == "1 failed, 1 skipped"
+    assert_refusal(done.out)
+    assert [each.name for each in (tmp_path / "kept" / "here").iterdir()] == ["test_it.py.test.pcapng"]
+
+
+def test_where_capturing_is_refused_a_test_fails(failing: tuple[Path, int, Run]) -> None:
+    assert_refusal(failing[2].of("test_refused").out)
+
+
+def assert_refusal(out: str) -> None:
     """No interface of that name is refused with or without privileges."""
-    text = "def test(kafka_capture):\n    with kafka_capture(interface='nowhere0'):\n        pass\n"
-    done = run(tmp_path, text, "-o", f"kafka_capture_refused={setting}")
-    assert done.counts == counts
-    assert "kafka_capture: no interface 'nowhere0'" in done.out
-    assert "Traceback" not in done.out
+    assert "kafka_capture: no interface 'nowhere0'" in out
+    assert "Traceback" not in out
 
 
 @needs_rights
@@ -267,17 +297,13 @@ def test_runs_without_the_fixture_do_not_import_the_engine(tmp_path: Path) -> No
 
 @needs_rights
 def test_a_baseline_is_written_then_held(tmp_path: Path) -> None:
-    text = TALK + "\n\ndef test_versions(kafka_capture):\n    talked(kafka_capture).matches('talk.toml')\n"
+    text = TALK + "\n\ndef test_versions(kafka_capture):\n    talked(kafka_capture).matches('{name}.toml')\n"
     with broker() as port:
-        text = text.format(port=port)
-        missing = run(tmp_path, text)
-        assert (missing.code, missing.counts) == (1, "1 failed")
-        assert "there is no talk.toml: pytest --save-baselines writes it" in missing.out
-        assert run(tmp_path, text, "--save-baselines").code == 0
-        assert run(tmp_path, text).code == 0
-        path = tmp_path / "talk.toml"
-        path.write_text(path.read_text().replace('Metadata = "v0"', 'Metadata = "v12"'))
-        changed = run(tmp_path, text)
-    assert changed.code == 1
-    assert "1 line of talk.toml changed" in changed.out
-    assert "versions.Metadata: v12 → v0 (exchange 1)" in changed.out
+        assert run(tmp_path, text.format(port=port, name="talk"), "--save-baselines").code == 0
+        written = (tmp_path / "talk.toml").read_text()
+        (tmp_path / "changed.toml").write_text(written.replace('Metadata = "v0"', 'Metadata = "v12"'))
+        (tmp_path / "test_changed.py").write_text(text.format(port=port, name="changed"))
+        done = run(tmp_path, text.format(port=port, name="talk"), "test_changed.py")
+    assert (done.code, done.counts) == (1, "1 failed, 1 passed"), done.out
+    assert "1 line of changed.toml changed" in done.out
+    assert "versions.Metadata: v12 → v0 (exchange 1)" in done.out
