@@ -104,11 +104,23 @@ def test_errors_in_tables_are_counted(tmp_path: Path) -> None:
 
 @needs_rights
 def test_live_requests_are_counted_by_client() -> None:
+    """Whoever talks does so until it is seen: the example does not say when it has begun to capture."""
+    seen = threading.Event()
+
+    def talk_until_seen(port: int) -> None:
+        while not seen.wait(0.1):
+            talk(port, 3)
+
     with broker() as port:
-        timer = threading.Timer(4, talk, (port, 3))  # behind the start of the example, also on a loaded machine
-        timer.start()
-        shown = ran("live_counter", str(port), "7")
-    assert shown.splitlines()[-1].endswith(" 3")
+        command = [sys.executable, "-u", str(EXAMPLES / "live_counter.py"), str(port), "600"]
+        environment = os.environ | {"PYTHONPATH": str(EXAMPLES.parent)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+            threading.Thread(target=talk_until_seen, args=(port,), daemon=True).start()
+            assert process.stdout is not None
+            shown = [process.stdout.readline() for _ in range(3)]
+            seen.set()
+            process.terminate()
+    assert [line.split()[-1] for line in shown] == ["1", "2", "3"]
 
 
 @needs_rights
