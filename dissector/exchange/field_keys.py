@@ -2,7 +2,8 @@
 
 Invariants:
   * plain messages (`BodyColumns`) of one layout that are equal in the chosen fields have one number, and others have
-    others. 0 is for messages that need a careful look, and for what comes when there are too many numbers;
+    others. Of `outlines` of fields less than their values counts (`Want.OUTLINE`). 0 is for messages that need a
+    careful look, and for what comes when there are too many numbers;
   * numbers stay as they are for the life of the object.
 """
 
@@ -32,9 +33,9 @@ def no_column(_api_key: int, _column: ColumnPlan) -> bool:
 
 
 class FieldKeys:
-    """Of the requests of one capture, or of its responses. `keys` chooses the fields; of `nonzero` columns the values
-    that are not zero, of `values` columns all, are there for whoever visits the messages. `with_log` takes also those
-    that may name the metadata log; whether those of such APIs are clean is there for the visitor."""
+    """Of the requests of one capture, or of its responses. `keys` and `outlines` choose the fields; of `nonzero`
+    columns the values that are not zero, of `values` columns all, are there for whoever visits the messages. `with_log`
+    takes also those that may name the metadata log; whether those of such APIs are clean is there for the visitor."""
 
     def __init__(
         self,
@@ -44,10 +45,12 @@ class FieldKeys:
         values: Choose = no_column,
         *,
         is_request: bool,
+        outlines: Choose = no_column,
         with_log: bool = False,
     ) -> None:
         self._bodies = bodies
         self._keys = keys
+        self._outlines = outlines
         self._nonzero = nonzero
         self._values = values
         self._is_request = is_request
@@ -91,11 +94,12 @@ class FieldKeys:
         if found is None:
             columns = list(enumerate(program.columns))
             chosen = [number for number, column in columns if self._keys(key, column)]
+            outlines = [number for number, column in columns if self._outlines(key, column)]
             nonzero = [number for number, column in columns if self._nonzero(key, column)]
             unknown = [n for n, column in columns if column.part is Part.UNKNOWN_TAGS and column.path == ("header",)]
             values = [number for number, column in columns if self._values(key, column)]
             is_checked = self._with_log and messages.layout.body in METADATA_CARRIERS
-            wanted = program.wanted(values=values, keys=chosen, nonzero=[*nonzero, *unknown], checked=is_checked)
+            wanted = program.wanted(values, chosen, [*nonzero, *unknown], outlines, checked=is_checked)
             found = self._wanted[id(program)] = wanted, next(iter(unknown), None)
             self._programs.append(program)  # so that no other program gets its id
         return found

@@ -59,7 +59,7 @@ class Operation(IntEnum):
 
 
 class Want(IntEnum):
-    """What of a column the kernel keeps. `KEY` and `CHECKED` can be added to the others."""
+    """What of a column the kernel keeps. `KEY` or `OUTLINE`, and `CHECKED`, can be added to the others."""
 
     NOTHING = 0
     VALUES = 1
@@ -68,6 +68,9 @@ class Want(IntEnum):
     KEY = 4
     CHECKED = 8
     """Whether it has what a message with secrets has, if it was read from the right places (`secrets.is_clean`)."""
+    OUTLINE = 16
+    """A key of less: of numbers those that are negative; of records the magic of their entries, and the attributes and
+    producer ids of their batches."""
 
 
 class Part(Enum):
@@ -124,17 +127,19 @@ class Program:
         values: Iterable[int] = (),
         keys: Iterable[int] = (),
         nonzero: Iterable[int] = (),
+        outlines: Iterable[int] = (),
         *,
         checked: bool = False,
     ) -> Wanted:
-        """Return what is wanted: the `values` of some columns, `nonzero` values of others; a key of others, which has
-        the counts around them too, so that equal keys mean equal values in equal places; whether all columns that can
-        be `checked` are clean."""
+        """Return what is wanted: the `values` of some columns, `nonzero` values of others; a key of others, and of the
+        `outlines` of others, numbers or records, which has the counts around them too, so that equal keys mean equal
+        values in equal places; whether all columns that can be `checked` are clean."""
         wanted = np.zeros(len(self.columns), np.uint8)
         wanted[list(values)] |= np.uint8(Want.VALUES)
         wanted[list(nonzero)] |= np.uint8(Want.NONZERO)
+        wanted[list(outlines)] |= np.uint8(Want.OUTLINE)
         chosen = set(keys)
-        chosen.update(above for key in keys for above in self.columns[key].above)
+        chosen.update(above for key in (*chosen, *outlines) for above in self.columns[key].above)
         wanted[sorted(chosen)] |= np.uint8(Want.KEY)
         if checked:
             wanted |= np.uint8(Want.CHECKED)

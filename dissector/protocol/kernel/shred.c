@@ -17,13 +17,14 @@
 
 #include "clean.h"
 #include "kernel.h"
+#include "record_entries.h"
 #include "varint.h"
 
 /* Operations, and what of a column is wanted: as in codec/program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT };
 enum { COMPACT = 1, NULLABLE = 2 };
-enum { VALUES = 1, NONZERO = 2, KEY = 4, CHECKED = 8 };
-enum { INT64 = 6 /* place of the type in `plan.SCALARS` */, STRING = 0 };
+enum { VALUES = 1, NONZERO = 2, KEY = 4, CHECKED = 8, OUTLINE = 16 };
+enum { INT64 = 6 /* place of the type in `plan.SCALARS` */, STRING = 0, RECORDS = 2 };
 enum { WIDTH = 6, DEPTH = 40, MOST_TAGS = 64 /* bits of `seen` */ };
 enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG };
 
@@ -70,6 +71,34 @@ static inline int add_key(Sink *sink, const void *data, int64_t size) {
   memcpy(sink->out->keys + sink->key_at, data, (size_t)size);
   sink->key_at += size;
   return 1;
+}
+
+/* Adds the outlines of `count` numbers to the key: of one that is negative all of its bytes, of any other a zero. */
+static int add_number_outlines(Sink *sink, const uint8_t *data, int64_t count, int64_t size) {
+  static const uint8_t not_negative = 0;
+  for (const uint8_t *end = data + count * size; data < end; data += size) {
+    int is_added = data[0] >> 7 ? add_key(sink, data, size) : add_key(sink, &not_negative, 1);
+    if (!is_added) return 0;
+  }
+  return 1;
+}
+
+/* Adds the outline of a `records` field to the key: what each entry is, and of a batch its attributes and the id of its
+ * producer. `entry_at` has found all bytes of a batch's header. */
+static int add_records_outline(Sink *sink, const uint8_t *data, int64_t size) {
+  enum { ATTRIBUTES_AT = 21, PRODUCER_ID_AT = 43, END_OF_FIELD = 255 };
+  uint8_t outline[2 + 2 + 8], last = END_OF_FIELD;
+  for (int64_t at = 0, next; at < size; at = next) {
+    int kind = entry_at(data, at, size, &next);
+    outline[0] = (uint8_t)kind;
+    outline[1] = kind == ENTRY_BATCH || kind == ENTRY_MESSAGE ? data[at + MAGIC_AT] : 0;
+    if (kind == ENTRY_BATCH) {
+      memcpy(outline + 2, data + at + ATTRIBUTES_AT, 2);
+      memcpy(outline + 4, data + at + PRODUCER_ID_AT, 8);
+    }
+    if (!add_key(sink, outline, kind == ENTRY_BATCH ? (int64_t)sizeof outline : 2)) return 0;
+  }
+  return add_key(sink, &last, 1);
 }
 
 /* Adds a value to its column. The caller adds what belongs to the key. Returns 0 where the column is full. */
@@ -129,6 +158,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           if (size > end - at) FAIL(ENDS_INSIDE);
           if (wanted[op[2]]) {
             if (wanted[op[2]] & KEY) NEED(add_key(&sink, data + at, size));
+            if (wanted[op[2]] & OUTLINE) NEED(add_number_outlines(&sink, data + at, 1, size));
             if (wanted[op[2]] & CHECKED && op[3] == INT64) check_times(&sink, data + at, 1);
             NEED(add(&sink, op[2], scalar(data + at, op[3]), at));
           }
@@ -155,6 +185,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           if (wanted[op[2]]) {
             NEED(add_number(&sink, op[2], size, at));
             if (size > 0 && (wanted[op[2]] & KEY)) NEED(add_key(&sink, data + at, size));
+            if (wanted[op[2]] & OUTLINE && op[3] == RECORDS) NEED(add_records_outline(&sink, data + at, size));
             if (wanted[op[2]] & CHECKED && op[3] == STRING) sink.unclean |= !is_plain_text(data + at, size);
           }
           if (size > 0) at += size;
@@ -183,6 +214,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           } else if (element[0] == FIXED && element[WIDTH] == NEXT) { /* numbers: no level is needed */
             if (wanted[element[2]]) {
               if (wanted[element[2]] & KEY) NEED(add_key(&sink, data + at, count * element[4]));
+              if (wanted[element[2]] & OUTLINE) NEED(add_number_outlines(&sink, data + at, count, element[4]));
               if (wanted[element[2]] & CHECKED && element[3] == INT64) check_times(&sink, data + at, count);
               for (int64_t n = 0; n < count; n++) {
                 int64_t place = at + n * element[4];

@@ -14,6 +14,8 @@ from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.secrets import is_clean
 from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded, ShredError
+from dissector.protocol.records.batch import HEADER, Batch
+from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.index import IndexEntry
@@ -114,6 +116,74 @@ def test_equal_keys_mean_equal_values_of_their_fields(topics: list[tuple[str, li
         for (other, _), other_number in zip(bodies, numbered.numbers.tolist(), strict=True):
             assert (one == other) == (number == other_number)
     assert numbered.rows.tolist() == [numbered.numbers.tolist().index(n) for n in range(len(numbered.keys))]
+
+
+def numbers_of_outlines(name: str, version: int, outlined: set[str], raws: list[bytes]) -> list[int]:
+    """Number messages by the outlines of some fields and all values of the others."""
+    program = Program([("body", plan(name, version))])
+    outlines = [n for n, column in program.values if column.name in outlined]
+    keys = [n for n, column in program.values if column.name not in outlined]
+    wanted = program.wanted(keys=keys, outlines=outlines)
+    [shredded] = Arena().shred(memory(raws), program, wanted, 0)
+    return shredded.key_numbers().numbers.tolist()
+
+
+def check_numbers(shown: list[object], numbers: list[int]) -> None:
+    """Two messages have one number if and only if they show the same."""
+    for one, number in zip(shown, numbers, strict=True):
+        for other, other_number in zip(shown, numbers, strict=True):
+            assert (one == other) == (number == other_number)
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(-2, 2), max_size=2), st.integers(-2, 2)), min_size=1, max_size=20))
+def test_the_outline_of_a_number_is_whether_and_how_it_is_negative(made: list[tuple[list[int], int]]) -> None:
+    topics = [[{"name": "t", "partition_indexes": indexes}] * 2 for indexes, _ in made]
+    raws = [write("OffsetFetchRequest", 7, {"group_id": "g", "topics": each}) for each in topics]
+    shown: list[object] = [[min(n, 0) for n in indexes] for indexes, _ in made]
+    check_numbers(shown, numbers_of_outlines("OffsetFetchRequest", 7, {"partition_indexes"}, raws))
+    raws = [write("FindCoordinatorResponse", 0, {"node_id": n, "port": len(some)}) for some, n in made]
+    shown = [(min(n, 0), len(some)) for some, n in made]
+    check_numbers(shown, numbers_of_outlines("FindCoordinatorResponse", 0, {"node_id"}, raws))
+
+
+def a_batch(base_offset: int, attributes: int, producer_id: int, records: bytes) -> bytes:
+    numbers = (base_offset, HEADER.size - 12 + len(records), 0, 2, 0, attributes, 0, 0, 0, producer_id, 0, 0, 1)
+    return HEADER.pack(*numbers) + records
+
+
+def a_message(magic: int, size: int) -> bytes:
+    return bytes(8) + (14 + size).to_bytes(4, "big") + bytes(4) + bytes([magic]) + bytes(9 + size)
+
+
+def outline(records: bytes) -> list[object]:
+    """What of a `records` field counts."""
+    found: list[object] = []
+    for part in split_entries(records):
+        data = records[part.start : part.end]
+        if part.kind is RecordsEntryKind.BATCH:
+            batch = Batch.read(data)
+            found.append((part.kind, batch.attributes, batch.producer_id))
+        else:
+            found.append((part.kind, data[16] if part.kind is RecordsEntryKind.MESSAGE else 0))
+    return found
+
+
+FEW = st.sampled_from([-1, 0, 7])
+ENTRIES = st.one_of(
+    st.builds(a_batch, FEW, st.sampled_from([0, 1]), FEW, st.sampled_from([b"", b"records"])),
+    st.builds(a_message, st.integers(0, 1), st.integers(8, 9)), st.binary(max_size=20),
+)  # fmt: skip
+SOME_RECORDS = st.none() | st.lists(ENTRIES, max_size=3).map(b"".join)
+
+
+@given(st.lists(st.lists(SOME_RECORDS, max_size=2), min_size=1, max_size=12))
+def test_the_outline_of_records_is_what_the_headers_of_batches_show(made: list[list[bytes | None]]) -> None:
+    raws = [
+        write("ProduceRequest", 3, {"topic_data": [{"name": "t", "partition_data": [{"records": r} for r in fields]}]})
+        for fields in made
+    ]
+    shown: list[object] = [[outline(each or b"") for each in fields] for fields in made]
+    check_numbers(shown, numbers_of_outlines("ProduceRequest", 3, {"records"}, raws))
 
 
 def test_columns_that_are_full_are_given_in_parts() -> None:
