@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.exchange.json_lines import JsonLines, JsonText
     from dissector.exchange.message_answers import MessageAnswers
     from dissector.exchange.message_shapes import MessageShapes, Shape
-    from dissector.exchange.record_columns import CarriedColumns
+    from dissector.exchange.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
 
 ROWS_PER_STEP: Final = 1 << 15
@@ -89,6 +89,12 @@ class ExchangeIndex:
         from dissector.exchange.message_answers import MessageAnswers
 
         return MessageAnswers(self._bodies, self._decoder, self._indexer.conversation_state.topic_names)
+
+    @cached_property
+    def _records(self) -> "RecordsOfRows":
+        from dissector.exchange.record_columns import RecordsOfRows
+
+        return RecordsOfRows(self._bodies)
 
     @cached_property
     def _shapes(self) -> "MessageShapes":
@@ -168,11 +174,22 @@ class ExchangeIndex:
         rows that are read so."""
         return self._whole.records(self._rows.index_rows(rows), read)
 
+    def produced_records(self, rows: Int64, read: Callable[[Int64], object]) -> "Iterator[RecordsFields]":
+        """The `records` fields of the requests of rows that are Produce exchanges. `read` gets the places of rows that
+        are read so; others have to be decoded."""
+        return self._records.fields(self._rows.index_rows(rows), self._indexer.conversation_state.topic_names, read)
+
     def field_keys(
-        self, keys: Choose, values: Choose, nonzero: Choose = no_column, *, is_request: bool
-    ) -> Callable[[Int64, Visit], Int64]:
+        self,
+        keys: Choose,
+        values: Choose = no_column,
+        nonzero: Choose = no_column,
+        *,
+        is_request: bool,
+        outlines: Choose = no_column,
+    ) -> Callable[[Int64, Visit | None], Int64]:
         """What numbers rows of connections by fields of their messages: see `FieldKeys`."""
-        found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request)
+        found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request, outlines=outlines)
         return lambda rows, visit: found.numbers(self._rows.index_rows(rows), visit)
 
     def message_shapes(self, rows: Int64, *, is_request: bool) -> "list[Shape | None]":

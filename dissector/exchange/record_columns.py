@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int32, Int64, UInt64
+from dissector.core.arrays import Bool, Int32, Int64, UInt8, UInt64
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.embedded.secrets import is_metadata_log
@@ -75,6 +75,15 @@ class RecordsOfRows:
                 if columns is not None:
                     yield from self._of_messages(messages, columns, names, read)
 
+    def fields(
+        self, rows: Int64, names: Mapping[str, str], read: Callable[[Int64], object]
+    ) -> "Iterator[RecordsFields]":
+        """Yield the `records` fields of the requests of rows of the index; `names` and `read` as in `of`."""
+        for messages in self._bodies.messages(rows, is_request=True):
+            columns = _columns(messages.layout, messages.program)
+            if columns is not None:
+                yield from self._fields(messages, columns, names, read)
+
     def may_read(self, rows: Int64) -> Bool:
         """Which rows of the index may be read so, `(n,)`: not a Fetch that names the metadata log, or may have before
         it was damaged, as its response has secrets wherever its records are."""
@@ -98,19 +107,22 @@ class RecordsOfRows:
     def _of_messages(
         self, messages: Messages, columns: "_Columns", names: Mapping[str, str], read: Callable[[Int64], object]
     ) -> Iterator[CarriedColumns]:
-        wanted = messages.program.wanted(values=columns.values)
-        for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
-            read(messages.at[part.first : part.stop][part.errors == 0])
-            fields = _RecordsFields.of(part, columns, messages.frames.addresses, names)
-            data = join(fields.addresses, fields.sizes)
-            ends = np.cumsum(fields.sizes)
-            for found in self._reader.read(data, ends - fields.sizes, ends, fields.rows):
+        for fields in self._fields(messages, columns, names, read):
+            for found in self._reader.read(fields.data, fields.starts, fields.ends, fields.row):
                 field = found.entries["field"]
                 topic = fields.topic[field]
                 yield CarriedColumns(
-                    found, messages.at[fields.rows[field]], [fields.names[each] for each in topic.tolist()],
-                    fields.partition[field], valid_checksums(data, found.entries),
+                    found, fields.row[field], [fields.names[each] for each in topic.tolist()],
+                    fields.partition[field], valid_checksums(fields.data, found.entries),
                 )  # fmt: skip
+
+    def _fields(
+        self, messages: Messages, columns: "_Columns", names: Mapping[str, str], read: Callable[[Int64], object]
+    ) -> "Iterator[RecordsFields]":
+        wanted = messages.program.wanted(values=columns.values)
+        for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
+            read(messages.at[part.first : part.stop][part.errors == 0])
+            yield RecordsFields.of(part, columns, messages, names)
 
 
 class _Columns(NamedTuple):
@@ -160,30 +172,33 @@ def _topic_column(program: Program, of_topic: tuple[str, ...]) -> tuple[int, boo
     return topic, program.columns[topic].name == TOPIC_ID
 
 
-class _RecordsFields(NamedTuple):
-    """`records` fields that are not empty, `(n,)`."""
+class RecordsFields(NamedTuple):
+    """`records` fields that are not empty, `(n,)`: the n-th is `data[starts[n]:ends[n]]`."""
 
-    addresses: UInt64
-    sizes: Int64
-    rows: Int64
-    """The messages that they are in."""
+    data: UInt8
+    starts: Int64
+    ends: Int64
+    row: Int64
+    """The place of the field's row among those that were asked for."""
     topic: Int32
     """The numbers of their topics in `names`."""
     partition: Int64
     names: list[str]
 
     @classmethod
-    def of(cls, part: Shredded, columns: _Columns, frames: UInt64, names: Mapping[str, str]) -> "_RecordsFields":
-        """The fields of frames at these addresses."""
+    def of(cls, part: Shredded, columns: _Columns, messages: Messages, names: Mapping[str, str]) -> "RecordsFields":
+        """The fields of a part of messages, copied."""
+        frames = messages.frames.addresses
         sizes, positions, in_row = part.column(columns.records)
         rows = part.first + in_row.astype(np.int64)
         topic, texts = _topics(part, columns.topic, frames, names, are_ids=columns.topic_is_id)
         of_topic = np.repeat(topic, np.maximum(part.column(columns.partitions).values, 0))
         some = sizes > 0
-        addresses = frames[rows[some]] + positions[some].astype(np.uint64)
+        addresses, ends = frames[rows[some]] + positions[some].astype(np.uint64), np.cumsum(sizes[some])
         return cls(
-            addresses, sizes[some], rows[some], of_topic[some], part.column(columns.partition).values[some], texts
-        )
+            join(addresses, sizes[some]), ends - sizes[some], ends, messages.at[rows[some]], of_topic[some],
+            part.column(columns.partition).values[some], texts,
+        )  # fmt: skip
 
 
 def _topics(

@@ -115,6 +115,13 @@ KERNEL_API int64_t kernel_read_records(const uint8_t *data, int64_t size, Kernel
                                        int64_t end, int64_t most_headers, int64_t *record_columns,
                                        int64_t record_capacity, int64_t *header_columns, int64_t header_capacity,
                                        int64_t *filled);
+/* Sums of the hashes of a batch's records, of those with a key, and how many these are. */
+typedef struct {
+  uint64_t records, keyed, keyed_count;
+} KernelRecordSum;
+
+KERNEL_API int64_t kernel_sum_records(const uint8_t *data, int64_t size, KernelEntry *entries, int64_t count,
+                                      const uint8_t *key, KernelRecordSum *sums);
 KERNEL_API int64_t kernel_gather(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *sizes,
                                  int64_t count, int32_t *offsets, uint8_t *out, int64_t capacity);
 

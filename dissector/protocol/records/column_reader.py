@@ -29,6 +29,7 @@ from dissector.protocol.records.columns import (
     Entries,
     RecordColumns,
     record_functions,
+    split_fields,
 )
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
 from dissector.protocol.records.counting import count_many
@@ -94,12 +95,7 @@ class RecordReader:
 
     def _steps(self, data: UInt8, starts: Int64, ends: Int64, first: int, end: int) -> Iterator[Entries]:
         """Yield the entries of a range of fields, some at a time."""
-        place = np.array([first, -1], np.int64)
-        into = self._entries.ctypes.data, len(self._entries), BYTES
-        fields = starts.ctypes.data, ends.ctypes.data, end, place.ctypes.data
-        while place[0] < end:
-            found = record_functions().split(data.ctypes.data, len(data), *fields, *into)
-            yield self._entries[:found]
+        return split_fields(data, starts, ends, range(first, end), self._entries, BYTES)
 
     def _free(self, data: UInt8, steps: Iterator[Entries]) -> Iterator[RecordColumns]:
         """Read plain fields, whose positions stay those in the data."""

@@ -3,7 +3,7 @@
 The layouts of `ENTRY` and of the columns are those of `kernel/records.c`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import c_int64, c_void_p
 from enum import IntEnum
 from functools import cache
@@ -76,6 +76,22 @@ class RecordColumns(NamedTuple):
     header_key_size: Int64
     header_value: Int64
     header_value_size: Int64
+
+
+def split_fields(
+    data: UInt8, starts: Int64, ends: Int64, fields: range, into: Entries, most_bytes: int
+) -> Iterator[Entries]:
+    """Yield the entries of some of the fields `data[starts[n]:ends[n]]`, as many at a time as there is room for, and no
+    more once they have so many bytes. They are valid until the next.
+
+    Raises `ValueError` if a field is not inside the data."""
+    place = np.array([fields.start, -1], np.int64)
+    where = data.ctypes.data, len(data), starts.ctypes.data, ends.ctypes.data, fields.stop, place.ctypes.data
+    while place[0] < fields.stop:
+        found = record_functions().split(*where, into.ctypes.data, len(into), most_bytes)
+        if found < 0:
+            raise ValueError(f"field {place[0]} is not inside the data")
+        yield into[:found]
 
 
 class SectionColumns(NamedTuple):
