@@ -206,6 +206,10 @@ class Capture:
         decoder = self._decoder.unmasked(self.pipeline.store)
         return ExchangeCache(self.pipeline, self._rows, decoder, self.findings, self._lock).exchanges(range(len(self)))
 
+    def release_pages(self) -> None:
+        """Release the memory of its files that is resident since they were read; reading brings it back."""
+        self.pipeline.store.release_pages()
+
     def row(self, row: int) -> ExchangeRow:
         """One row as a list shows it. Its frames are decoded for the info column."""
         return self.exchange(row).row

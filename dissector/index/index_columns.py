@@ -60,8 +60,8 @@ class IndexColumns(NamedTuple):
         expects: Bool = (self.api_key >= 0) & (self.flags & Flag.NO_RESPONSE_EXPECTED == 0)
         return expects
 
-    def where(self, chosen: Bool) -> "IndexColumns":
-        """Some of the rows."""
+    def where(self, chosen: Bool | Int64) -> "IndexColumns":
+        """Some of the rows: where a mask is set, or at some places."""
         return IndexColumns(*(column[chosen] for column in self))
 
 

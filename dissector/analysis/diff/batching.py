@@ -3,30 +3,42 @@
 The checksum is a sum of hashes by topic and by partition: the same records in another order, or in other batches, have
 the same sums. The client chooses the partition of a record without a key; only records with a key are summed by
 partition.
+
+Invariant: requests that need a careful look are decoded, and add what they would by columns.
 """
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
+from dissector.analysis.diff.kept_numbers import extend, no_numbers
+from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
+from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.record_columns import RecordsFields
+from dissector.index.index_columns import IndexColumns
 from dissector.protocol.message import Values
-from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind, split_entries
-from dissector.protocol.records.to_json import frame_budget
-from dissector.protocol.wire import WireError, uvarint
+from dissector.protocol.records.batch import LOG_APPEND_TIME
+from dissector.protocol.records.columns import ENTRY, KINDS, BatchError, Entries, split_fields
+from dissector.protocol.records.compression import CODEC_MASK, codec_name
+from dissector.protocol.records.entries import RecordsEntryKind
+from dissector.protocol.records.record_sums import RecordSummation
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Bytes of batches of one side whose records are read; of further batches only the headers are."""
 MAX_BATCHES: Final = 100_000
 """Batches whose sizes are kept."""
+TOGETHER_BYTES: Final = 8 << 20
+"""Bytes of requests whose records are copied together, unless one has more."""
+STEP_ENTRIES: Final = 4_096
+STEP_BYTES: Final = 1 << 20
+"""What is summed up together: what a processor's cache holds."""
 WRAP: Final = 1 << 64
-CONTINUATION_BIT: Final = 0x80
-"""Set in each byte of a varint but the last."""
-NO_KEY: Final = 1
-"""A key length of -1 as a varint."""
+NS_PER_MS: Final = 1_000_000
+BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
 
 
 @dataclass(slots=True)
@@ -36,22 +48,22 @@ class RecordSum:
     records: int = 0
     total: int = 0
 
-    def add(self, numbers: Sequence[int]) -> None:
-        self.records += len(numbers)
-        self.total = (self.total + sum(numbers)) % WRAP
+    def add(self, records: int, total: int) -> None:
+        self.records += records
+        self.total = (self.total + total) % WRAP
 
 
 @dataclass(slots=True)
 class ProducedBatches:
     """The batches that one side produced."""
 
-    records: "array[int]" = field(default_factory=lambda: array("q"))
+    records: "array[int]" = field(default_factory=no_numbers)
     """Records of each batch."""
-    sizes: "array[int]" = field(default_factory=lambda: array("q"))
+    sizes: "array[int]" = field(default_factory=no_numbers)
     """Bytes of each batch, on the wire."""
-    per_request: "array[int]" = field(default_factory=lambda: array("q"))
+    per_request: "array[int]" = field(default_factory=no_numbers)
     """Batches of each request."""
-    waits_ms: "array[int]" = field(default_factory=lambda: array("q"))
+    waits_ms: "array[int]" = field(default_factory=no_numbers)
     """From a batch's first timestamp, set by the producer, to its request."""
     codecs: Counter[str] = field(default_factory=Counter)
     topics: dict[str, RecordSum] = field(default_factory=dict)
@@ -59,84 +71,93 @@ class ProducedBatches:
     read_bytes: int = 0
     unread: int = 0
     """Batches whose records were not read: beyond `MAX_RECORD_BYTES`, or damaged."""
+    _summation: RecordSummation = field(default_factory=RecordSummation, compare=False)
 
-    def add_request(self, request: Values, names: Mapping[str, str], time_ns: int) -> None:
-        """Add a Produce request; `names` are the names of topic ids, `time_ns` is the request's time."""
-        count = 0
-        for topic in _list(request.get("topic_data")):
-            name = topic.get("name") or names.get(str(topic.get("topic_id")), str(topic.get("topic_id")))
-            for partition in _list(topic.get("partition_data")):
-                records = partition.get("records")
-                if isinstance(records, bytes):
-                    index = partition.get("index")
-                    count += self._add_records(str(name), index if isinstance(index, int) else 0, records, time_ns)
-        if len(self.per_request) < MAX_BATCHES:
-            self.per_request.append(count)
+    def add_requests(self, capture: Capture, rows: Int64, found: IndexColumns) -> None:
+        """Add Produce requests: rows of a capture, ascending, and their columns."""
+        turns = np.cumsum(found.request_size) // TOGETHER_BYTES
+        for some in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(turns)) + 1):
+            if len(some):
+                self._add_requests(capture, rows[some], found.request_time_ns[some] // NS_PER_MS)
 
-    def _add_records(self, topic: str, partition: int, records: bytes, time_ns: int) -> int:
-        count = 0
-        for part in split_entries(records):
-            if part.kind is RecordsEntryKind.BATCH:
-                count += 1
-                batch = Batch.read(records[part.start : part.end])
-                if len(self.waits_ms) < MAX_BATCHES and not batch.is_append_time:
-                    self.waits_ms.append(time_ns // 1_000_000 - batch.base_timestamp)
-                self._add_batch(topic, partition, batch)
-        return count
+    def _add_requests(self, capture: Capture, rows: Int64, times_ms: Int64) -> None:
+        is_read = np.zeros(len(rows), np.bool_)
+        batches = np.zeros(len(rows), np.int64)
+        for fields in capture.index.produced_records(rows, lambda places: is_read.__setitem__(places, True)):
+            batches += self._add_fields(fields, times_ms)
+        for at in np.flatnonzero(~is_read).tolist():
+            request = capture.exchange(int(rows[at])).request
+            assert request is not None
+            batches += self._add_fields(_decoded_fields(request, at), times_ms)
+        extend(self.per_request, batches, MAX_BATCHES)
 
-    def _add_batch(self, topic: str, partition: int, batch: Batch) -> None:
-        self.codecs[batch.compression] += 1
-        if len(self.records) < MAX_BATCHES:
-            self.records.append(max(0, batch.records_count))
-            self.sizes.append(len(batch.data))
-        if self.read_bytes + len(batch.data) > MAX_RECORD_BYTES:
-            self.unread += 1
-            return
-        self.read_bytes += len(batch.data)
-        try:
-            hashes, keyed_hashes = _record_hashes(batch.decompressed(frame_budget()), batch.records_count)
-        except (DecompressionError, WireError):
-            self.unread += 1
-            return
-        self.topics.setdefault(topic, RecordSum()).add(hashes)
-        if keyed_hashes:
-            self.keyed.setdefault((topic, partition), RecordSum()).add(keyed_hashes)
+    def _add_fields(self, fields: RecordsFields, times_ms: Int64) -> Int64:
+        """Add the batches of `records` fields; return how many each request has. `times_ms` are those of requests."""
+        counts = np.zeros(len(times_ms), np.int64)
+        entries = np.empty(STEP_ENTRIES, ENTRY)
+        of_all = range(len(fields.starts))
+        for step in split_fields(fields.data, fields.starts, fields.ends, of_all, entries, STEP_BYTES):
+            batches = step[step["kind"] == BATCH]
+            requests, sizes = fields.row[batches["field"]], batches["end"] - batches["start"]
+            counts += np.bincount(requests, minlength=len(counts))
+            for codec, count in enumerate(np.bincount(batches["attributes"] & CODEC_MASK).tolist()):
+                self.codecs.update({codec_name(codec): count} if count else {})
+            is_create_time = batches["attributes"] & LOG_APPEND_TIME == 0
+            waits_ms = times_ms[requests] - batches["base_timestamp"]
+            extend(self.waits_ms, waits_ms[is_create_time], MAX_BATCHES)
+            extend(self.records, np.maximum(batches["records_count"], 0), MAX_BATCHES)
+            extend(self.sizes, sizes, MAX_BATCHES)
+            is_read = np.cumsum(sizes) <= MAX_RECORD_BYTES - self.read_bytes
+            self.read_bytes += int(sizes[is_read].sum())
+            self.unread += len(batches) - int(is_read.sum())
+            self._add_records(fields, batches[is_read])
+        return counts
+
+    def _add_records(self, fields: RecordsFields, batches: Entries) -> None:
+        """Add the sums of the records of batches, by topic and by partition."""
+        sums = self._summation.sums(fields.data, batches)
+        is_good = batches["error"] == BatchError.NONE
+        self.unread += int((~is_good).sum())
+        batches, sums = batches[is_good], sums[is_good]
+        topics, partitions = fields.topic[batches["field"]], fields.partition[batches["field"]]
+        for topic, which in _groups(topics.astype(np.int64)):
+            records, total = batches["records_count"][which], sums["records"][which]
+            self.topics.setdefault(fields.names[topic], RecordSum()).add(int(records.sum()), int(total.sum()))
+            has_keys = which[sums["keyed_count"][which] > 0]
+            for partition, some in _groups(partitions[has_keys]):
+                keyed = sums[has_keys[some]]
+                sum_of_keyed = self.keyed.setdefault((fields.names[topic], partition), RecordSum())
+                sum_of_keyed.add(int(keyed["keyed_count"].sum()), int(keyed["keyed"].sum()))
 
 
-def _record_hashes(data: bytes, count: int) -> tuple[list[int], list[int]]:
-    """Return a hash for each record of an uncompressed batch, and for each record with a key.
-
-    Hashes are equal for equal key, value and headers within one process; they are keyed, so that nobody can craft
-    collisions. Raises `WireError`.
-
-    Key, value and headers follow a record's two deltas, up to its end: no client encodes equal ones in other bytes.
-    """
-    if count < 0 or count * LEAST_RECORD > len(data):
-        raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
-    found: list[int] = []
-    keyed: list[int] = []
-    at = 0
-    try:
-        for _ in range(count):
-            size, at = (data[at], at + 1) if data[at] < CONTINUATION_BIT else uvarint(data, at)
-            end = at + (size >> 1)
-            at += 1  # the attributes
-            while data[at] >= CONTINUATION_BIT:
-                at += 1
-            at += 1
-            while data[at] >= CONTINUATION_BIT:
-                at += 1
-            at += 1
-            if size & 1 or not at < end <= len(data):
-                raise WireError("record runs past its section", at)
-            found.append(hash(data[at:end]))
-            if data[at] != NO_KEY:
-                keyed.append(found[-1])
-            at = end
-    except IndexError:
-        raise WireError("the section ends inside a record", len(data)) from None
-    return found, keyed
+def _decoded_fields(request: ExchangeMessage, at: int) -> RecordsFields:
+    """Return the `records` fields of one request, decoded, which is at a place among others."""
+    topics: list[str] = []
+    of_field: list[tuple[int, int]] = []
+    parts: list[bytes] = []
+    for topic in _list(request.body.get("topic_data")):
+        topic_id = str(topic.get("topic_id"))
+        name = str(topic.get("name") or request.context.topic_names.get(topic_id, topic_id))
+        for partition in _list(topic.get("partition_data")):
+            records, index = partition.get("records"), partition.get("index")
+            if isinstance(records, bytes) and records:
+                of_field.append((len(topics), index if isinstance(index, int) else 0))
+                parts.append(records)
+        topics.append(name)
+    ends = np.cumsum(np.array([len(each) for each in parts], np.int64))
+    numbers, partitions = np.array(of_field, np.int64).reshape(-1, 2).T
+    data = np.frombuffer(b"".join(parts), np.uint8)
+    starts = np.append(np.zeros(1, np.int64), ends)[:-1]
+    return RecordsFields(data, starts, ends, np.full(len(ends), at), numbers.astype(np.int32), partitions, topics)
 
 
 def _list(value: object) -> list[Values]:
     return value if isinstance(value, list) else []
+
+
+def _groups(numbers: Int64) -> list[tuple[int, Int64]]:
+    """Return each distinct number, in the order of appearance, with its places."""
+    if len(numbers) and (numbers == numbers[0]).all():  # nearly always
+        return [(int(numbers[0]), np.arange(len(numbers)))]
+    distinct, first = np.unique(numbers, return_index=True)
+    return [(number, np.flatnonzero(numbers == number)) for number in distinct[np.argsort(first)].tolist()]

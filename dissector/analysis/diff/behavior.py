@@ -7,9 +7,10 @@ from typing import Final
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
 from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels
-from dissector.analysis.diff.side_profile import KeyProfile, SideProfile
+from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import counted, duration, size
 
 NOTHING: Final = "-"

@@ -10,6 +10,7 @@ from dissector.analysis.diff.client_settings import setting
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, KeyDifference, compare_fields
 from dissector.analysis.diff.formatting import describe_key
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey, Workflow
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
@@ -27,7 +28,7 @@ from dissector.analysis.diff.result import (
     TimingSummary,
 )
 from dissector.analysis.diff.side import DiffSide
-from dissector.analysis.diff.side_profile import KeyProfile, SideProfile, WorkflowSteps
+from dissector.analysis.diff.side_profile import SideProfile, WorkflowSteps
 from dissector.analysis.diff.statistical_comparison import (
     MIN_BATCHES,
     MIN_PRODUCE_REQUESTS,

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.formatting import format_path, format_value, format_values
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.message_leaves import (
     EMPTY,
     NO_SESSION,
@@ -27,7 +28,6 @@ from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import is_partition_label
 from dissector.analysis.diff.result import DiffReason
-from dissector.analysis.diff.side_profile import KeyProfile
 from dissector.protocol.schema.loader import message
 from dissector.protocol.schema.model import Field
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.message_leaves import ElementLabel, LeafPath
-from dissector.analysis.diff.side_profile import KeyProfile
 
 SEEN_KINDS: Final = frozenset(("topic", "group", "transaction"))
 """Kinds of names that responses list although no request asks for them."""

@@ -12,10 +12,10 @@ from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.consequences import FOLLOWED_BY
 from dissector.analysis.diff.field_comparison import KeyDifference
 from dissector.analysis.diff.formatting import describe_key
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.result import DiffReason
-from dissector.analysis.diff.side_profile import KeyProfile
 
 BEGINNINGS: Final = ("InitProducerId", "ConsumerGroupHeartbeat", "ShareGroupHeartbeat", "JoinGroup", "FindCoordinator")
 """APIs that begin the use of a transaction or a group: the first of them stands for the others."""

@@ -12,7 +12,7 @@ from dissector.core.arrays import Int64
 if TYPE_CHECKING:  # without a filter its parser is not needed
     from dissector.filter import Filter
 
-ROWS_PER_BATCH: Final = 1_024
+ROWS_PER_BATCH: Final = 8_192
 """Rows read together."""
 
 

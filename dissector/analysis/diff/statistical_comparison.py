@@ -17,11 +17,11 @@ from dissector.analysis.diff.batching import ProducedBatches, RecordSum
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.field_comparison import KeyDifference
 from dissector.analysis.diff.formatting import format_interval, format_rate, format_value
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import REPEATED_APIS, MatchingKey
 from dissector.analysis.diff.message_leaves import LeafPath
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.result import DiffReason
-from dissector.analysis.diff.side_profile import KeyProfile
 from dissector.core.text import counted, duration, size
 
 RECORDS: Final = ("topic_data", "partition_data", "records")

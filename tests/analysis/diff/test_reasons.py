@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dissector.analysis.diff import DiffReason, DiffSide, PairVerdict, diff
 from dissector.analysis.diff.batching import ProducedBatches
+from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import NameUses
-from dissector.analysis.diff.side_profile import KeyProfile
 from dissector.analysis.diff.statistical_comparison import compare_batching, compare_frequency
 from dissector.filter import parse
 from tests.analysis.diff.editing import Lines, bundled, compared, edited, entry_texts, lines_of, of, only, side
