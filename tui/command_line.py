@@ -107,7 +107,7 @@ def run_line(commands: Sequence[LineCommand], text: str, go_to: Callable[[int], 
         raise CommandError(clean(f"unknown command {name!r}{words}"))
     argument = argument.strip()
     if argument and not command.argument:
-        raise CommandError(clean(f"{command.name} takes nothing, not {argument!r}"))
+        raise CommandError(clean(f"{command.name} takes no argument, not {argument!r}"))
     if command.needs_argument and not argument:
         raise CommandError(f"{command.name} needs {command.argument}")
     command.run(argument)

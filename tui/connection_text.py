@@ -96,7 +96,7 @@ def _lines(exchange: Exchange, number: int, side: str, start_ns: int) -> Iterato
     words = f"{arrow} {row.number}  {seconds(message.time_ns - start_ns)}  {row.api}{version} {side}{client}"
     yield TextLine(clean(f"{words}, {counted(message.size, 'byte')}"), number, side, is_head=True)
     if len(message.data) > LARGEST:
-        yield TextLine("  too large to be read here: Enter opens it", number, side)
+        yield TextLine("  too large to show here: Enter opens it", number, side)
         return
     count = 0
     for depth, node in _below(message.tree):

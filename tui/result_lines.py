@@ -31,7 +31,7 @@ def check_lines(result: CheckResult) -> list[StyledLine]:
     for rule in kept:
         count = counted(result.counts(rule)[0], "message")
         lines.append(StyledLine((("  = ", "good"), (f"{rule.code}  ", "name"), (f"{rule.title} · {count}", "dim"))))
-    lines.append(StyledLine(((f"  {counted(unseen, 'rule')} that no message is about", "dim"),)))
+    lines.append(StyledLine(((f"  {counted(unseen, 'rule')} not applicable", "dim"),)))
     return lines
 
 
@@ -57,7 +57,7 @@ def _client_lines(result: CheckResult, client: str) -> Iterator[StyledLine]:
                 _location(each),
             )
         if broken > len(breaches):
-            yield StyledLine(((f"{broken - len(breaches):,} more are not kept", "dim"),))
+            yield StyledLine(((f"{broken - len(breaches):,} more are not listed", "dim"),))
     if of_client:
         yield StyledLine()
 

@@ -13,7 +13,7 @@ _KINDS: Final = {
 }  # fmt: skip
 _SLIM, _NARROW = 76, 90
 """Widths below which members have less room, and times none."""
-_LEFT_OUT: Final = "more events are not kept"
+_LEFT_OUT: Final = "more events are not shown"
 
 
 def timeline_lines(timelines: Sequence[Timeline], start_ns: int, width: int) -> list[StyledLine]:

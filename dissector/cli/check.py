@@ -80,7 +80,7 @@ def _outcomes(result: CheckResult) -> Iterator[RuleOutcome]:
                 found.exchange if found else None, rule.source, rule.title, client,
             )  # fmt: skip
         if not any(result.counts(rule)):
-            words = "no message is about it"
+            words = "no message involves this rule"
             yield RuleOutcome(rule.code, RuleStatus.NOT_SEEN, words, "", source=rule.source, title=rule.title)
 
 
@@ -98,7 +98,7 @@ def _report(result: CheckResult, files: int) -> Iterator[ReportBlock]:
     kept = [each for each in result.rules if result.counts(each)[0] and each not in broken]
     unseen = [each for each in result.rules if not any(result.counts(each))]
     read = f"{counted(result.exchanges, 'exchange')} in {counted(files, 'file')}"
-    rules = f"{counted(len(broken), 'rule')} broken, {len(kept):,} kept, {len(unseen):,} that no message is about"
+    rules = f"{counted(len(broken), 'rule')} broken, {len(kept):,} kept, {len(unseen):,} not applicable"
     yield HeadingBlock(1, f"{read}: {rules}")
     by_key: dict[tuple[str, str], list[Breach]] = {}
     for each in result.breaches:

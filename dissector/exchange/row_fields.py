@@ -273,35 +273,37 @@ _FIELDS: Final = (
         FieldType.TEXT, "Broker host", lambda facts: facts.server_host, aliases=("broker.host",),
     ),
     _of_connection(
-        "process", "the client's process, by name; of live captures on its machine", FieldType.TEXT, "Process",
+        "process", "the name of the client's process; only in live captures on its machine", FieldType.TEXT, "Process",
         lambda facts: facts.process and facts.process.name, aliases=("client.process",),
     ),
     _of_connection(
-        "pid", "the id of the client's process; of live captures on its machine", FieldType.INTEGER, "PID",
+        "pid", "the id of the client's process; only in live captures on its machine", FieldType.INTEGER, "PID",
         lambda facts: facts.process and facts.process.pid, aliases=("process.pid", "client.pid"),
     ),
     _of_connection(
-        "container", "the id of the client's container; of live captures on its machine", FieldType.TEXT, "Container",
+        "container", "the id of the client's container; only in live captures on its machine", FieldType.TEXT,
+        "Container",
         lambda facts: (facts.process and facts.process.container) or None, aliases=("client.container",),
     ),
     _of_connection(
-        "server.process", "the broker's process, by name; of live captures on its machine", FieldType.TEXT,
+        "server.process", "the name of the broker's process; only in live captures on its machine", FieldType.TEXT,
         "Broker process", lambda facts: facts.server_process and facts.server_process.name, aliases=("broker.process",),
     ),
     _of_connection(
-        "server.pid", "the id of the broker's process; of live captures on its machine", FieldType.INTEGER,
+        "server.pid", "the id of the broker's process; only in live captures on its machine", FieldType.INTEGER,
         "Broker PID", lambda facts: facts.server_process and facts.server_process.pid, aliases=("broker.pid",),
     ),
     _of_connection(
-        "tcp.rtt", "round trip of the connection's handshake", FieldType.DURATION, "RTT",
+        "tcp.rtt", "round-trip time of the connection's handshake", FieldType.DURATION, "RTT",
         lambda facts: facts.tcp and facts.tcp.handshake_ns,
     ),
     _of_connection(
-        "tcp.ack_rtt", "shortest round trip of an acknowledgement on the connection", FieldType.DURATION, "ACK RTT",
+        "tcp.ack_rtt", "shortest time from data to its acknowledgement on the connection", FieldType.DURATION,
+        "ACK RTT",
         lambda facts: facts.tcp and facts.tcp.least_ack_ns,
     ),
     _of_connection(
-        "tcp.retransmitted", "bytes that came again on the connection, both ways", FieldType.SIZE, "Resent",
+        "tcp.retransmitted", "bytes retransmitted on the connection, both ways", FieldType.SIZE, "Resent",
         lambda facts: facts.tcp and facts.tcp.sides[0].retransmitted + facts.tcp.sides[1].retransmitted,
     ),
     _of_connection(
@@ -309,7 +311,7 @@ _FIELDS: Final = (
         lambda facts: facts.tcp and facts.tcp.sides[0].lost + facts.tcp.sides[1].lost,
     ),
     _of_connection(
-        "tcp.zero_windows", "segments of the connection that said that nothing more may be sent, both ways",
+        "tcp.zero_windows", "segments of the connection with a receive window of 0, both ways",
         FieldType.INTEGER, "0 windows",
         lambda facts: facts.tcp and facts.tcp.sides[0].zero_windows + facts.tcp.sides[1].zero_windows,
     ),
@@ -397,7 +399,7 @@ _FIELDS: Final = (
         has_several_values=True,
     ),
     RowField(
-        "topic", "any topic, by name, also if the message has its id", FieldType.TEXT, "Topic",
+        "topic", "any topic, by name, even if the message has only its id", FieldType.TEXT, "Topic",
         _topics, of_exchanges=True, compared=TOPIC.of, subject=TOPIC, has_several_values=True,
     ),
     RowField(
@@ -409,7 +411,7 @@ _FIELDS: Final = (
         _subject(GROUP), of_exchanges=True, compared=GROUP.of, subject=GROUP, has_several_values=True,
     ),
     RowField(
-        "tls.version", "the version of TLS of the connection, such as TLS 1.3", FieldType.TEXT, "TLS",
+        "tls.version", "the connection's TLS version, such as TLS 1.3", FieldType.TEXT, "TLS",
         _of_tls(lambda session: session.version), (IndexRows.tls_version,),
         table_columns=("tls_version",),
     ),
@@ -429,11 +431,11 @@ _FIELDS: Final = (
         table_columns=("tls_principal",),
     ),
     RowField(
-        "tls.resumed", "whether the connection goes on with an earlier session: true, false", FieldType.TEXT,
+        "tls.resumed", "whether the connection resumes an earlier session: true, false", FieldType.TEXT,
         "Resumed", _of_tls(lambda session: truth(session.is_resumed)), (IndexRows.tls_resumed,),
     ),
     RowField(
-        "tls.state", "decrypted; no-keys; failed: the keys open no record", FieldType.TEXT, "TLS state",
+        "tls.state", "decrypted; no-keys; failed (the keys decrypt no record)", FieldType.TEXT, "TLS state",
         _of_tls(lambda session: session.state.value), (IndexRows.tls_state,),
         table_columns=("tls_state",),
     ),

@@ -20,7 +20,7 @@ def test_rules_kept_are_0_and_a_broken_one_is_1() -> None:
     assert clean.stdout.startswith(b"60 exchanges in 1 file: 0 rules broken, ")
     assert (broken.returncode, broken.stderr) == (1, b"")
     text = " ".join(broken.stdout.decode().split())
-    assert "request-trailing-bytes: a request has no bytes behind its last field (2 of " in text
+    assert "request-trailing-bytes: a request has no bytes after its last field (2 of " in text
     assert "exchange 60, request (rest), bytes 26 to 28: 3 bytes that Metadata v13 does not have" in text
     assert kdissect("check", BROKEN, "--ignore", "request-trailing-bytes").returncode == 0
 

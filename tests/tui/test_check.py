@@ -44,7 +44,7 @@ async def test_a_baseline_beside_the_capture_is_offered_and_its_lines_go_to_the_
         assert "other.toml" not in screen.lines()
         await screen.press("down", "enter")
         assert isinstance(screen.pilot.app.screen, VerdictsScreen)
-        for words in ("Held to orders.toml", "versions.Fetch", "v3 → v16", "1 line held"):
+        for words in ("Checked against orders.toml", "versions.Fetch", "v3 → v16", "1 line held"):
             assert words in screen.lines(), words
         places = {}
         for _ in range(30):

@@ -96,7 +96,7 @@ def command(name: str, argument: str = "", *, needs: bool = False) -> tuple[Line
     ("text", "words"),
     [
         ("colum", "column needs NAME"), ("columns", "unknown command 'columns'; did you mean column"),
-        ("other x", "other takes nothing, not 'x'"), ("\x1b[2J", "unknown command"),
+        ("other x", "other takes no argument, not 'x'"), ("\x1b[2J", "unknown command"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_plain_line(text: str, words: str) -> None:

@@ -34,7 +34,7 @@ async def test_timelines_open_while_the_capture_is_read_and_fill_when_it_is() ->
             screen = Screen(pilot)
             await screen.until(lambda: "50%" in screen.lines())
             await pilot.press("L")
-            await screen.until(lambda: "waits for the end of reading" in screen.lines())
+            await screen.until(lambda: "waiting until the capture is read" in screen.lines())
             capture.may_end.set()
             await screen.until(lambda: "JoinGroup" in screen.lines())
 

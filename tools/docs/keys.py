@@ -26,7 +26,13 @@ _NAMES: Final = {
     "MainScreen": "A capture",
     "LiveScreen": "Live",
     "DiffScreen": "Two captures",
+    "DetailScreen": "An exchange of a comparison",
+    "FollowScreen": "A connection as text",
+    "IgnoredDialog": "Ignored differences",
+    "IoGraphScreen": "IO graph",
+    "IoGraphView": "IO graph, chart",
     "KDissectApp": "Everywhere",
+    "VerdictsScreen": "Rules and baselines",
 }
 
 

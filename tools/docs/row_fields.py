@@ -7,7 +7,7 @@ from tools.docs.markdown import code, table
 
 _HEAD: Final = """# Row fields
 
-What a row is asked for by name: in filters, `--fields`, `stats --by`, the columns and the order of the list (`C`, `z`),
+What a row has, by name: for filters, `--fields`, `stats --by`, the columns and the order of the list (`C`, `z`),
 JSON and tables. Fields of messages have their path instead: `request.topics.name`.
 """
 

@@ -1,4 +1,4 @@
-"""The page of the rules that `kdissect check` holds clients and brokers to."""
+"""The page of the rules that `kdissect check` checks clients and brokers against."""
 
 from typing import Final
 
@@ -7,8 +7,8 @@ from tools.docs.markdown import code, table
 
 _HEAD: Final = """# Rules of the protocol
 
-`kdissect check FILE…` holds clients and brokers to these rules and says which exchange, field and bytes break one.
-Exit code 0: all are kept; 1: one is broken. `--ignore CODE,CODE` leaves some out; `kdissect explain CODE` prints one.
+`kdissect check FILE…` checks clients and brokers against these rules and names the exchange, field and bytes that break one.
+Exit code 0: none is broken; 1: one is. `--ignore CODE,CODE` leaves some out; `kdissect explain CODE` prints one.
 """
 
 

@@ -34,7 +34,7 @@ class CheckFeature(NeedsWholeCapture):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("K", "check", "Check", show=False, id="main.check",
-                tooltip="Hold the capture to the rules of the protocol, or to a baseline"),
+                tooltip="Check the capture against the protocol's rules, or against a baseline"),
     ]  # fmt: skip
 
     def action_check(self) -> None:
@@ -51,7 +51,7 @@ class CheckFeature(NeedsWholeCapture):
                 self._judge(RULES, self._rules)
             elif number is not None:
                 path = paths[number - 1]
-                self._judge(f"Held to {clean(path.name)}", self._baseline(path))
+                self._judge(f"Checked against {clean(path.name)}", self._baseline(path))
 
         self.app.push_screen(Menu("Check", choices), chosen)
 

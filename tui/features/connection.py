@@ -16,14 +16,14 @@ class ConnectionFeature(NeedsWholeCapture):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "connection_facts", "Connection", show=False, id="main.connection",
-                tooltip="This connection: its ends, round trips, losses, bytes each way"),
+                tooltip="Show this connection's endpoints, RTT, losses and bytes"),
     ]  # fmt: skip
 
     def action_connection_facts(self) -> None:
         if self.has_rows() and len(self.view):
             connection = self.capture.connection_of(self.number)
             if not self.capture.connections.ends(connection)[0]:
-                self.notify("an entry of a file of Kafka's is no connection", timeout=3)
+                self.notify("entries of Kafka's own files have no connection", timeout=3)
                 return
             self.app.push_screen(ConnectionDialog(self.capture, connection), self._connection_closed)
 

@@ -33,8 +33,8 @@ SHOWN: Final = _Contents(Choice("Unchanged", "as on the screen"))
 UNCHANGED: Final = _Contents(Choice("Unchanged", "all bytes, secrets too"))
 REDACTED: Final = _Contents(Choice("Redacted", "contents, names and secrets replaced"), "-redacted", redact=True)
 ENCRYPTED: Final = (
-    _Contents(Choice("With TLS secrets", "whoever gets the file can read all of it"), "-with-secrets"),
-    _Contents(Choice("Without TLS secrets", "as encrypted as it was"), "-encrypted", has_secrets=False),
+    _Contents(Choice("With TLS secrets", "anyone who has the file can decrypt it"), "-with-secrets"),
+    _Contents(Choice("Without TLS secrets", "still encrypted"), "-encrypted", has_secrets=False),
     _Contents(Choice("Decrypted", "packets rebuilt as plain TCP, as on the screen"), "-decrypted", is_decrypted=True),
 )
 """Of connections that were decrypted; the command's default first."""

@@ -19,7 +19,7 @@ class FindingsFeature(FindingsAnalysis):
     FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("F", "findings", "Findings", tooltip="All findings of this capture, by kind",
+        Binding("F", "findings", "Findings", tooltip="List all findings of this capture, by kind",
                 id="main.findings"),
         Binding("i", "explain_row", "Explain", show=False, tooltip="Explain the findings of this exchange",
                 id="main.explain"),

@@ -18,7 +18,7 @@ class FollowTextFeature(FilterFeature, NeedsWholeCapture):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("V", "follow_text", "Text", show=False, id="main.follow_text",
-                tooltip="Both sides of this connection as decoded text"),
+                tooltip="Show both sides of this connection as decoded text"),
     ]  # fmt: skip
 
     def action_connection_only(self) -> None:
@@ -31,7 +31,7 @@ class FollowTextFeature(FilterFeature, NeedsWholeCapture):
         if self.has_rows() and len(self.view):
             connection = self.capture.connection_of(self.number)
             if not self.capture.connections.ends(connection)[0]:
-                self.notify("an entry of a file of Kafka's is no connection", timeout=3)
+                self.notify("entries of Kafka's own files have no connection", timeout=3)
                 return
             self.app.push_screen(FollowScreen(self.capture, connection, self.number), self._text_closed)
 

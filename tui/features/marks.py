@@ -23,7 +23,7 @@ class MarksFeature(CoreScreen):
                 id="main.next_mark"),
         Binding("M", "marked_only", "Marked only", show=False, tooltip="Show only marked exchanges; again: all",
                 id="main.marked_only"),
-        Binding("semicolon", "comment", "Comment", show=False, key_display=";", tooltip="Comment the exchange",
+        Binding("semicolon", "comment", "Comment", show=False, key_display=";", tooltip="Comment on the exchange",
                 id="main.comment"),
     ]  # fmt: skip
 

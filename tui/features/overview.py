@@ -17,7 +17,7 @@ class OverviewFeature(NeedsWholeCapture):
     FEATURE = OVERALL
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "overview", "Overview", tooltip="Clients, topics, versions, errors and latencies at a glance",
+        Binding("o", "overview", "Overview", tooltip="Show clients, topics, versions, errors and latencies at a glance",
                 id="main.overview"),
     ]  # fmt: skip
 

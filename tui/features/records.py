@@ -22,7 +22,7 @@ class RecordsFeature(FilterFeature, NeedsWholeCapture):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "records", "Records", id="main.records",
-                tooltip="List the records of all exchanges that the filter leaves"),
+                tooltip="List the records of all exchanges that are shown"),
     ]  # fmt: skip
 
     def action_records(self) -> None:

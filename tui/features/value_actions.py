@@ -57,16 +57,16 @@ class ValueActionsFeature(CoreScreen):
         try:
             text = field_filter(self.model)
         except FilterError:
-            self.notify("this part of the frame is no field: there is no filter for it", timeout=3)
+            self.notify("this part of the frame is not a field, so no filter can match it", timeout=3)
             return
         if text is None:
-            self.notify("select a field first: this part of the frame is none", timeout=2)
+            self.notify("select a field first: this part of the frame is not one", timeout=2)
         else:
             self.post_message(ApplyFilter(text, prepare=prepare))
 
     def action_as_column(self) -> None:
         node = self.model.node
         if node is None or node.name.startswith("("):
-            self.notify("select a field first: this part of the frame is none", timeout=2)
+            self.notify("select a field first: this part of the frame is not one", timeout=2)
         else:
             self.post_message(AddColumn(plain_path(self.model.path)))

@@ -46,7 +46,7 @@ class IoGraphScreen(SnapshotScreen[str | None]):
     """Returns the filter for a span of time; None if none was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,I", "back", "Back", tooltip="Drop the selected span; then back to the exchanges",
+        Binding("escape,q,I", "back", "Back", tooltip="Clear the selected span; then back to the exchanges",
                 id="graph.back"),
         Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="graph.help"),
         Binding("enter", "apply", "Filter", tooltip="Show the exchanges of the selected span", id="graph.apply"),

@@ -50,7 +50,7 @@ class LiveScreen(MainScreen):
         Binding("X", "clear", "Clear", show=False, id="main.clear",
                 tooltip="Hide the rows so far; escape shows them again"),
         Binding("ctrl+e", "end", "End/start", id="main.end",
-                tooltip="End the capture, its rows stay; again: start another one"),
+                tooltip="End the capture and keep its rows; again: start another one"),
     ]  # fmt: skip
 
     def __init__(self, capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:

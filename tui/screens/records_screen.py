@@ -73,10 +73,10 @@ class RecordsScreen(SnapshotScreen[OpenedRecord | None]):
         Binding("n", "hit(1)", "Next hit", show=False, tooltip="Next hit of the search", id="records.next_hit"),
         Binding("N", "hit(-1)", "Previous hit", show=False, tooltip="Previous hit of the search",
                 id="records.previous_hit"),
-        Binding("b", "hex", "Hex", tooltip="Show key and value as bytes; again: opened", id="records.hex"),
+        Binding("b", "hex", "Hex", tooltip="Show key and value as bytes; again: decoded", id="records.hex"),
         Binding("z", "sort", "Sort", show=False, tooltip="Sort the records by a column", id="records.sort"),
         Binding("Z", "reverse", "Reverse order", show=False, tooltip="Reverse the sort order", id="records.reverse"),
-        Binding("x", "export", "Export", tooltip="Write the records that are listed to a file", id="records.export"),
+        Binding("x", "export", "Export", tooltip="Write the listed records to a file", id="records.export"),
         Binding("y", "copy", "Copy value", show=False, tooltip="Copy the value", id="records.copy"),
     ]  # fmt: skip
 
@@ -130,7 +130,7 @@ class RecordsScreen(SnapshotScreen[OpenedRecord | None]):
             self._take_snapshot()
             self._start(self._filter_text)
         else:
-            self.say("○ waits for the end of reading")
+            self.say("○ waiting until the capture is read")
 
     def heading(self) -> Text:
         names = clean(", ".join(name.rpartition("/")[2] for name in self._capture.names))
@@ -378,7 +378,7 @@ class RecordsScreen(SnapshotScreen[OpenedRecord | None]):
     # Order.
 
     def action_sort(self) -> None:
-        choices = [Choice("Unsorted", "as they were carried"), *(Choice(name) for name in SORTABLE)]
+        choices = [Choice("Unsorted", "in the order of the capture"), *(Choice(name) for name in SORTABLE)]
         at = SORTABLE.index(self._model.sorting) + 1 if self._model.sorting else 0
 
         def chosen(which: int | None) -> None:

@@ -25,7 +25,7 @@ class SnapshotScreen(ResultScreen[ScreenResultType]):
             "R",
             "refresh",
             "Refresh",
-            tooltip="Take a new snapshot, with the rows that came since",
+            tooltip="Take a new snapshot, with the rows that arrived since",
             id="snapshot.refresh",
         ),
     ]

@@ -59,7 +59,7 @@ class TimelinesScreen(SnapshotScreen[int | None]):
             self._timer.stop()
             self.begin()
         else:
-            self.say("○ waits for the end of reading")
+            self.say("○ waiting until the capture is read")
 
     def heading(self) -> Text:
         return Text("Timelines", "bold").append(" · groups and transactions")

@@ -64,10 +64,10 @@ class IoGraphView(Widget, can_focus=True):
         f"graph--{role}" for role in ("bar", "behind", "bytes", "bad", "head", "brush", "cursor")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "move(-1)", "Left", show=False, tooltip="Previous slot of time", id="graph.left"),
-        Binding("right,l", "move(1)", "Right", show=False, tooltip="Next slot of time", id="graph.right"),
+        Binding("left,h", "move(-1)", "Left", show=False, tooltip="Previous time slot", id="graph.left"),
+        Binding("right,l", "move(1)", "Right", show=False, tooltip="Next time slot", id="graph.right"),
         Binding("ctrl+left", "move(-10)", "Left by 10", show=False, tooltip="Ten slots back", id="graph.left_far"),
-        Binding("ctrl+right", "move(10)", "Right by 10", show=False, tooltip="Ten slots on", id="graph.right_far"),
+        Binding("ctrl+right", "move(10)", "Right by 10", show=False, tooltip="Ten slots forward", id="graph.right_far"),
         Binding("shift+left,H", "brush(-1)", "Select", show=False, tooltip="Select a span, to the left",
                 id="graph.brush_left"),
         Binding("shift+right,L", "brush(1)", "Select", key_display="⇧←→", tooltip="Select a span, to the right",

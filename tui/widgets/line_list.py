@@ -51,7 +51,7 @@ class LineList(ScrollView, PlacedScrollBar, can_focus=True):
                 id="lines.next_part"),
         Binding("left_curly_bracket,K", "section(-1)", "Previous section", show=False, tooltip="Previous section",
                 id="lines.previous_part"),
-        Binding("enter", "open", "Open", tooltip="Open what the line is about", id="lines.open"),
+        Binding("enter", "open", "Open", tooltip="Open what the line refers to", id="lines.open"),
     ]  # fmt: skip
     cursor: reactive[int] = reactive(0, repaint=False)
 

@@ -23,8 +23,8 @@ class RepeatedExpectedError(ConnectionDetector):
         "everyday-error-again",
         "Expected error that does not go away",
         Severity.WARNING,
-        "MEMBER_ID_REQUIRED for one group, or UNSUPPORTED_VERSION to ApiVersions, came again on a connection without "
-        "a success in between. Once each is a step of the protocol.",
+        "MEMBER_ID_REQUIRED for one group, or UNSUPPORTED_VERSION in response to ApiVersions, came again on a "
+        "connection without a success in between. Each of them once is a step of the protocol.",
         "The client does not do what the error asks for: it joins without the member id that it was given (KIP-394), "
         "or sends ApiVersions in another version that the broker does not have (KIP-511). Several members of one "
         "group that share a connection look the same.",

@@ -49,7 +49,7 @@ class TransactionalBatches(ProtocolRule):
     """A transactional batch is sent under a transactional id."""
 
     code = "transactional-batch"
-    title = "a Produce request with a transactional batch has a transactional id and the batch a producer id"
+    title = "a Produce request with a transactional batch has a transactional id, and the batch has a producer id"
     source = "KIP-98; Kafka's KafkaApis"
     apis = frozenset({"Produce"})
 
@@ -93,7 +93,7 @@ class EndInFlight(ProtocolRule):
     """A transaction ends when its batches are written."""
 
     code = "transaction-end-in-flight"
-    title = "EndTxn is sent when the transaction's Produce requests are answered"
+    title = "EndTxn is sent only after all Produce requests of the transaction have their responses"
     source = "KIP-98; Kafka's TransactionManager"
     apis = frozenset({"Produce", "EndTxn"})
 
@@ -135,7 +135,7 @@ class ReplicasInSync(ProtocolRule):
     """Replicas in sync are replicas."""
 
     code = "isr-nodes"
-    title = "the replicas in sync are among the replicas, and no node is twice a replica"
+    title = "the in-sync replicas are among the replicas, and no node is listed twice"
     source = "MetadataResponse.json"
     side = RuleSide.BROKER
     apis = METADATA

@@ -47,7 +47,7 @@ class LostSession(ProtocolRule):
     """After a session is lost, a client fetches all partitions."""
 
     code = "fetch-session-lost"
-    title = "after a fetch session's error the next request begins a new session, or has none"
+    title = "after a fetch session error the next request begins a new session or has none"
     source = "KIP-227"
     apis = FETCH
 
@@ -134,7 +134,7 @@ class SpecialTimestamps(ProtocolRule):
     """Special timestamps have their versions."""
 
     code = "list-offsets-timestamp"
-    title = "a special timestamp is asked in a version that has it"
+    title = "a special timestamp is used only in versions that have it"
     source = "KIP-79, KIP-734, KIP-405, KIP-1005; ListOffsetsRequest.json"
     apis = frozenset({"ListOffsets"})
 

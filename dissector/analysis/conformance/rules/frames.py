@@ -28,7 +28,7 @@ class RequestSize(ProtocolRule):
     """A request ends where its schema ends."""
 
     code = "request-trailing-bytes"
-    title = "a request has no bytes behind its last field"
+    title = "a request has no bytes after its last field"
     source = "the request's schema; KIP-482 on tagged fields"
 
     def request(self, it: MessageEvent) -> Iterator[Verdict]:
@@ -39,7 +39,7 @@ class ResponseSize(ProtocolRule):
     """A response ends where its schema ends."""
 
     code = "response-trailing-bytes"
-    title = "a response has no bytes behind its last field"
+    title = "a response has no bytes after its last field"
     source = "the response's schema; KIP-482 on tagged fields"
     side = RuleSide.BROKER
 
@@ -74,7 +74,7 @@ class CorrelationIds(ProtocolRule):
     """Requests in flight on one connection have different correlation ids."""
 
     code = "correlation-id-in-use"
-    title = "a correlation id is not used again before its response"
+    title = "a correlation id is not used again before its response arrives"
     source = "RequestHeader.json; Kafka's NetworkClient"
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class VersionFallback(ProtocolRule):
     """After UNSUPPORTED_VERSION a client asks ApiVersions in a version that the broker has."""
 
     code = "api-versions-fallback"
-    title = "after UNSUPPORTED_VERSION, ApiVersions is asked again in a lower version"
+    title = "after UNSUPPORTED_VERSION, ApiVersions is sent again in a lower version"
     source = "KIP-511"
     apis = frozenset({"ApiVersions"})
 
@@ -181,7 +181,7 @@ class SoftwareNames(ProtocolRule):
     """Names of software have the characters that brokers accept."""
 
     code = "client-software-name"
-    title = "name and version of the client's software have letters, digits, dots and dashes alone"
+    title = "name and version of the client's software have only letters, digits, dots and dashes"
     source = "KIP-511; ApiVersionsRequest.json"
     apis = frozenset({"ApiVersions"})
     _LEGAL: ClassVar = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")

@@ -188,7 +188,7 @@ class CoordinatorMoved(ProtocolRule):
     """After NOT_COORDINATOR a client looks for the coordinator."""
 
     code = "not-coordinator"
-    title = "after NOT_COORDINATOR a client looks for the coordinator before it asks the same broker again"
+    title = "after NOT_COORDINATOR a client looks up the coordinator before it sends to the same broker again"
     source = "error NOT_COORDINATOR; Kafka's AbstractCoordinator"
     apis = _CLASSIC | {"OffsetFetch", "ConsumerGroupHeartbeat", "FindCoordinator"}
 
@@ -200,7 +200,7 @@ class CoordinatorMoved(ProtocolRule):
             keys = {it.body.get("key"), *it.body.get("coordinator_keys", ())}
             self._moved = {each for each in self._moved if each[1] not in keys}
         elif (it.connection, it.body.get("group_id", "")) in self._moved:
-            yield verdict(it, False, "group_id", "the same broker is asked again")
+            yield verdict(it, False, "group_id", "the same broker gets a request again")
 
     def response(self, it: MessageEvent) -> Iterator[Verdict]:
         if it.body.get("error_code") == 16 and it.request.get("group_id"):

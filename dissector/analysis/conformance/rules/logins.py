@@ -37,7 +37,7 @@ class NothingDuringLogin(ProtocolRule):
     """Between the handshake and the end of the login a client asks nothing else."""
 
     code = "request-during-login"
-    title = "until it is logged in, a client asks nothing but ApiVersions and SASL's requests"
+    title = "until it is logged in, a client sends only ApiVersions and SASL requests"
     source = "KIP-43; Kafka's SaslServerAuthenticator"
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class RefusedLogin(ProtocolRule):
     """After a refused login the connection is of no use."""
 
     code = "request-after-refused-login"
-    title = "after a refused login nothing more is asked on the connection"
+    title = "after a refused login the client sends nothing more on the connection"
     source = "KIP-152"
 
     def __init__(self) -> None:

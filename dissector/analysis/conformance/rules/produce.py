@@ -129,7 +129,7 @@ class AttributesOfClients(ProtocolRule):
     """Clients leave to brokers what is theirs."""
 
     code = "batch-attributes"
-    title = "a producer sends no control batch, and no time of LogAppendTime"
+    title = "a producer sends no control batch and no LogAppendTime timestamps"
     source = "KIP-98, KIP-32"
     apis = PRODUCE
 
@@ -182,7 +182,7 @@ class Sequences(ProtocolRule):
     """Batches of a producer are numbered without holes."""
 
     code = "sequence-numbers"
-    title = "a producer numbers the records of a partition without a hole; a new epoch begins at 0"
+    title = "a producer numbers the records of a partition without gaps; a new epoch begins at 0"
     source = "KIP-98, KIP-360; error OUT_OF_ORDER_SEQUENCE_NUMBER"
     apis = PRODUCE
 
@@ -258,7 +258,7 @@ class TooLarge(ProtocolRule):
     """A batch that is too large is not sent again as it is."""
 
     code = "fatal-error-retried"
-    title = "a batch that was refused for good is not sent again as it is"
+    title = "a batch that was rejected for good is not sent again unchanged"
     source = (
         "errors MESSAGE_TOO_LARGE, INVALID_RECORD, INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED: not retriable"
     )

@@ -40,7 +40,7 @@ class RetriableErrors(ProtocolRule):
     """A request that failed with a retriable error is sent again."""
 
     code = "retriable-error-given-up"
-    title = "after a retriable error a request is sent again, by a client that goes on for 5 s or more"
+    title = "after a retriable error a client that goes on for 5 s or more sends the request again"
     source = "Kafka's RetriableException; KIP-98 and KIP-360 for transactions"
 
     def __init__(self) -> None:
