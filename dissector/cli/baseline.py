@@ -53,7 +53,7 @@ def baseline(
             return _save(profile, asked.save or "")
         held_to, lines = known
         outcomes = hold(profile, held_to, lines, file=asked.baseline or "", fail_on=fail_on, ignored=ignored)
-        write_outcomes(form, f"{name} held to {PurePath(asked.baseline or '').name}", outcomes)
+        write_outcomes(form, f"{name} compared with {PurePath(asked.baseline or '').name}", outcomes)
         return NEGATIVE if any(each.status is RuleStatus.BROKEN for each in outcomes) else 0
 
 

@@ -1,4 +1,4 @@
-"""Captures to try things with, recorded from real clients and brokers: `kdissect samples` copies them.
+"""Captures to try commands on, recorded from real clients and brokers: `kdissect samples` copies them.
 
 In the source tree they are links to recordings of ``pcaps/``; a wheel has the files.
 """
@@ -10,8 +10,8 @@ FOLDER: Final = Path(__file__).parent
 SAMPLES: Final = {
     "orders.pcapng": "a Java client creates a topic, produces 100 orders, and consumes them in a group",
     "rebalance.pcapng": "members of a group that start and stop one after the other",
-    "errors.pcapng": "a producer that writes to a topic that is not there",
-    "mistake.pcapng": "a client that speaks TLS to a listener without it",
+    "errors.pcapng": "a producer that writes to a topic that does not exist",
+    "mistake.pcapng": "a client that speaks TLS to a plaintext listener",
     "tls.pcapng": "a client over TLS 1.3, with a login; the file has the secrets, too",
     "java.pcapng": "a task done by Apache's Java client",
     "librdkafka.pcapng": "the same task done by librdkafka",

@@ -26,7 +26,7 @@ def saved(tmp_path: Path) -> str:
 def test_the_same_is_0_and_a_change_is_1(saved: str) -> None:
     same, other = (kdissect("diff", path, "--baseline", saved) for path in (AGAIN, OTHER))
     assert (same.returncode, same.stderr) == (0, b"")
-    assert same.stdout == b"compare-java-2 held to orders.toml: 32 as before\n"
+    assert same.stdout == b"compare-java-2 compared with orders.toml: 32 as before\n"
     assert (other.returncode, other.stderr) == (1, b"")
     assert "  versions.Fetch: v18 → v16\n      exchange 25\n" in other.stdout.decode()
     allowed = kdissect("diff", OTHER, "--baseline", saved, "--fail-on", "acks,retries")
@@ -46,7 +46,7 @@ def test_other_programs_read_it(saved: str) -> None:
     assert suite.get("failures") == str(broken)
     assert len(json.loads(done["sarif"].stdout)["runs"][0]["results"]) == broken
     markdown = kdissect("diff", OTHER, "--baseline", saved, "-f", "markdown").stdout
-    assert markdown.startswith(b"\n# compare-librdkafka-1 held to orders.toml: ")
+    assert markdown.startswith(b"\n# compare-librdkafka-1 compared with orders.toml: ")
 
 
 def test_rows_of_one_client_can_be_chosen(saved: str) -> None:

@@ -65,14 +65,14 @@ def test_the_versions_that_kafka_4_removed_are_those_of_its_schemas() -> None:
     # Of previews nobody had a release, and brokers speak to each other in versions of their own.
     others = {"ShareFetch", "ShareAcknowledge", "ShareGroupHeartbeat", "ShareGroupDescribe", "AlterPartition"}
     wanted = {(keys[name], low) for name, low in raised.items() if name not in others | {"WriteTxnMarkers"}}
-    query = QUERIES["Which clients still ask in versions that Kafka 4 removed"]
+    query = QUERIES["Which clients still use versions that Kafka 4 removed"]
     assert {(int(key), int(low)) for key, low in re.findall(r"\((\d+), (\d+)\)", query)} == wanted
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = rows_of_query(ingested, "Who produces to a topic, with which version of which client")
+    rows = rows_of_query(ingested, "Which clients, in which version, produce to a topic")
     records: Counter[str | None] = Counter()
     for each in exchanges:
         if each.fields.api == "Produce" and each.request is not None:
@@ -89,7 +89,7 @@ def test_who_produces_to_a_topic(ingested: Ingested, exchanges: list[Exchange]) 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_clients_that_use_removed_versions(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = rows_of_query(ingested, "Which clients still ask in versions that Kafka 4 removed")
+    rows = rows_of_query(ingested, "Which clients still use versions that Kafka 4 removed")
     found = {(row.client_id, row.api, row.api_version): row.requests for row in rows}
     low = {"Fetch": 4, "Produce": 3, "ListOffsets": 1, "OffsetCommit": 2, "OffsetFetch": 1}
     wanted = Counter(
@@ -114,7 +114,7 @@ def test_the_slowest_fetches(ingested: Ingested, exchanges: list[Exchange]) -> N
 @pytest.mark.slow
 @pytest.mark.spark
 def test_how_restless_groups_are(ingested: Ingested, exchanges: list[Exchange]) -> None:
-    rows = rows_of_query(ingested, "How restless consumer groups are")
+    rows = rows_of_query(ingested, "How often consumer groups rebalance")
     joins: Counter[str] = Counter()
     generations: dict[str, set[int]] = {}
     for each in exchanges:
@@ -136,7 +136,7 @@ def test_which_errors_whom(ingested: Ingested, exchanges: list[Exchange]) -> Non
     from dissector.exchange.message_subjects import ERROR
     from dissector.protocol.schema.errors import error_name
 
-    rows = rows_of_query(ingested, "Which errors whom")
+    rows = rows_of_query(ingested, "Who gets which errors")
     wanted = Counter(
         (error_name(code), each.fields.api, each.fields.client_id)
         for each in exchanges for code in {code for code in ERROR.of(each) if isinstance(code, int) and code}
