@@ -6,7 +6,7 @@ from dissector.tables.view_engine import ViewEngine
 
 def table_views(tables: str, engine: str = "duckdb") -> list[str]:
     """Return statements of SQL, for ``"duckdb"`` or ``"spark"``: each defines a view. There is one for each table of a
-    folder, with the rows that count, and more for what people ask, such as `consumer_lag` and `rebalances`. They are of
+    folder, with its valid rows, and more for what people ask, such as `consumer_lag` and `rebalances`. They are of
     this moment: ask again after an ingest. Needs the extra `tables`.
 
     Raises `CaptureError` if there are no tables, or such of another version.

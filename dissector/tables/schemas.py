@@ -3,7 +3,7 @@
 Invariants:
   * `capture`, `packet` and `start` identify a row of any table but `captures`: the same packets give the same rows,
     however they were distributed over tasks;
-  * a row counts if `captures` has its `capture` with the same `epoch`.
+  * a row is valid if `captures` has its `capture` with the same `epoch`.
 
 `python -m tools.lab.tables` writes `docs/tables.md` from this module.
 """

@@ -1,4 +1,4 @@
-"""The tables as views of SQL, for whoever asks them in DuckDB or Spark: rows that count, and answers to what people ask
+"""The tables as views of SQL, for whoever asks them in DuckDB or Spark: valid rows, and answers to what people ask
 most, one file a question in `questions/`.
 
 Invariants:

@@ -7,7 +7,8 @@ from tools.docs.markdown import code, table
 
 _HEAD: Final = """# Rules of the protocol
 
-`kdissect check FILE…` checks clients and brokers against these rules and names the exchange, field and bytes that break one.
+`kdissect check FILE…` checks clients and brokers against these rules, and names the exchange, field and bytes of each
+that is broken.
 Exit code 0: none is broken; 1: one is. `--ignore CODE,CODE` leaves some out; `kdissect explain CODE` prints one.
 """
 

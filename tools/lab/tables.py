@@ -14,7 +14,7 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "tables.md"
 _HEAD: Final = """# Tables
 
 `kdissect ingest CAPTURES --out DIR` writes these tables of Delta Lake, each a folder. All begin with three columns. A
-row counts if `captures` has its `capture` with the same `epoch`.
+row is valid if `captures` has its `capture` with the same `epoch`.
 """
 _VIEWS: Final = """## Views
 
