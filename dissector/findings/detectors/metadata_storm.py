@@ -50,17 +50,20 @@ class MetadataExtractor(Extractor):
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe errors of any API, as reasons, and bursts of Metadata."""
-        scope = (self.context.client(exchange.connection),)
         if exchange.errors:
             errors = tuple(error_name(code) for code in dict.fromkeys(exchange.errors))
-            self.observe(scope, exchange.row, exchange.position, FailedResponse(errors))
+            self._observe(exchange, FailedResponse(errors))
         if exchange.api_key != ApiKey.METADATA:
             return
         burst = self._bursts.of(exchange.connection)
         if burst.is_on(exchange.request_ns, MANY, SPAN_NS):
             connection = self.context.first_packet(exchange.connection)
             observed = MetadataBurst(connection, burst.is_new, burst.count, burst.took(exchange.request_ns))
-            self.observe(scope, exchange.row, exchange.position, observed)
+            self._observe(exchange, observed)
+
+    def _observe(self, exchange: DecodedExchange, observed: FailedResponse | MetadataBurst) -> None:
+        scope = (self.context.client(exchange.connection),)
+        self.observe(scope, exchange.row, exchange.position, observed)
 
 
 class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):

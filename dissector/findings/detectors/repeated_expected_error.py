@@ -40,7 +40,8 @@ class RepeatedExpectedError(ConnectionDetector):
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """One case a connection and error."""
-        key = (exchange.connection, exchange.api_key, exchange.request.get("group_id"))
+        group = exchange.request.get("group_id") if exchange.api_key == ApiKey.JOIN_GROUP else None
+        key = (exchange.connection, exchange.api_key, group)
         refused = self._refused.of(key)
         if not exchange.errors:
             refused.clear()

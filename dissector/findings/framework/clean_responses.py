@@ -31,7 +31,8 @@ class CleanResponses:
         found = np.zeros(len(rows), np.bool_)
         for messages in self._bodies.messages(rows, is_request=False, with_log=True):
             program = messages.program
-            _, wanted, columns = self._wanted.setdefault(id(program), _zero_columns(program))
+            known = self._wanted.get(id(program))
+            _, wanted, columns = known or self._wanted.setdefault(id(program), _zero_columns(program))
             for part in self._arena.shred(messages.frames, program, wanted, PREFIX):
                 is_clean = part.errors == 0
                 for number in columns:

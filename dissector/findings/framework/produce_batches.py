@@ -106,7 +106,8 @@ class ProduceBatchReader:
         is_read = np.zeros(len(requests.row), np.bool_)
         found: list[tuple[BatchColumns, list[Values]]] = []
         for messages in self._bodies.messages(requests.row, is_request=True):
-            fields = self._fields.setdefault(id(messages.program), _ProduceFields.of(messages.program))
+            known = self._fields.get(id(messages.program))
+            fields = known or self._fields.setdefault(id(messages.program), _ProduceFields.of(messages.program))
             for part in self._arena.shred(messages.frames, messages.program, fields.wanted, PREFIX):
                 is_read[messages.at[part.first : part.stop]] = part.errors == 0
                 found.append(_columns(messages, part, fields))
