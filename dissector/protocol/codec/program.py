@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Int32, UInt8
+from dissector.core.arrays import Int32, Int64, UInt8
 from dissector.protocol.codec.plan import (
     SCALARS,
     ArrayPlan,
@@ -102,8 +102,22 @@ class ColumnPlan:
         return self.path[-1]
 
 
-Wanted = UInt8
-"""What is wanted of each column of a program, `(columns,)`."""
+class Wanted:
+    """What is wanted of each column of a program, `(columns,)`, as the kernel reads it: made once, used often."""
+
+    __slots__ = ("address", "columns", "count", "kept", "places")
+
+    def __init__(self, columns: UInt8) -> None:
+        self.columns = columns
+        self.address: int = columns.ctypes.data
+        self.kept: Int64 = ((columns & (Want.VALUES | Want.NONZERO)) != 0).astype(np.int64)
+        """1 for a column of which values are kept."""
+        self.places: Int64 = np.cumsum(self.kept) - self.kept
+        """How many of these are in front of each column."""
+        self.count = int(self.kept.sum())
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 class Program:
@@ -116,6 +130,7 @@ class Program:
             self._struct(layout, (name,), ())
         self._emit(Operation.END)
         self.code: Int32 = np.array(self._rows, np.int32)
+        self.address: int = self.code.ctypes.data
 
     @cached_property
     def values(self) -> Sequence[tuple[int, ColumnPlan]]:
@@ -143,7 +158,7 @@ class Program:
         wanted[sorted(chosen)] |= np.uint8(Want.KEY)
         if checked:
             wanted |= np.uint8(Want.CHECKED)
-        return wanted
+        return Wanted(wanted)
 
     def _emit(self, operation: Operation, flags: int = 0, column: int = -1, first: int = 0, second: int = 0) -> int:
         self._rows.append([operation, flags, column, first, second, 0])

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int32, Int64, UInt8, UInt64
-from dissector.protocol.codec.program import Program, Want, Wanted
+from dissector.protocol.codec.program import Program, Wanted
 from dissector.protocol.kernel.library import function
 
 MOST_VALUES: Final = 1 << 22
@@ -128,35 +128,53 @@ class Shredded:
 
 
 class Arena:
-    """Memory for the columns of one layout at a time."""
+    """Memory for the columns of one layout at a time. Its addresses are kept: to ask an array for its own takes as long
+    as reading a frame."""
 
     def __init__(self) -> None:
+        self._call = KernelShred()
         self._room(FEW)
-        self.keys: UInt8 = np.empty(1 << 16, np.uint8)
-        self.base = self.counts = np.zeros(0, np.int64)
-        self._key_ends = self._error_at = np.zeros(0, np.int64)
-        self._errors = self._unclean = np.zeros(0, np.uint8)
+        self._key_room(1 << 16)
+        self._row_room(0)
+        self._column_room(0)
 
     def _room(self, values: int) -> None:
         self.values: Int64 = np.empty(values, np.int64)
         self.positions: Int64 = np.empty(values, np.int64)
         self.in_row: Int32 = np.empty(values, np.int32)
+        call = self._call
+        call.values, call.positions = self.values.ctypes.data, self.positions.ctypes.data
+        call.in_row = self.in_row.ctypes.data
+
+    def _key_room(self, size: int) -> None:
+        self.keys: UInt8 = np.empty(size, np.uint8)
+        self._call.keys, self._call.key_capacity = self.keys.ctypes.data, size
+
+    def _row_room(self, rows: int) -> None:
+        self._errors: UInt8 = np.empty(rows, np.uint8)
+        self._unclean: UInt8 = np.empty(rows, np.uint8)
+        self._error_at: Int64 = np.empty(rows, np.int64)
+        self._key_ends: Int64 = np.empty(rows, np.int64)
+        columns = (self._errors, self._unclean, self._error_at, self._key_ends)
+        self._row_addresses = tuple(column.ctypes.data for column in columns)
+
+    def _column_room(self, columns: int) -> None:
+        self._columns: Int64 = np.zeros((4, columns), np.int64)
+        self.base, self._capacity, self.counts, _ = self._columns
+        first, size = self._columns.ctypes.data, 8 * columns
+        call = self._call
+        call.base, call.capacity, call.counts, call.saved = (first + number * size for number in range(4))
 
     def shred(self, frames: FrameMemory, program: Program, wanted: Wanted, begin: int) -> Iterator[Shredded]:
         """Read frames, whose layout begins `begin` bytes behind their start, along a program. Most come at once."""
         rows = len(frames)
         if len(self._errors) < rows:
-            self._errors = np.empty(rows, np.uint8)
-            self._unclean = np.empty(rows, np.uint8)
-            self._error_at = np.empty(rows, np.int64)
-            self._key_ends = np.empty(rows, np.int64)
-        kept = np.flatnonzero(wanted & (Want.VALUES | Want.NONZERO))
-        saved, self.counts = np.zeros((2, len(wanted)), np.int64)
+            self._row_room(2 * rows)
+        if len(self.base) < len(wanted):
+            self._column_room(2 * len(wanted))
         first = 0
         while first < rows:
-            self.counts[:] = 0
-            capacity = self._divide(kept, len(wanted))
-            stop = self._read(frames, program, wanted, capacity, saved, first, begin)
+            stop = self._read(frames, program, wanted, first, begin)
             if stop > first:
                 yield self._shredded(first, stop)
             elif not self._grow():
@@ -172,48 +190,35 @@ class Arena:
         rows = slice(first, stop)
         return Shredded(first, stop, self._errors[rows], self._error_at[rows], self._unclean[rows], self)
 
-    def _divide(self, kept: Int64, columns: int) -> Int64:
-        """Give each column that is kept an equal part of the arena; return how much that is of each."""
-        share = len(self.values) // max(1, len(kept))
-        capacity = np.zeros(columns, np.int64)
-        capacity[kept] = share
-        self.base = np.cumsum(capacity) - capacity
-        return capacity
-
     def _grow(self) -> bool:
         """Make more room for the next rows, if that is allowed."""
         grew = len(self.values) < MOST_VALUES or len(self.keys) < MOST_KEY_BYTES
         if len(self.values) < MOST_VALUES:
             self._room(min(4 * len(self.values), MOST_VALUES))
         if len(self.keys) < MOST_KEY_BYTES:
-            self.keys = np.empty(min(4 * len(self.keys), MOST_KEY_BYTES), np.uint8)
+            self._key_room(min(4 * len(self.keys), MOST_KEY_BYTES))
         return grew
 
-    def _read(
-        self,
-        frames: FrameMemory,
-        program: Program,
-        wanted: Wanted,
-        capacity: Int64,
-        saved: Int64,
-        first: int,
-        begin: int,
-    ) -> int:
+    def _read(self, frames: FrameMemory, program: Program, wanted: Wanted, first: int, begin: int) -> int:
+        """Read frames from `first` on. Each column that is kept has an equal part of the arena."""
+        columns, share = len(wanted), len(self.values) // max(1, wanted.count)
+        np.multiply(wanted.places, share, out=self.base[:columns])
+        np.multiply(wanted.kept, share, out=self._capacity[:columns])
+        self.counts[:columns] = 0
         addresses, sizes = np.ascontiguousarray(frames.addresses[first:]), np.ascontiguousarray(frames.sizes[first:])
-        errors, error_at, key_ends = self._errors[first:], self._error_at[first:], self._key_ends[first:]
-        unclean = self._unclean[first:]
-        call = KernelShred(
-            addresses.ctypes.data, sizes.ctypes.data, len(addresses), begin, program.code.ctypes.data, len(wanted),
-            wanted.ctypes.data, self.base.ctypes.data, capacity.ctypes.data, self.counts.ctypes.data, saved.ctypes.data,
-            self.values.ctypes.data, self.positions.ctypes.data, self.in_row.ctypes.data, self.keys.ctypes.data,
-            len(self.keys), key_ends.ctypes.data, errors.ctypes.data, error_at.ctypes.data, unclean.ctypes.data,
-        )  # fmt: skip
+        errors, unclean, error_at, key_ends = self._row_addresses
+        call = self._call
+        call.frames, call.sizes, call.rows, call.begin = addresses.ctypes.data, sizes.ctypes.data, len(addresses), begin
+        call.program, call.columns, call.wanted = program.address, columns, wanted.address
+        call.errors, call.unclean = errors + first, unclean + first
+        call.error_at, call.key_ends = error_at + 8 * first, key_ends + 8 * first
         return first + _shred()(ctypes.byref(call))
 
     def key_numbers(self, first: int, stop: int) -> KeyNumbers:
         """Number rows by their keys."""
         ends = self._key_ends[first:stop]
-        numbers, firsts = numbered(self.keys, ends, self._errors[first:stop])
+        errors, _, _, key_ends = self._row_addresses
+        numbers, firsts = _numbered(self._call.keys, key_ends + 8 * first, errors + first, stop - first)
         starts = np.where(firsts > 0, ends[firsts - 1], 0).tolist()
         keys = [self.keys[start:stop].tobytes() for start, stop in zip(starts, ends[firsts].tolist(), strict=True)]
         return KeyNumbers(numbers, keys, firsts)
@@ -222,16 +227,20 @@ class Arena:
 def numbered(data: UInt8, ends: Int64, errors: UInt8) -> tuple[Int32, Int32]:
     """Number contents that stand one behind the other and end at `ends`: equal ones have one number, from 0 in the
     order in which they come; -1 where there is an error. Return the numbers, and the first row of each."""
-    rows = len(ends)
-    bits = max(4, (2 * rows).bit_length())
-    slots = np.full(1 << bits, -1, np.int32)
-    numbers, firsts = np.empty((2, max(1, rows)), np.int32)
     ends = np.ascontiguousarray(ends, np.int64)
-    different = _number_keys()(
-        data.ctypes.data, ends.ctypes.data, errors.ctypes.data, rows, slots.ctypes.data, bits, numbers.ctypes.data,
-        firsts.ctypes.data,
-    )  # fmt: skip
-    return numbers[:rows], firsts[:different]
+    return _numbered(data.ctypes.data, ends.ctypes.data, errors.ctypes.data, len(ends))
+
+
+def _numbered(data: int, ends: int, errors: int, rows: int) -> tuple[Int32, Int32]:
+    """The same, of contents at an address."""
+    bits = max(4, (2 * rows).bit_length())
+    slots = 1 << bits
+    memory: Int32 = np.empty(slots + 2 * rows, np.int32)
+    memory[:slots] = -1
+    at, width = memory.ctypes.data, memory.itemsize
+    first_at = slots + rows
+    different = _number_keys()(data, ends, errors, rows, at, bits, at + width * slots, at + width * first_at)
+    return memory[slots:first_at], memory[first_at : first_at + different]
 
 
 @cache
