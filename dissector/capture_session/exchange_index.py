@@ -9,6 +9,7 @@ import numpy as np
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding
 from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
@@ -135,11 +136,7 @@ class ExchangeIndex:
         numbers = np.asarray(indexed, np.int64)
         for first in range(0, len(numbers), ROWS_PER_STEP):
             some = numbers[first : first + ROWS_PER_STEP]
-            marked, _ = findings.cross_message_summaries(some)
-            texts = self._info.texts(some)
-            for at in np.flatnonzero(marked).tolist():
-                texts[at] = None
-            found += texts
+            found += self._info.texts(some, _cross_message(findings, some))
         return found
 
     def json_lines(self, rows: range | Int64, findings: "Summaries") -> "Iterator[JsonText]":
@@ -150,11 +147,7 @@ class ExchangeIndex:
         if len(entries):
             yield JsonText(b"", np.zeros(len(entries), np.int64))
         for some in self._json.steps(np.asarray(indexed, np.int64)):
-            marked, _ = findings.cross_message_summaries(some)
-            found = self._json.lines(some[marked == 0], self._rows.entries, self._rows.files)
-            sizes = np.zeros(len(some), np.int64)
-            sizes[marked == 0] = np.diff(found.ends, prepend=0)
-            yield found._replace(ends=np.cumsum(sizes))
+            yield self._json.lines(some, self._rows.entries, self._rows.files, _cross_message(findings, some))
 
     def whole_exchanges(self, rows: range | Int64, findings: "Summaries") -> Iterator[WholeRows]:
         """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
@@ -334,3 +327,9 @@ class ExchangeIndex:
         self._decoder.merge_shared_state(state)
         if unreachable := self._pipeline.tally.unreachable:
             unreachable.advertised.update(self._indexer.conversation_state.nodes.values())
+
+
+def _cross_message(findings: "Summaries", rows: Int64) -> dict[int, list[Finding]]:
+    """The cross-message findings of rows of the index, by the places of those that have some."""
+    marked, _ = findings.cross_message_summaries(rows)
+    return {at: findings.of_index_row(int(rows[at])) for at in np.flatnonzero(marked).tolist()}

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding
 from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.message_answers import Answers, MessageAnswers, MessageQuestion
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
@@ -67,6 +68,9 @@ class Summaries(Protocol):
 
     def cross_message_summaries(self, rows: Int64, /) -> tuple[Int64, Sequence[Summary]]:
         """The same of cross-message findings; 0 for none."""
+
+    def of_index_row(self, row: int, /) -> list[Finding]:
+        """The cross-message findings of a row of the index."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,20 +4,22 @@ The kernel gives each message a key of those fields (`FieldKeys`). What a pair o
 (`InfoWords`) is computed from the first row that has it; numbers of records and the partitions of fetch sessions differ
 from row to row and are added to that.
 
-Invariant: a text is that of `Exchange.row.info` without cross-message findings (a property test); None where a row
-needs a careful look.
+Invariant: a text is that of `Exchange.row.info` (a property test); None where a row needs a careful look.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.exchange.decoder import ExchangeDecoder, may_fetch_metadata
 from dissector.exchange.field_keys import FieldKeys
+from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.info_column import (
     ERROR_CODES,
     PARTITION_ARRAYS,
@@ -38,7 +40,7 @@ from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME, Flag
 from dissector.index.indexer import Indexer
 from dissector.protocol.bulk_masking import are_clean
-from dissector.protocol.codec.program import ColumnPlan, Part
+from dissector.protocol.codec.program import ColumnPlan, Part, Program
 from dissector.protocol.embedded.secrets import METADATA_CARRIERS
 from dissector.protocol.kernel.shredding import Shredded
 from dissector.protocol.records.counting import codec_names, count_at
@@ -59,6 +61,8 @@ class PairWords(NamedTuple):
     """Whether the request names topics: then those of its fetch session are not shown."""
     may_fetch_log: bool
     """Whether it may fetch the metadata log."""
+    findings: list[Finding]
+    """Of the row, without those that only several messages show."""
 
 
 class InfoTexts:
@@ -78,8 +82,9 @@ class InfoTexts:
         self._generation = -1
         """Of the index when `_texts` were made: more names of topics may be known since."""
 
-    def texts(self, rows: Int64) -> list[str | None]:
-        """The texts of rows, ascending; None where a row needs a careful look."""
+    def texts(self, rows: Int64, findings: Mapping[int, list[Finding]]) -> list[str | None]:
+        """The texts of rows, ascending, with these cross-message findings of some, by place; None where a row needs a
+        careful look."""
         table = self._indexer.table
         asked_records, answered_records = _Records(len(rows)), _Records(len(rows))
         asked = self._requests.numbers(rows, asked_records.add)
@@ -112,6 +117,10 @@ class InfoTexts:
             if words is not None and not words.names_topics and found[at] is not None:
                 session = fetch_session_words(self._decoder.fetch_session(int(rows[at])))
                 found[at] = self._text(pair, int(counts[at]), int(codecs[at]), session)
+        for at, marks in findings.items():
+            words = self._pairs.get(int(pairs[at]))
+            if words is not None and found[at] is not None:
+                found[at] = with_words(marked(found[at], marks), [*words.findings, *marks])
         return list(found.tolist())
 
     def _text(self, pair: int, count: int, codecs: int, session: str = "") -> str | None:
@@ -187,11 +196,9 @@ class _Records:
         self.name_log[at] = messages.names_log[part.first : part.stop]
         if messages.layout.body in METADATA_CARRIERS:
             self.are_plain[at] = are_clean(part, messages.frames)
-        for number, column in enumerate(messages.program.columns):
-            if not _counted(messages.api_key, column):
-                continue
+        for number, is_records in _counted_columns(messages.api_key, messages.program):
             values, positions, in_row = part.column(number)
-            if column.name != _RECORDS:
+            if not is_records:
                 self.continues_session[messages.at[part.first + in_row[values > 0]]] = True
                 continue
             some = values > 0
@@ -202,6 +209,13 @@ class _Records:
             np.bitwise_or.at(self.codecs, at, found.codecs)
             self.has_bytes[at] = True
             self.are_plain[at] = False
+
+
+@lru_cache(maxsize=1024)
+def _counted_columns(api_key: int, program: Program) -> list[tuple[int, bool]]:
+    """The columns that are counted, and whether each has records."""
+    columns = enumerate(program.columns)
+    return [(number, column.name == _RECORDS) for number, column in columns if _counted(api_key, column)]
 
 
 def _counted(_api_key: int, column: ColumnPlan) -> bool:
@@ -247,4 +261,4 @@ def _pair_words(exchange: Exchange) -> PairWords | None:
         return None
     words = info_words(request, response, exchange.row_findings)
     may_fetch_log = exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)
-    return PairWords(words, bool(request.body.get("topics")), may_fetch_log)
+    return PairWords(words, bool(request.body.get("topics")), may_fetch_log, exchange.row_findings)

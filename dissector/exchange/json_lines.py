@@ -3,10 +3,10 @@
 The kernel writes both messages from their bytes; what the row has besides comes from columns of the index.
 
 Invariant: a line is that of `to_json` (a property test); empty where a row needs a careful look: a message that the
-kernel leaves to Python, no response, a finding that is not about its error codes.
+kernel leaves to Python, no response, a finding of its own that is not about its error codes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Final, NamedTuple, cast
 
@@ -51,12 +51,14 @@ class JsonLines:
         """Rows of the index in parts of which the lines are in memory at once."""
         return self._bodies.steps(rows)
 
-    def lines(self, rows: Int64, first_number: int, first_connection: int) -> JsonText:
-        """The lines of rows of the index, ascending, of one step. The first row of the index and its first connection
-        have these numbers, from 0, in the capture."""
+    def lines(
+        self, rows: Int64, first_number: int, first_connection: int, marks: Mapping[int, list[Finding]]
+    ) -> JsonText:
+        """The lines of rows of the index, ascending, of one step; with these cross-message findings of some, by place.
+        The first row of the index and its first connection have these numbers, from 0, in the capture."""
         requests, responses = self._bodies.written(rows)
         is_there = are_whole(requests, responses)
-        findings = self._findings(rows, np.where(is_there, responses.errors, 0))
+        findings = self._findings(rows, np.where(is_there, responses.errors, 0), marks)
         at = np.flatnonzero(is_there & np.array([each is not None for each in findings], np.bool_))
         text, sizes = self._bodies.joined([
             TextPart.of(self._heads(rows[at], first_number, first_connection)),
@@ -83,19 +85,21 @@ class JsonLines:
         members = [dumps(each).decode()[1:-1] + "," if each else "" for each in objects]
         return [members[each] for each in which.tolist()]
 
-    def _findings(self, rows: Int64, errors: Int64) -> list[bytes | None]:
-        """What of lines is behind their messages: the findings that the error codes of a response make. None where
-        there are others."""
+    def _findings(self, rows: Int64, errors: Int64, marks: Mapping[int, list[Finding]]) -> list[bytes | None]:
+        """What of lines is behind their messages: the finding that the error codes of a response make, then those that
+        only several messages show. None where there are others."""
         found: list[bytes | None] = [_NO_FINDINGS] * len(rows)
+        for at, marked in marks.items():
+            found[at] = _findings_text(tuple(marked))
         for at in np.flatnonzero(errors).tolist():
-            finding = self._error_findings.of(int(rows[at]), int(errors[at]))
-            found[at] = None if finding is None else _findings_text(finding)
+            error = self._error_findings.of(int(rows[at]), int(errors[at]))
+            found[at] = None if error is None else _findings_text((error, *marks.get(at, ())))
         return found
 
 
 @lru_cache(maxsize=4096)
-def _findings_text(finding: Finding) -> bytes:
-    return b"".join((b',"findings":', dumps([finding_object(finding)]), b"}\n"))
+def _findings_text(findings: tuple[Finding, ...]) -> bytes:
+    return b"".join((b',"findings":', dumps(list(map(finding_object, findings))), b"}\n"))
 
 
 def _cells(column: list[Value], added: int) -> list[object]:
