@@ -14,7 +14,7 @@ from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import examine_with_progress
-from dissector.cli.workers import print_rows, put
+from dissector.cli.workers import CHUNK, chunk_of_lines, print_rows, put
 from dissector.core.arrays import Bool, Int64
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
@@ -90,7 +90,7 @@ class WholeFile:
             examine_with_progress(self._capture)
         rows, is_sure = self._candidates(range(start, self._stop))
 
-        def render(first: int, stop: int) -> Iterator[bytes]:
+        def render(first: int, stop: int) -> Iterator[bytes | memoryview]:
             for at in range(first, stop, ROWS_PER_BATCH):
                 batch = slice(at, min(at + ROWS_PER_BATCH, stop))
                 yield from self._printing.lines(self._capture, self._matching(rows[batch], is_sure[batch]))
@@ -101,7 +101,9 @@ class WholeFile:
             return found
 
         sys.stdout.buffer.flush()
-        self._printed += print_rows(render, len(rows), sizes, 1 if self._is_cheap else None, self._head)
+        workers = 1 if self._is_cheap else None
+        chunk = chunk_of_lines(self._capture.pipeline.total) if self._printing.form is Format.TEXT else CHUNK
+        self._printed += print_rows(render, len(rows), sizes, workers, self._head, chunk)
 
     def _print_first(self, row_filter: "Filter", limit: int) -> None:
         """Print the first `limit` rows that match, and read no further."""
@@ -135,7 +137,8 @@ class WholeFile:
     def _write(self, rows: range | Int64) -> None:
         """Write rows at once."""
         for piece in self._printing.lines(self._capture, rows):
-            put(self._head + piece)
+            put(self._head)
+            put(piece)
             self._head = b""
         self._printed += len(rows)
         sys.stdout.buffer.flush()

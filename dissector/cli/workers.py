@@ -23,7 +23,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 
-Render = Callable[[int, int], Iterator[bytes]]
+Render = Callable[[int, int], Iterator[bytes | memoryview]]
 """Renders the rows from one number to before another."""
 Sizes = Callable[[int, int], Int64]
 """Returns the bytes of the capture in the rows from one number to before another, `(n,)`."""
@@ -34,6 +34,10 @@ ROWS_PER_BATCH: Final = 1 << 16
 """Rows whose sizes are read together."""
 CHUNK: Final = 1 << 22
 """Cost of the rows of a chunk: the more, the less each row costs, as messages of one layout are read together."""
+LARGE_CHUNK: Final = 1 << 25
+"""The same where rows are short lines, whatever they cost, as a worker holds the output of a chunk."""
+CHUNKS_PER_WORKER: Final = 4
+"""Chunks that workers get at least, so that all of them end at about the same time."""
 MIN_CHUNKS: Final = 8
 """Chunks below which one process is faster."""
 MAX_WORKERS: Final = 16
@@ -55,47 +59,61 @@ class WorkerError(RuntimeError):
     """A worker ended before its work was done."""
 
 
-def print_rows(render: Render, count: int, sizes: Sizes, workers: int | None = None, head: bytes = b"") -> bool:
-    """Write the first `count` rows to stdout, with `head` before the first output; return whether there was any.
-    Raises `WorkerError`, or `BrokenPipeError` if nobody reads."""
+def print_rows(
+    render: Render, count: int, sizes: Sizes, workers: int | None = None, head: bytes = b"", chunk: int = CHUNK
+) -> bool:
+    """Write the first `count` rows to stdout, with `head` before the first output, in chunks of that cost; return
+    whether there was any. Raises `WorkerError`, or `BrokenPipeError` if nobody reads."""
     if workers != 1:
-        chunks = _chunks(count, sizes)
+        chunks = _chunks(count, sizes, chunk)
         workers = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
         if workers > 1:
             return _Ring(render, chunks, workers, head).run()
     printed = False
     for piece in render(0, count):
-        put(piece if printed else head + piece)
+        if not printed:
+            put(head)
+        put(piece)
         printed = True
     return printed
 
 
-def put(piece: bytes) -> None:
+def put(piece: bytes | memoryview) -> None:
     """Write to stdout. Python looks for interrupts where a function begins, and not before a call of its own: one that
     came while two megabytes were sliced would be seen when somebody has read them, which may be never."""
     sys.stdout.buffer.write(piece)
 
 
-def _chunks(count: int, sizes: Sizes) -> list[int]:
+def chunk_of_lines(size: int) -> int:
+    """The cost of a chunk of short lines, of a capture of `size` bytes."""
+    return min(max(CHUNK, size // (CHUNKS_PER_WORKER * _most_workers())), LARGE_CHUNK)
+
+
+def _chunks(count: int, sizes: Sizes, chunk: int) -> list[int]:
     """Return the first row of each chunk, and the end of the last one."""
     begins, before = [0], 0
     for start in range(0, count, ROWS_PER_BATCH):
         after = before + np.cumsum(sizes(start, min(start + ROWS_PER_BATCH, count)) + ROW_COST)
-        edges = start + np.flatnonzero(np.diff(after // CHUNK, prepend=before // CHUNK))
+        edges = start + np.flatnonzero(np.diff(after // chunk, prepend=before // chunk))
         begins += edges[edges > 0].tolist()
         before = int(after[-1])
     return [*begins, count]
 
 
 def _workers(chunks: int) -> int:
-    """Return how many processes pay. Only Linux is known to fork safely, and only a process of one thread."""
-    if chunks < MIN_CHUNKS or sys.platform != "linux" or threading.active_count() > 1:
+    """Return how many processes pay: one if this one has several threads, or has few chunks to print."""
+    if chunks < MIN_CHUNKS or threading.active_count() > 1:
         return 1
     try:
         sys.stdout.fileno()
     except (AttributeError, io.UnsupportedOperation):  # the output is collected in this process
         return 1
-    return min(len(os.sched_getaffinity(0)), MAX_WORKERS)
+    return _most_workers()
+
+
+def _most_workers() -> int:
+    """Return how many processes may run. Only Linux is known to fork safely."""
+    return 1 if sys.platform != "linux" else min(len(os.sched_getaffinity(0)), MAX_WORKERS)
 
 
 class _Ring:
@@ -184,12 +202,13 @@ class _Ring:
     def _print(self, number: int, turn: int, following: int) -> int:
         last = len(self._chunks) - 2
         for chunk in range(number, last + 1, self._count):
-            out = b"".join(self._render(self._chunks[chunk], self._chunks[chunk + 1]))
+            pieces = [piece for piece in self._render(self._chunks[chunk], self._chunks[chunk + 1]) if piece]
             token = os.read(turn, 1)
             if not token or os.getppid() != self._parent:
                 return _NO_TURN
-            if out:
-                _write(self._head + out if token == _NONE_YET else out)
+            if pieces:
+                sys.stdout.buffer.writelines([self._head, *pieces] if token == _NONE_YET else pieces)
+                sys.stdout.buffer.flush()
                 token = _SOME
             if chunk == last:
                 return 0 if token == _SOME else _NOTHING
@@ -198,10 +217,3 @@ class _Ring:
             except BrokenPipeError:  # the next worker has failed, and reports it itself
                 return _NO_TURN
         return 0
-
-
-def _write(out: bytes) -> None:
-    """Write all bytes, however few a pipe takes at a time."""
-    rest = memoryview(out)
-    while rest:
-        rest = rest[os.write(sys.stdout.fileno(), rest) :]

@@ -34,6 +34,7 @@ from dissector.protocol.kernel.json_messages import (
     Sections,
     Written,
     compressed_sections,
+    join,
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.message import PREFIX, MessageLayout
@@ -99,11 +100,11 @@ class JsonBodies:
         """The responses of some of the rows that were written, by their places."""
         return responses.part(self._messages.text, at)
 
-    def joined(self, parts: "list[TextPart]") -> tuple[bytes, Int64]:
-        """The parts of each row, one behind the other; and how many bytes each row has."""
+    def joined(self, parts: "list[TextPart]") -> tuple[memoryview, Int64]:
+        """The parts of each row, one behind the other, in memory of their own; and how many bytes each row has."""
         addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64)
         sizes = np.stack([part.sizes for part in parts], axis=1)
-        return self._messages.joined(addresses.ravel(), sizes.ravel()), sizes.sum(axis=1)
+        return join(addresses.ravel(), sizes.ravel()).data, sizes.sum(axis=1)
 
     def _written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """The JSON of requests and of responses."""

@@ -32,7 +32,7 @@ _NO_FINDINGS: Final = b',"findings":[]}\n'
 class JsonText(NamedTuple):
     """The lines of rows, as one text."""
 
-    text: bytes
+    text: bytes | memoryview
     ends: Int64
     """By row: where its line ends, `(n,)`. A row that needs a careful look has an empty one."""
 

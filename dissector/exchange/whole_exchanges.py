@@ -25,7 +25,7 @@ _END: Final = np.frombuffer(b"}", np.uint8)
 class Texts(NamedTuple):
     """The JSON of some messages: one behind the other, and the size of each, `(n,)`."""
 
-    data: bytes
+    data: memoryview
     sizes: Int64
 
 
@@ -65,11 +65,11 @@ class WholeExchanges:
                 found[place] = finding
         at = np.flatnonzero(is_whole)
         end = TextPart.constant(_END, len(at))
-        request = self._bodies.joined([*self._bodies.requests(rows, requests, at), end])
-        response = self._bodies.joined([self._bodies.responses(responses, at)])
+        request, request_sizes = self._bodies.joined([*self._bodies.requests(rows, requests, at), end])
+        response, response_sizes = self._bodies.joined([self._bodies.responses(responses, at)])
         codes = responses.codes
         errors = [(int(np.searchsorted(at, place)), int(codes[place]), each) for place, each in found.items()]
-        return WholeBodies(at, Texts(*request), Texts(*response), errors)
+        return WholeBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), errors)
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""

@@ -10,7 +10,6 @@ from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
 from dissector.cli.render.fields import (
-    ROWS_PER_BATCH,
     TABLE,
     are_indexed,
     exchange_lines,
@@ -26,6 +25,9 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.export.table_cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
+
+ROWS_TOGETHER: Final = 1 << 15
+"""Rows that are rendered as text together: the more, the less each costs."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class RowRenderer:
         (how often, for how long) until the last row is examined."""
         return self.form in (Format.TEXT, Format.CSV)
 
-    def lines(self, capture: Capture, rows: range | Int64) -> Iterator[bytes]:
+    def lines(self, capture: Capture, rows: range | Int64) -> Iterator[bytes | memoryview]:
         """Render rows of a capture: numbers from 0, ascending."""
         if self.is_cheap:
             return index_lines(capture, self.names, rows, self.cells)
@@ -96,8 +98,8 @@ class RowRenderer:
 
 def text_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
     """Render rows as text. Only those are decoded that need it."""
-    for first in range(0, len(rows), ROWS_PER_BATCH):
-        some = np.asarray(rows[first : first + ROWS_PER_BATCH], np.int64)
+    for first in range(0, len(rows), ROWS_TOGETHER):
+        some = np.asarray(rows[first : first + ROWS_TOGETHER], np.int64)
         info = capture.info(some)
         is_plain = np.array([each is not None for each in info], np.bool_)
         words = [each for each in info if each is not None]
@@ -107,13 +109,13 @@ def text_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
         yield ("\n".join(lines) + "\n").encode()
 
 
-def json_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
+def json_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes | memoryview]:
     """Render rows as JSON. Only those are decoded that need it."""
     first = 0
     for text, ends in capture.json_lines(rows):
         careful = np.flatnonzero(np.diff(ends, prepend=0) == 0)
         exchanges = capture.at(np.asarray(rows[first : first + len(ends)], np.int64)[careful])
-        start = 0
+        text, start = memoryview(text), 0
         for end, exchange in zip(ends[careful].tolist(), exchanges, strict=True):
             if end > start:
                 yield text[start:end]

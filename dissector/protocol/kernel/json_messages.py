@@ -128,7 +128,6 @@ class JsonMessages:
         self.text: UInt8 = np.empty(FEW_BYTES, np.uint8)
         self._filled = 0
         self._scratch: UInt8 = np.empty(SCRATCH, np.uint8)
-        self._joined: UInt8 = np.empty(FEW_BYTES, np.uint8)
 
     def clear(self) -> None:
         """Forget all text."""
@@ -197,14 +196,6 @@ class JsonMessages:
             written.ends.ctypes.data, written.outcomes.ctypes.data, written.reports.ctypes.data,
         )  # fmt: skip
         return _json()(ctypes.byref(call))
-
-    def joined(self, addresses: UInt64, sizes: Int64) -> bytes:
-        """Return the bytes at these addresses, one behind the other."""
-        total = int(sizes.sum())
-        if len(self._joined) < total:
-            self._joined = np.empty(total + total // 2, np.uint8)
-        _join()(addresses.ctypes.data, sizes.ctypes.data, len(addresses), self._joined.ctypes.data)
-        return self._joined[:total].tobytes()
 
 
 def join(addresses: UInt64, sizes: Int64) -> UInt8:
