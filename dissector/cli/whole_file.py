@@ -52,10 +52,17 @@ class WholeFile:
         if limit is not None and self._filter is not None:
             self._print_first(self._filter, limit)
         else:
-            self._stop = min(self._stop, limit or self._stop)
+            self._stop = self._last_row(min(self._stop, limit or self._stop))
             self._print_rest(self._print_early())
         sys.stdout.buffer.flush()
         return self._printed > 0
+
+    def _last_row(self, stop: int) -> int:
+        """Return the row behind the last one that may be printed: those behind it need not be examined."""
+        if self._filter is None or not self._examines or self._filter.reads_row_summaries:
+            return stop
+        rows, _ = self._candidates(range(stop))
+        return int(rows[-1]) + 1 if len(rows) else 0
 
     def _examined(self) -> Iterator[range]:
         """Yield ranges of rows when all that is printed of them is known.
@@ -76,7 +83,8 @@ class WholeFile:
     def _print_early(self) -> int:
         """Print the first rows while others are examined; return the first row of the rest."""
         tested = stop = 0
-        for rows in self._examined() if self._printing.names_findings_only and self._examines else ():
+        is_early = self._examines and self._printing.names_findings_only and self._stop > 0
+        for rows in self._examined() if is_early else ():
             some, is_sure = self._candidates(rows)
             self._write(self._matching(some, is_sure))
             tested, stop = tested + len(some), rows.stop

@@ -120,7 +120,9 @@ class MessageAnswers:
         """The answers for the messages of rows, ascending, of one side."""
         asked = self._begun(question, side)
         answers = np.full(len(rows), _UNKNOWN, np.uint8)
-        for messages in self._bodies.messages(rows, is_request=side == "request"):
+        is_request = side == "request"
+        # A request that names the metadata log has no secrets: these are in the records of its response.
+        for messages in self._bodies.messages(rows, is_request=is_request, with_log=is_request):
             plan = asked.plan(messages)
             if plan is None:
                 continue

@@ -124,3 +124,15 @@ def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> No
         WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(1)
         assert out.buffer.getvalue().count(b"\n") == 2
         assert next(capture.examine()).done < len(capture)
+
+
+@pytest.mark.parametrize("form", [Format.TEXT, Format.JSON])
+def test_a_filter_that_no_row_matches_examines_nothing(form: Format, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", out := Stdout())
+    with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        monkeypatch.setattr(capture, "examine", lambda: pytest.fail("rows are examined"))
+        wanted = parse("request.max_wait_ms == 77777")
+        assert not WholeFile(capture, RowRenderer.of(form, None), wanted).print(None)
+    assert out.buffer.getvalue() == b""
