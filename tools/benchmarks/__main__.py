@@ -1,11 +1,13 @@
 """`python -m tools.benchmarks [SECTION…]`: what `kdissect` costs, beside its peers where it has any, all in one run.
 
 Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``start`` (how soon the first word comes),
-``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen), ``readers`` (single messages, beside
-two Python libraries), ``filter`` (a million rows, and tshark's filters), ``diff`` (100,000 exchanges a side),
+``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen: first rows, key to paint), ``readers``
+(messages one by one, records and all real frames in columns, beside two Python libraries), ``filter`` (a million rows,
+and tshark's filters), ``diff`` (100,000 exchanges a side),
 ``hostile`` (inputs made to cost much), ``tls`` (the same frames plain and encrypted),
 ``spark`` (1 GB to tables on one core and two, beside show and tshark; half an hour alone).
-All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. Live capture is measured apart, as
+All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. `make bench BEFORE=FOLDER` measures
+`stats` in an earlier version too: `git worktree add FOLDER COMMIT` makes one. Live capture is measured apart, as
 root: `python -m tools.benchmarks.live`.
 """
 

@@ -1,4 +1,7 @@
-"""Filters: rows of a million exchanges on columns of the index and in bodies; and `show -Y` beside tshark's."""
+"""Filters: rows of a million exchanges on columns of the index and in bodies; and `show -Y` beside tshark's.
+
+tshark prints a line for each packet that matches, we print one for each exchange.
+"""
 
 import shutil
 import statistics
@@ -8,9 +11,9 @@ from typing import Final
 
 from dissector.capture_session import Capture
 from dissector.filter import complete, parse
-from tools.benchmarks.captures import PCAPS, chatty
-from tools.benchmarks.measuring import KDISSECT, RUNS, head, line
-from tools.benchmarks.speed import CHATTY_PACKETS
+from tools.benchmarks.captures import PCAPS, chatty, mixed
+from tools.benchmarks.measuring import KDISSECT, RUNS, head, line, ratio
+from tools.benchmarks.speed import CHATTY_PACKETS, MIXED_PACKETS
 from tools.benchmarks.start import RUNS as STARTS
 
 PACKETS: Final = 2_210_000
@@ -24,8 +27,11 @@ OF_ROWS: Final = (
 OF_BODIES: Final = ("request.max_wait_ms >= 100", "request.acks == ALL && latency > 1ms", "error")
 TSHARK: Final = (
     ("api_key == 1 && corr > 5", "kafka.api_key == 1 && kafka.correlation_id > 5"),
+    ("request.max_wait_ms >= 100", "kafka.max_wait_time >= 100"),
+    ("request.max_wait_ms == 77777", "kafka.max_wait_time == 77777"),
     ("error", "kafka.error > 0"),
 )
+"""Fields of headers, numbers in bodies (one that no message has), errors anywhere."""
 TYPED: Final = ("a", "api == Fetch && request.", "response.topics.", "error == UNK", "records.")
 
 
@@ -36,7 +42,10 @@ def main(folder: Path) -> None:
     rows(path)
     path = folder / "chatty.pcap"
     chatty(path, CHATTY_PACKETS)
-    beside_tshark(path)
+    beside_tshark("chatty: 100,000 small exchanges", path)
+    path = folder / "mixed.pcap"
+    mixed(path, MIXED_PACKETS)
+    beside_tshark(f"mixed: {MIXED_PACKETS:,} packets of all bundled captures of Ethernet", path)
     start()
     typing()
 
@@ -69,13 +78,17 @@ def _selected(capture: Capture, text: str) -> tuple[int, float, float, float, fl
     return count, first, time.perf_counter() - begun, time.process_time() - cpu, longest
 
 
-def beside_tshark(path: Path) -> None:
-    """The same question to both."""
-    head(f"show -Y: {path.stat().st_size / 1e6:.0f} MB, 100,000 exchanges")
+def beside_tshark(title: str, path: Path) -> None:
+    """The same questions to both; one whose answer is fields of the index, too."""
+    head(f"show -Y, {title}, {path.stat().st_size / 1e6:.0f} MB")
     for ours, theirs in TSHARK:
-        line(f"kdissect show -Y '{ours}'", [*KDISSECT, "show", str(path), "-Y", ours])
+        show = [*KDISSECT, "show", str(path), "-Y", ours]
+        lines = line(f"kdissect -Y '{ours}'", show)
+        fields = line("  the same, --fields number", [*show, "--fields", "number"])
         if shutil.which("tshark"):
-            line(f"tshark -Y '{theirs}'", ["tshark", "-r", str(path), "-Y", theirs])
+            peer = line(f"tshark -Y '{theirs}'", ["tshark", "-r", str(path), "-Y", theirs])
+            ratio("lines", lines, peer)
+            ratio("--fields number", fields, peer)
 
 
 def start() -> None:

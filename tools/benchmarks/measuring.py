@@ -19,6 +19,8 @@ RUNS: Final = 3
 KDISSECT: Final = (sys.executable, "-m", "dissector.cli.main")
 ENVIRONMENT: Final = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 """As a user has it: modules are compiled once, and not at every start."""
+BEFORE: Final = os.environ.get("BEFORE")
+"""The folder of an earlier version, a git worktree, whose commands are measured beside those of this one."""
 _BETWEEN: Final = 0.05
 """Seconds between two looks at the memory, at the least."""
 _SELDOM: Final = 50
@@ -35,18 +37,31 @@ class Figure(NamedTuple):
     megabytes: float
 
 
-def measured(command: list[str], runs: int = RUNS) -> Figure:
-    """Run a command several times, its output thrown away. A failure (not a negative answer) ends the benchmark."""
-    index_columns = [_once(command) for _ in range(runs)]
+def measured(command: list[str], runs: int = RUNS, folder: str | None = None) -> Figure:
+    """Run a command several times, in a folder, its output thrown away. A failure (not a negative answer) ends the
+    benchmark."""
+    index_columns = [_once(command, folder) for _ in range(runs)]
     seconds, cpu, memory = zip(*index_columns, strict=True)
     return Figure(statistics.median(seconds), statistics.median(cpu), max(memory))
 
 
-def line(title: str, command: list[str], runs: int = RUNS) -> Figure:
+def line(title: str, command: list[str], runs: int = RUNS, folder: str | None = None) -> Figure:
     """Measure, and print it as a line of a table."""
-    figure = measured(command, runs)
+    figure = measured(command, runs, folder)
     print(f"  {title:46}{figure.seconds:9.2f}{figure.cpu:9.2f}{figure.megabytes:8.0f}", flush=True)
     return figure
+
+
+def before(title: str, command: list[str], ours: Figure) -> None:
+    """Measure a command of `kdissect` in an earlier version, too, if there is one, and print the ratio."""
+    if BEFORE is not None:
+        ratio(title, ours, line(f"{title}, before", command, folder=BEFORE), "before")
+
+
+def ratio(title: str, ours: Figure, peer: Figure, name: str = "tshark") -> None:
+    """Print how much faster ours is than a peer's."""
+    times = f"{peer.cpu / ours.cpu:.1f} times as fast as {name} by CPU, {peer.seconds / ours.seconds:.1f} by wall"
+    print(f"  {title}: {times}, {ours.megabytes / peer.megabytes:.2f} of its memory", flush=True)
 
 
 def head(title: str) -> None:
@@ -54,10 +69,10 @@ def head(title: str) -> None:
     print(f"\n{title}\n  {'':46}{'wall s':>9}{'cpu s':>9}{'MB':>8}", flush=True)
 
 
-def _once(command: list[str]) -> Figure:
+def _once(command: list[str], folder: str | None) -> Figure:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT, cwd=folder)
     watch = _Watch(process.pid)
     _, complaint = process.communicate()
     seconds = time.perf_counter() - start

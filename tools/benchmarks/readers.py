@@ -23,6 +23,7 @@ from dissector.protocol.records.compression import CODECS
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.loader import apis
 from tools.benchmarks import peers
+from tools.benchmarks.frames import TIMES, Frames
 
 APIS: Final = ("Produce", "Fetch", "Metadata", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch",
                "FindCoordinator", "ListOffsets", "ApiVersions")  # fmt: skip
@@ -169,6 +170,15 @@ def columns() -> None:
         line(f"{codec.name}, {len(one):,} bytes a batch", works)
 
 
+def frames() -> None:
+    """All real frames at once."""
+    real = Frames()
+    found = times({"ours": real.to_columns, "kio": real.to_objects})
+    ours, kio = (1_000 * found[name] / len(real) for name in ("ours", "kio"))
+    print(f"\n{len(real):,} frames of all recordings, of {real.layouts} layouts, ns a frame")
+    print(f"  ours in columns {ours / TIMES:,.0f}, kio in objects {kio:,.0f}: {TIMES * kio / ours:.1f} times as fast")
+
+
 def main() -> None:
     problem = peers.install()
     if problem:
@@ -177,6 +187,7 @@ def main() -> None:
     bodies()
     batches()
     columns()
+    frames()
 
 
 if __name__ == "__main__":

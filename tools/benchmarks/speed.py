@@ -2,7 +2,7 @@
 
 The work: print API key, version, correlation id (and for us latency) of every exchange; and everything as JSON.
 tshark's Kafka dissector knows about half of the APIs and fewer versions, so it decodes less of the same bytes. It has
-no latency to print.
+no latency to print, and no statistics of Kafka: `stats` is compared with an earlier version, if `BEFORE` names one.
 """
 
 import shutil
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.benchmarks.captures import bulk, chatty, mixed
-from tools.benchmarks.measuring import KDISSECT, Figure, head, line
+from tools.benchmarks.measuring import KDISSECT, before, head, line, ratio
 
 CHATTY_PACKETS: Final = 221_000
 """100,000 exchanges."""
@@ -40,6 +40,8 @@ def compare(title: str, path: Path) -> None:
     fields = line("kdissect show --fields (with latency)", [*show, "--fields", ",".join((*FIELDS, "latency_ns"))])
     rows = line("kdissect show (rows, with info)", show)
     everything = line("kdissect show --format json", [*show, "-f", "json"])
+    stats = [*KDISSECT, "stats", str(path)]
+    before("kdissect stats", stats, line("kdissect stats", stats))
     if shutil.which("tshark") is None:
         print("  tshark is not installed: no ratios")
         return
@@ -47,9 +49,4 @@ def compare(title: str, path: Path) -> None:
     named = line("tshark -T fields", [*tshark, "-Y", "kafka", *TSHARK_FIELDS])
     as_json = line("tshark -T json", [*tshark, "-Y", "kafka", "-T", "json"])
     for words, ours, peer in (("fields", fields, named), ("rows", rows, named), ("json", everything, as_json)):
-        _ratio(words, ours, peer)
-
-
-def _ratio(title: str, ours: Figure, peer: Figure) -> None:
-    print(f"  {title}: {peer.seconds / ours.seconds:.1f} times as fast as tshark, {peer.cpu / ours.cpu:.1f} by CPU, "
-          f"{ours.megabytes / peer.megabytes:.2f} of its memory")  # fmt: skip
+        ratio(words, ours, peer)
