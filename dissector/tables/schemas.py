@@ -110,7 +110,7 @@ TABLES: Final = (
         _C("latency_ns", "BIGINT", "time from request to response, nanoseconds"),
         _C("request_size", "BIGINT", "bytes of the request on the wire, size prefix included"),
         _C("response_size", "BIGINT", "bytes of the response on the wire, size prefix included"),
-        _C("expected_response", "BOOLEAN", "whether a response was to come: not to a Produce with acks=0; null if the"
+        _C("expected_response", "BOOLEAN", "whether a response is expected: not for a Produce with acks=0; null if the"
            " request is missing"),
         _C("throttle_time_ms", "INT", "how long a quota made or makes the client wait; null where a response has none"),
         _C("acks", "INT", "of a Produce: 0, 1, or -1 for all"),
@@ -141,7 +141,7 @@ TABLES: Final = (
         _C("topic", "STRING", "name of the topic, or its id if no name was seen; of a log, from its folder"),
         _C("partition", "INT", "number of the partition"),
         _C("offset", "BIGINT", "offset; counted from 0 in a produced batch"),
-        _C("timestamp", "TIMESTAMP", "timestamp; null in magic 0, and in years that have not four digits"),
+        _C("timestamp", "TIMESTAMP", "timestamp; null in magic 0, and in years that do not have four digits"),
         _C("timestamp_ms", "BIGINT", "timestamp, milliseconds since 1970 UTC; null in magic 0"),
         _C("key", "BINARY", "key; null if there is none, or if it is not kept"),
         _C("value", "BINARY", "value; null if there is none, or if it is not kept"),
@@ -157,7 +157,7 @@ TABLES: Final = (
         _C("codec", "STRING", "compression of the batch: none, gzip, snappy, lz4, zstd"),
         _C("control", "BOOLEAN", "whether it is a control record, such as the end of a transaction"),
     )),
-    TableSchema("batches", "One row per record batch (magic 2), also one whose records can't be read", (
+    TableSchema("batches", "One row per record batch (magic 2), even if its records can't be read", (
         *_FROM,
         _C("api", "STRING", "the API that carried it; batch in a log"),
         _C("client_id", "STRING", "client id"),
@@ -171,16 +171,16 @@ TABLES: Final = (
            " can't be decompressed"),
         _C("codec", "STRING", "compression: none, gzip, snappy, lz4, zstd"),
         _C("timestamp_type", "STRING", "CreateTime or LogAppendTime"),
-        _C("first_timestamp", "TIMESTAMP", "its base timestamp; null in years that have not four digits"),
+        _C("first_timestamp", "TIMESTAMP", "its base timestamp; null in years that do not have four digits"),
         _C("first_timestamp_ms", "BIGINT", "the same, milliseconds since 1970 UTC"),
-        _C("max_timestamp", "TIMESTAMP", "its greatest timestamp; null in years that have not four digits"),
+        _C("max_timestamp", "TIMESTAMP", "its greatest timestamp; null in years that do not have four digits"),
         _C("max_timestamp_ms", "BIGINT", "the same, milliseconds since 1970 UTC"),
         _C("producer_id", "BIGINT", "producer id; -1 if it is not idempotent"),
         _C("producer_epoch", "INT", "producer epoch; -1 if it is not idempotent"),
         _C("base_sequence", "INT", "sequence number of its first record; -1 if it is not idempotent"),
         _C("transactional", "BOOLEAN", "whether it is part of a transaction"),
         _C("control", "BOOLEAN", "whether it has control records, such as the end of a transaction"),
-        _C("crc_valid", "BOOLEAN", "whether its CRC-32C fits its bytes"),
+        _C("crc_valid", "BOOLEAN", "whether its CRC-32C matches its bytes"),
         _C("error", "STRING", "why its records can't be read; null if they can"),
     )),
     TableSchema("partitions", "One row per partition in a Produce, Fetch, ListOffsets, Metadata, OffsetCommit,"
@@ -190,13 +190,13 @@ TABLES: Final = (
         _C("client_id", "STRING", "client id"),
         _C("topic", "STRING", "name of the topic, or its id if no name was seen"),
         _C("partition", "INT", "number of the partition"),
-        _C("group_id", "STRING", "the consumer group whose offset is committed or asked for"),
+        _C("group_id", "STRING", "the consumer group whose offset is committed or requested"),
         _C("acks", "INT", "acks of a Produce: 0, 1, or -1 for all"),
         _C("transactional_id", "STRING", "transactional id of a Produce or TxnOffsetCommit"),
         _C("isolation_level", "STRING", "of a Fetch or ListOffsets: read_uncommitted or read_committed"),
-        _C("offset", "BIGINT", "the offset that is committed or from which is fetched; or that the broker returns: the"
+        _C("offset", "BIGINT", "the offset that is committed or fetched from; or that the broker returns: the"
            " first of produced records, the committed one, -1 for none"),
-        _C("high_watermark", "BIGINT", "in a Fetch: the offset behind the last record that consumers may see"),
+        _C("high_watermark", "BIGINT", "in a Fetch: the offset after the last record that consumers may see"),
         _C("last_stable_offset", "BIGINT", "in a Fetch: the same for read_committed"),
         _C("log_start_offset", "BIGINT", "in a Produce or Fetch: the first offset in the log"),
         _C("leader", "INT", "in a Metadata: id of the broker that leads the partition; -1 for none"),
@@ -230,9 +230,9 @@ TABLES: Final = (
         _C("api", "STRING", "name of the API"),
         _C("client_id", "STRING", "client id"),
         _C("topic", "STRING", "name of the topic"),
-        _C("topic_id", "STRING", "its id (KIP-516), as Kafka prints it; null if it has none or none was said"),
-        _C("internal", "BOOLEAN", "whether it is one of Kafka's own"),
-        _C("partition_count", "INT", "number of partitions that are listed, or that it is to have"),
+        _C("topic_id", "STRING", "its id (KIP-516), as Kafka prints it; null if it has none or the message omits it"),
+        _C("internal", "BOOLEAN", "whether it is one of Kafka's internal topics"),
+        _C("partition_count", "INT", "number of partitions listed or requested"),
         _C("replication_factor", "INT", "number of replicas of a partition"),
         _C("error", "STRING", "name of the error; null if there is none"),
     )),
@@ -241,8 +241,8 @@ TABLES: Final = (
         _C("api", "STRING", "name of the API"),
         _C("client_id", "STRING", "client id"),
         _C("broker", "INT", "id of the broker"),
-        _C("host", "STRING", "host by which clients are to reach it"),
-        _C("port", "INT", "port by which clients are to reach it"),
+        _C("host", "STRING", "host at which clients reach it"),
+        _C("port", "INT", "port at which clients reach it"),
         _C("rack", "STRING", "its rack"),
         _C("controller", "BOOLEAN", "whether it is the controller; of a cluster with KRaft, the broker that stands for"
            " it"),
@@ -256,8 +256,8 @@ TABLES: Final = (
         _C("severity", "STRING", "note, warning or error"),
         _C("path", "STRING", "path of the field that it points to"),
         _C("message", "STRING", "the finding in plain words"),
-        _C("replaces", "STRING", "message of an earlier row of the same finding, which no longer counts; null if there"
-           " is none"),
+        _C("replaces", "STRING", "message of an earlier row of the same finding, which is no longer valid; null if"
+           " there is none"),
     )),
     TableSchema("gaps", "One row per part of a stream that is missing or contains no frame", (
         *_FROM,

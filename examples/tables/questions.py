@@ -24,8 +24,8 @@ class Question(NamedTuple):
 
 
 QUESTIONS = (
-    Question("removed_versions", "Which clients ask in versions that Kafka 4.0 removed?", "requests"),
-    Question("producers", "Who produces to which topic, with which version of which client?", "records"),
+    Question("removed_versions", "Which clients use versions that Kafka 4.0 removed?", "requests"),
+    Question("producers", "Which clients, in which version, produce to which topic?", "records"),
     Question("produce_latency", "How long does each broker take for a Produce?", "p99_ms"),
     Question("rebalances", "Why do consumer groups rebalance?", "rebalances"),
     Question("consumer_lag", "How far behind are consumer groups?", "lag"),

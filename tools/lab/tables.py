@@ -18,8 +18,8 @@ row is valid if `captures` has its `capture` with the same `epoch`.
 """
 _VIEWS: Final = """## Views
 
-`kdissect tables views DIR` prints SQL, for DuckDB or Spark, that defines a view for each table above, with the rows
-that count, and these:
+`kdissect tables views DIR` prints SQL, for DuckDB or Spark, that defines a view for each table above, with its valid
+rows, and these:
 """
 
 

@@ -1,4 +1,4 @@
--- Who produces to which topic, with which version of which client?
+-- Which clients, in which version, produce to which topic?
 SELECT b.topic, b.client_id, c.software_name, c.software_version, count(DISTINCT b.connection) AS connections,
        CAST(sum(b.record_count) AS BIGINT) AS records, CAST(sum(b.size) AS BIGINT) AS bytes
 FROM batches b

@@ -1,4 +1,4 @@
--- Which clients ask in versions that Kafka 4.0 removed (KIP-896)?
+-- Which clients use versions that Kafka 4.0 removed (KIP-896)?
 SELECT e.client_id, e.api, e.api_version, l.low AS lowest, count(*) AS requests
 FROM exchanges e
 JOIN (VALUES

@@ -213,20 +213,20 @@ def _new_leader(recording: Recording) -> Proof:
 
 
 SECTIONS = (
-    Section("Versions", "plain", "The versions of each API that the client asks a broker of Kafka 4.3 for.", (
+    Section("Versions", "plain", "The versions of each API that the client uses with a broker of Kafka 4.3.", (
         *map(version, ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", *GROUP_APIS[:-1],
                        "InitProducerId")),)),
-    Section("Producing, defaults", "plain", "What a producer does whose user set nothing.", (
+    Section("Producing, defaults", "plain", "What a producer does with default settings.", (
         line("acks", "Produce"), line("idempotence", "InitProducerId", "Produce"), line("compression", "Produce"),
         line("batches", "Produce"), line("batch size", "Produce"), line("produce timeout (ms)", "Produce"))),
-    Section("Consuming, defaults", "plain", "What a consumer does whose user set nothing.", (
+    Section("Consuming, defaults", "plain", "What a consumer does with default settings.", (
         line("fetch max wait (ms)", "Fetch"), line("fetch min bytes", "Fetch"), line("fetch max bytes", "Fetch"),
         line("fetch partition max", "Fetch"), line("fetch sessions", "Fetch"), line("isolation level", "Fetch"),
         line("topic ids in requests", "Fetch"), count("OffsetCommit"))),
-    Section("Metadata and connections", "plain", "What the client asks before it works, and how often.", (
+    Section("Metadata and connections", "plain", "What the client requests before it starts to work, and how often.", (
         line("metadata requests", "Metadata"), line("auto topic creation", "Metadata"),
         line("connections", "ApiVersions", "Metadata"), Fact("unanswered", _unanswered), count("ApiVersions"))),
-    Section("Idempotent producer", "idempotent", "100 records, with idempotence asked for.", (
+    Section("Idempotent producer", "idempotent", "100 records, with idempotence enabled.", (
         version("InitProducerId"), line("acks", "Produce"), line("batches", "Produce"),
         line("connections", "ApiVersions"))),
     Section("Transactions", "transactional", "Committed, aborted, committed; read by a consumer that reads committed"
@@ -241,16 +241,16 @@ SECTIONS = (
     Section("Groups of KIP-848", "group-kip848", "The same with the protocol of KIP-848.", (
         version("ConsumerGroupHeartbeat"), interval("ConsumerGroupHeartbeat", "heartbeat interval"),
         version("OffsetCommit"), errors_of(), count("ConsumerGroupHeartbeat"))),
-    Section("Codecs", "compression", "Each codec that the client has.", (
+    Section("Codecs", "compression", "Each codec that the client supports.", (
         line("compression", "Produce"), line("batches", "Produce"), line("batch size", "Produce"))),
     Section("Large batches", "large-batches", "100 records of 5 kB at once, with default limits.", (
         line("batches", "Produce"), line("batch size", "Produce"), Fact("largest request", _largest),
         Fact("in flight", _in_flight), count("Fetch"))),
-    Section("A slow broker", "slow-broker", "A record each 20 ms; each response comes 300 ms late.", (
+    Section("A slow broker", "slow-broker", "A record every 20 ms; every response is 300 ms late.", (
         Fact("in flight", _in_flight), line("batches", "Produce"), line("batch size", "Produce"),
         line("observed linger", "Produce"), Fact("connections", _connections))),
-    Section("A broker is restarted", "broker-restarted", "What the client lives through, and when it goes on; the"
-            " broker itself is away for 10 to 25 s.", (
+    Section("A broker is restarted", "broker-restarted", "What the client survives, and when it continues; the"
+            " broker is down for 10 to 25 s.", (
         Fact("unanswered", _unanswered), errors_of(), Fact("refused connections", _refused),
         Fact("longest silence", _silence),
         Fact("connections", _connections), count("Metadata"))),

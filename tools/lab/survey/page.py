@@ -63,7 +63,7 @@ def build_page(clients: Iterable[SurveyedClient] = CLIENTS) -> Page:
         verdicts += rules.rows(client.title)
     tables = [_overview(chosen, counts)]
     tables += [_section(section, chosen, cells) for section in SECTIONS]
-    tables.append(Table("Rules of the protocol", "What `kdissect check` says of all these recordings of a client.",
+    tables.append(Table("Rules of the protocol", "What `kdissect check` says about all these recordings of a client.",
                         ("rules kept", "broken", "by", "what is wrong", "messages", "in"), verdicts))  # fmt: skip
     return Page(_intro(chosen, counts), tables)
 
@@ -78,7 +78,7 @@ def _intro(clients: list[SurveyedClient], counts: dict[tuple[str, str], Proof]) 
     return (
         f"{len(clients)} clients do the same work with a broker of Kafka 4.3.1: {recorded} recordings with"
         f" {exchanges:,} exchanges. Every cell is read from a recording, none from a manual: `#17` is exchange 17 of"
-        " the file that the client's name in that row leads to; `kdissect` opens it as it is. Defaults are those of"
+        " the file that the client's name in that row links to; `kdissect` opens it as it is. Defaults are those of"
         " the client unless the scenario says otherwise. `make clients` records all of it again and makes this page;"
         " `make clients-page` makes it from the recordings."
     )
