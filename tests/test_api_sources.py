@@ -126,9 +126,9 @@ def test_several_sources_are_one_capture_in_the_order_of_time() -> None:
     ("source", "error", "words"),
     [
         (7, TypeError, "int is no capture"),
-        ([7], dissector.CaptureError, "int is no packet"),
-        ([("now", b"")], dissector.CaptureError, "'now' is no time in seconds"),
-        ([(1.0, "text")], dissector.CaptureError, "tuple is no packet"),
+        ([7], dissector.CaptureError, "int is not a packet"),
+        ([("now", b"")], dissector.CaptureError, "'now' is not a time in seconds"),
+        ([(1.0, "text")], dissector.CaptureError, "tuple is not a packet"),
         (b"", dissector.CaptureError, "empty file"),
         (b"nothing", dissector.CaptureError, "bytes: not a capture"),
         (io.StringIO("text"), TypeError, "binary"),

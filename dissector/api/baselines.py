@@ -28,7 +28,9 @@ def held_to(
     for words in (fail_on, ignore):
         found, unknown = choices([words] if isinstance(words, str) else list(words))
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is no line of a baseline: try version, setting, retries, acks, or an API")
+            raise ValueError(
+                f"{unknown[0]!r} is not a line of a baseline: try version, setting, retries, acks, or an API"
+            )
         chosen.append(found)
     baseline, lines = read_baseline(Path(path).read_text("utf-8"))
     return hold(_profile(session), baseline, lines, file=fspath(path), fail_on=chosen[0], ignored=chosen[1])

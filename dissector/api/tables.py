@@ -34,5 +34,5 @@ def table_views(tables: str, engine: str = "duckdb") -> list[str]:
     except StorageError as error:
         raise CaptureError(str(error)) from None
     if seen is None:
-        raise CaptureError(f"{tables}: no tables are there")
+        raise CaptureError(f"{tables}: no tables found")
     return list(statements(seen, ViewEngine(engine)))

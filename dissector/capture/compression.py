@@ -171,7 +171,7 @@ class Decompression:
             self._head = data
             return b""
         if not self.codec.matches(data) and not (self.codec.name == "lz4" and _is_skippable(data)):
-            raise ValueError(f"bytes that are no {self.codec.name} follow")
+            raise ValueError(f"bytes that are not {self.codec.name} follow")
         self._decoder = self.codec.decoder()
         self._members += 1
         return data

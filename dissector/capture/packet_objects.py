@@ -112,7 +112,7 @@ class PacketObjectReader:
             data = getattr(packet, "original", b"") or bytes(packet)
             return _time_ns(packet.time), packet.wirelen or 0, self._link_of(packet), data
         kind = type(packet).__name__
-        raise CaptureError(f"{self.name}: {kind} is no packet: give (time, bytes), or packets of scapy's")
+        raise CaptureError(f"{self.name}: {kind} is not a packet: give (time, bytes), or packets of scapy's")
 
     def _link_of(self, packet: Any) -> int:
         """Return the link type of a packet of scapy's, as scapy itself has it."""
@@ -131,5 +131,5 @@ def _time_ns(time: Any) -> int:
             return round(time * _MICROSECONDS) * (_NANOSECONDS // _MICROSECONDS)
         nanoseconds: int = round(time * _NANOSECONDS)
     except (TypeError, ValueError, OverflowError):
-        raise CaptureError(f"{time!r} is no time in seconds") from None
+        raise CaptureError(f"{time!r} is not a time in seconds") from None
     return nanoseconds

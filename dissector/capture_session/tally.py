@@ -93,7 +93,7 @@ def _ignored_packets(ignored: Counter[str]) -> list[Finding]:
     if not reasons:
         return []
     words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-    total = f"{sum(reasons.values()):,} packets were not looked into: {words}"
+    total = f"{sum(reasons.values()):,} packets were not dissected: {words}"
     return [Finding("packets-skipped", Severity.WARNING, total)]
 
 
@@ -101,7 +101,7 @@ def _resumed_connections(connections: int) -> list[Finding]:
     """A finding about connections that were taken for new ones, as they had been forgotten while many were open."""
     if not connections:
         return []
-    words = f"{connections:,} connections were idle while too many others were open, and are two each in the list"
+    words = f"{connections:,} connections were idle while too many others were open, and are shown as two each"
     return [Finding("connections-forgotten", Severity.WARNING, words)]
 
 

@@ -129,8 +129,8 @@ def _of_keys(tally: TlsTally) -> Iterator[Finding]:
 
 def _of_text(text: KeyLogText) -> str:
     if text.secrets:
-        return "the last line is not whole" if text.is_cut else ""
-    return "no key log: no line of it has a secret of TLS" if text.bad_lines or text.is_cut else "an empty key log"
+        return "the last line is incomplete" if text.is_cut else ""
+    return "not a key log: no line of it has a TLS secret" if text.bad_lines or text.is_cut else "an empty key log"
 
 
 def _of_records(tally: TlsTally) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ def baseline(
     except OSError as error:
         return print_error(f"can't read {asked.baseline}: {os_error_message(error)}")
     except (BaselineError, UnicodeDecodeError) as error:
-        return print_error(f"{asked.baseline} is no baseline: {error}")
+        return print_error(f"{asked.baseline} is not a baseline: {error}")
     with infrequent_collection(), options.open([files[0]]) as capture:
         if not read_rows(capture):
             return BAD_INPUT
@@ -60,11 +60,11 @@ def baseline(
 def _check_usage(files: Sequence[str], asked: BaselineOptions, others: Sequence[str]) -> None:
     """Raise `UsageError` for an invalid combination of options."""
     if len(files) != 1:
-        raise UsageError(f"a baseline is of one capture, not of {len(files)}")
+        raise UsageError(f"a baseline describes one capture, not {len(files)}")
     if others:
         raise UsageError(f"{others[0]} needs two sides: with a baseline, --a chooses the rows")
     if asked.save is not None and asked.baseline is not None:
-        raise UsageError("--save-baseline and --baseline are two commands")
+        raise UsageError("use --save-baseline or --baseline, not both")
     if asked.baseline is None and (asked.fail_on is not None or asked.ignore is not None):
         raise UsageError("--fail-on and --ignore need --baseline")
 
@@ -75,7 +75,7 @@ def _choices(text: str | None, option: str) -> frozenset[str]:
     found, unknown = choices(words)
     if unknown:
         raise UsageError(
-            f"{option}: {unknown[0]!r} is no line of a baseline: try version, setting, retries, acks, or an API"
+            f"{option}: {unknown[0]!r} is not a line of a baseline: try version, setting, retries, acks, or an API"
         )
     return found
 

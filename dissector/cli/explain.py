@@ -77,7 +77,7 @@ def _finding(explanation: Explanation) -> Iterator[Line]:
 def _error(error: ErrorInfo) -> Iterator[Line]:
     yield [(error.name, TITLE)]
     yield [(f"  error code {error.code}, {'' if error.retriable else 'not '}retriable", DIM)]
-    yield from title("What it asks of a client")
+    yield from title("What a client should do")
     yield from wrapped(error.advice, 2)
     for response in sorted(name for name, code in EXPECTED_ERRORS if code == error.code):
         yield from wrapped(f"In {response} it is a normal step of the protocol.", 2)

@@ -43,7 +43,7 @@ def export(
     row_filter = parse_filter(filter, options=options)
     check_request(files, request)
     if any(is_same_file(name, out) for name in files):
-        raise CaptureError(f"{out}: is read from: choose another name to write to")
+        raise CaptureError(f"{out}: is an input: choose another name to write to")
     with options.open(files) as capture:
         if not read_rows(capture):
             return NEGATIVE
@@ -74,9 +74,7 @@ def _form_of(out: str) -> ExportFormat:
     """Return the format for the suffix of a file. Raises `CaptureError`."""
     form = SUFFIXES.get(Path(out).suffix.lower())
     if form is None:
-        raise CaptureError(
-            f"{out}: say with --format what to write, or choose a name that ends in {' '.join(SUFFIXES)}"
-        )
+        raise CaptureError(f"{out}: choose a format with --format, or a name that ends in {' '.join(SUFFIXES)}")
     return form
 
 

@@ -48,7 +48,7 @@ def records(
         raise UsageError(f"-f {wanted.value}: {TERMINAL}")
     record_filter = parse_filter(filter, options=options)
     if out is not None and any(is_same_file(name, out) for name in files):
-        raise CaptureError(f"{out}: is read from: choose another name to write to")
+        raise CaptureError(f"{out}: is an input: choose another name to write to")
     with infrequent_collection(), options.open(files) as capture:
         if not capture.pipeline.grows and not read_rows(capture):
             return NEGATIVE
@@ -109,9 +109,7 @@ def _format(form: str | None, out: str | None) -> RecordFormat:
         return RecordFormat.TEXT
     found = SUFFIXES.get(Path(str(out)).suffix.lower())
     if found is None:
-        raise CaptureError(
-            f"{out}: say with --format what to write, or choose a name that ends in {' '.join(SUFFIXES)}"
-        )
+        raise CaptureError(f"{out}: choose a format with --format, or a name that ends in {' '.join(SUFFIXES)}")
     return found
 
 

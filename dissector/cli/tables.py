@@ -101,7 +101,7 @@ def seen_tables(folder: str) -> "Snapshot":
     except StorageError as error:
         raise CaptureError(str(error)) from None
     if found is None:
-        raise CaptureError(f"{folder}: no tables are there")
+        raise CaptureError(f"{folder}: no tables found")
     return found
 
 

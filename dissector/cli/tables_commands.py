@@ -17,7 +17,7 @@ tables = typer.Typer(
 )
 Folder = Annotated[str, typer.Argument(metavar="TABLES", help="The folder of the tables, or its URL.")]
 CaptureNames = Annotated[
-    list[str], typer.Argument(metavar="CAPTURE…", help="Paths, file names, or first digits of digests.")
+    list[str], typer.Argument(metavar="CAPTURE…", help="Paths, file names, or prefixes of digests.")
 ]
 
 
@@ -38,7 +38,7 @@ def tables_list(
 def tables_forget(
     folder: Folder,
     captures: Annotated[
-        list[str] | None, typer.Argument(metavar="CAPTURE…", help="Paths, file names, or first digits of digests.")
+        list[str] | None, typer.Argument(metavar="CAPTURE…", help="Paths, file names, or prefixes of digests.")
     ] = None,
     before: Annotated[
         datetime | None,

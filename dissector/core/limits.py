@@ -120,7 +120,7 @@ class Limits:
     """Schemas of one run that are kept, and as many ids that are known to have none."""
 
     registry_seconds: float = 5.0
-    """How long a schema registry may take to answer. After three failures it is not asked any more."""
+    """How long a schema registry may take to answer. After three failures it is not asked again."""
 
     tree_nodes: int = 1_000_000
     """Nodes of one frame's tree: half a gigabyte of memory, and as many lines of text. The remaining bytes are leaves

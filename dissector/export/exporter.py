@@ -68,7 +68,7 @@ def export_rows(
         connections = capture.index.decrypted_connections(rows)
         if connections:
             words = f"the file has the secrets of {counted(len(connections), 'TLS connection')}"
-            warn(f"{words}: who gets it can read them; --no-secrets leaves them out")
+            warn(f"{words}: anyone who has it can decrypt them; --no-secrets leaves them out")
     return request.format.entry.produce(capture, rows, request)
 
 

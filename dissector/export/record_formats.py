@@ -152,15 +152,15 @@ class RecordFormat(StrEnum):
 
 
 _ENTRIES: Final = MappingProxyType({
-    RecordFormat.TEXT: RecordFormatEntry("Text", "one line a record", ".txt", _text, takes_names=True),
+    RecordFormat.TEXT: RecordFormatEntry("Text", "one line per record", ".txt", _text, takes_names=True),
     RecordFormat.JSON: RecordFormatEntry(
-        "JSON lines", "one object a record, values opened", ".jsonl", _json, takes_names=True
+        "JSON lines", "one object per record, values decoded", ".jsonl", _json, takes_names=True
     ),
     RecordFormat.CSV: RecordFormatEntry("CSV", "a table for other programs", ".csv", _csv, takes_names=True),
     RecordFormat.PARQUET: RecordFormatEntry(
         "Parquet", "a table with bytes as they are", ".parquet", _parquet, is_text=False
     ),
-    RecordFormat.RAW: RecordFormatEntry("Values", "as they are, a line end behind each", ".bin", _raw, is_text=False),
+    RecordFormat.RAW: RecordFormatEntry("Values", "as they are, a line end after each", ".bin", _raw, is_text=False),
 })  # fmt: skip
 SUFFIXES: Final = {form.entry.suffix: form for form in RecordFormat} | dict.fromkeys(
     (".json", ".ndjson"), RecordFormat.JSON

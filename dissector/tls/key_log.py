@@ -174,7 +174,7 @@ class KeyLogText:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the last line is not whole: more may come, or it is no secret."""
+        """Whether the last line is incomplete: more may come, or it is no secret."""
         line = self._rest.strip()
         if match := _LINE.match(line):
             return not _has_size(match[1].decode(), match[3])

@@ -77,10 +77,10 @@ def test_keys_in_the_file_are_used_wherever_they_stand(
     ("data", "words"),
     [
         (b"", "an empty key log"),
-        (b"-----BEGIN CERTIFICATE-----\n", "no key log: no line of it has a secret of TLS"),
+        (b"-----BEGIN CERTIFICATE-----\n", "not a key log: no line of it has a TLS secret"),
         (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n", "keys of 0 of 1 TLS connection, about 3 exchanges "
          "stay encrypted: is it the log of this run?"),
-        (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\nCLIENT_RAN", "the last line is not whole"),
+        (b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\nCLIENT_RAN", "the last line is incomplete"),
     ],
 )  # fmt: skip
 def test_one_line_says_what_is_wrong_with_a_key_log(made: Session, data: bytes, words: str, tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_each_of_several_key_logs_is_judged_by_itself(made: Session, plain: str,
     assert done.stdout.count(b"Metadata") == len(rows(plain))
     found = [line.rpartition("/")[2] for line in done.stderr.decode().splitlines() if ".log: " in line]
     assert found == [
-        "empty.log: an empty key log", "foreign.log: no key log: no line of it has a secret of TLS",
-        "cut.log: the last line is not whole",
+        "empty.log: an empty key log", "foreign.log: not a key log: no line of it has a TLS secret",
+        "cut.log: the last line is incomplete",
     ]  # fmt: skip
 
 

@@ -58,15 +58,15 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((JAVA, AGAIN, "--baseline", "x.toml"), "a baseline is of one capture, not of 2"),
+        ((JAVA, AGAIN, "--baseline", "x.toml"), "a baseline describes one capture, not 2"),
         ((JAVA, "--baseline", "missing.toml"), "can't read missing.toml: no such file or directory"),
-        ((JAVA, "--baseline", "x", "--save-baseline", "y"), "--save-baseline and --baseline are two commands"),
+        ((JAVA, "--baseline", "x", "--save-baseline", "y"), "use --save-baseline or --baseline, not both"),
         ((JAVA, "--fail-on", "acks"), "--fail-on and --ignore need --baseline"),
-        ((JAVA, "--baseline", "x", "--fail-on", "colour"), "--fail-on: 'colour' is no line of a baseline"),
+        ((JAVA, "--baseline", "x", "--fail-on", "colour"), "--fail-on: 'colour' is not a line of a baseline"),
         ((JAVA, "--baseline", "x", "--b", "api"), "--b needs two sides"),
         ((JAVA, "--save-baseline", "/no/such/folder/x"), "can't write /no/such/folder/x: no such file or directory"),
         ((JAVA, AGAIN, "-f", "sarif"), "--format sarif reports on a baseline: it needs --baseline"),
-        ((JAVA, "--baseline", JAVA), f"{JAVA} is no baseline: "),
+        ((JAVA, "--baseline", JAVA), f"{JAVA} is not a baseline: "),
     ],
 )
 def test_bad_use_is_one_line(words: tuple[str, ...], message: str) -> None:

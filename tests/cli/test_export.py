@@ -43,8 +43,8 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
         ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is neither a row number"),
         ((JAVA, "--rows", "100000", "-w", out), 1, b"no row 100000"),
         ((JAVA, "-w", str(tmp_path / "no" / "folder.txt")), 2, b"no such file"),
-        ((JAVA, "-w", str(tmp_path / "no.name")), 2, b"say with --format what to write"),
-        ((JAVA, "-w", "-"), 2, b"say with --format what to write"),
+        ((JAVA, "-w", str(tmp_path / "no.name")), 2, b"choose a format with --format"),
+        ((JAVA, "-w", "-"), 2, b"choose a format with --format"),
         ((JAVA, "-w", out, "-f", "no"), 2, b""),
     ):
         done = kdissect("export", *words)

@@ -75,10 +75,10 @@ def test_files_are_written_by_their_suffix(tmp_path: Path) -> None:
     assert len(table) == len((tmp_path / "r.jsonl").read_text().splitlines()) == 200
     assert (table[0]["key"], table[0]["exchange"], table[0]["value_format"]) == (b"customer-0", 9, "text")
     assert (tmp_path / "r.bin").read_bytes().startswith(table[0]["value"] + b"\n" + table[1]["value"])
-    assert b"say with --format" in kdissect("records", JAVA, "-w", str(tmp_path / "r.what")).stderr
+    assert b"choose a format with --format" in kdissect("records", JAVA, "-w", str(tmp_path / "r.what")).stderr
     copy = tmp_path / "c.pcapng"
     copy.write_bytes(Path(JAVA).read_bytes())
-    assert b"is read from" in kdissect("records", str(copy), "-f", "text", "-w", str(copy)).stderr
+    assert b"is an input" in kdissect("records", str(copy), "-f", "text", "-w", str(copy)).stderr
 
 
 def test_a_segment_and_a_pipe_have_records(tmp_path: Path) -> None:

@@ -354,4 +354,4 @@ def test_a_registry_that_is_not_there_is_asked_three_times() -> None:
     found = opener_with("http://127.0.0.1:1")
     messages = [found.open(framed(n, b"")).problem.message for n in range(1, 6)]
     assert "127.0.0.1:1" in messages[0]
-    assert "not asked any more" in messages[3]
+    assert "not asked again" in messages[3]

@@ -67,7 +67,7 @@ def test_the_command_prints_what_duckdb_takes_as_one_script(folder: str) -> None
 
 
 def test_what_is_no_folder_of_tables_is_told(tmp_path: Path) -> None:
-    with pytest.raises(dissector.CaptureError, match="no tables are there"):
+    with pytest.raises(dissector.CaptureError, match="no tables found"):
         dissector.table_views(str(tmp_path))
     with pytest.raises(ValueError, match="no engine: there are duckdb, spark"):
         dissector.table_views(str(tmp_path), "sqlite")

@@ -119,6 +119,6 @@ def compile_expression(expression: str) -> Program | None:
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     if result.returncode:
         lines = result.stderr.decode(errors="replace").strip().splitlines()
-        reason = lines[-1].removeprefix("tcpdump: ") if lines else "tcpdump does not take it"
+        reason = lines[-1].removeprefix("tcpdump: ") if lines else "tcpdump rejects it"
         raise CaptureError(f"filter {expression!r}: {clean(reason)}")
     return [Instruction(*map(int, line.split())) for line in result.stdout.splitlines()[1:]]

@@ -62,7 +62,7 @@ class CaptureTool:
             refused.append(_missing_reason(name))
             return None
         if name == "tcpdump" and settings.ring is not None:
-            refused.append("tcpdump writes no ring of pcapng files")
+            refused.append("tcpdump can't write a ring buffer of pcapng files")
             return None
         tool = cls(name, program, settings)
         deadline = time.monotonic() + START_SECONDS
@@ -161,14 +161,14 @@ def _missing_reason(name: str) -> str:
     for folder in os.get_exec_path():
         path = Path(folder) / name
         if path.is_file():
-            return f"{path} is for its group alone: sudo usermod -aG {path.group()} $USER, then log in again"
+            return f"{path} is for its group only: sudo usermod -aG {path.group()} $USER, then log in again"
     return f"{name} is not installed"
 
 
 def permission_message(settings: CaptureSettings, refused: list[str]) -> str:
     """Return one line: why nothing can capture, and what to do."""
     for reason in refused:
-        if "group alone" in reason:
+        if "group only" in reason:
             return f"not allowed to capture on {settings.interface}: run with sudo, or: {reason}"
     reasons = [reason for reason in refused if not (_DENIED.search(reason) or reason.endswith("is not installed"))]
     if reasons:

@@ -34,4 +34,4 @@ def read_json(data: bytes) -> object:
 
 
 def _no_number(word: str) -> object:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")

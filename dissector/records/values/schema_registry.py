@@ -5,7 +5,7 @@ Invariants:
   * the content of an answer takes at most `limits.registry_seconds`, as does each wait for bytes of it, and it has at
     most `limits.schema_bytes`;
   * user and password go to the registry alone, not to where it redirects;
-  * a registry that failed three times in a row is not asked any more;
+  * a registry that failed three times in a row is not asked again;
   * no name of a topic is sent: only ids, and what schemas refer to.
 """
 
@@ -89,7 +89,7 @@ class SchemaRegistry:
     def _get(self, path: str) -> bytes | None:
         """Return an answer; None if nothing is there. Raises `UnreadableError`."""
         if self._failures >= _FAILURES:
-            raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: not asked any more")
+            raise UnreadableError(f"{self.host} did not answer {_FAILURES} times: not asked again")
         request = urllib.request.Request(self._base + path, headers={"Accept": _ACCEPT})
         if self._authorization:
             request.add_unredirected_header("Authorization", self._authorization)
