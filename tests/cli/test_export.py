@@ -38,7 +38,7 @@ def test_what_can_not_be_exported_is_one_line(tmp_path: Path) -> None:
     copy.write_bytes(Path(JAVA).read_bytes())
     out = str(tmp_path / "out.pcapng")
     for words, code, message in (
-        ((str(copy), "-w", str(copy)), 2, b"is read from"),
+        ((str(copy), "-w", str(copy)), 2, b"is an input"),
         (("-", "-w", out), 2, b"reads a capture twice"),
         ((JAVA, "--rows", "9-7", "-w", out), 2, b"'9-7' is neither a row number"),
         ((JAVA, "--rows", "100000", "-w", out), 1, b"no row 100000"),
