@@ -258,7 +258,7 @@ def test_batches_that_would_compress(tmp_path: Path) -> None:
         produce(dense, n, 3, value=noise)
     [(_, finding)] = found(tmp_path, plain, packed, dense)
     assert finding.code == "uncompressed-batches"
-    assert finding.message.startswith("5 batches of ")
+    assert finding.message.startswith("5 batches with ")
 
 
 def test_numbers_left_out_and_sent_again(tmp_path: Path) -> None:
