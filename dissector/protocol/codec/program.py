@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -119,6 +119,10 @@ class Wanted:
     def __len__(self) -> int:
         return len(self.columns)
 
+    def __reduce__(self) -> tuple[type["Wanted"], tuple[UInt8]]:
+        """In a checkpoint: an address is that of this process only."""
+        return Wanted, (self.columns,)
+
 
 class Program:
     """The program of some plans, one behind the other, each under a name: ``header``, ``body``."""
@@ -131,6 +135,11 @@ class Program:
         self._emit(Operation.END)
         self.code: Int32 = np.array(self._rows, np.int32)
         self.address: int = self.code.ctypes.data
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """From a checkpoint: an address is that of one process only."""
+        self.__dict__.update(state)
+        self.address = self.code.ctypes.data
 
     @cached_property
     def values(self) -> Sequence[tuple[int, ColumnPlan]]:

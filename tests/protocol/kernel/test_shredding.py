@@ -1,5 +1,6 @@
 """The kernel reads what the reader in Python reads, and fails where it fails."""
 
+import pickle
 import random
 
 import numpy as np
@@ -222,3 +223,15 @@ def test_what_is_found_clean_is_clean(entry: IndexEntry) -> None:
             Tracer(frame, 0, len(frame), records).struct(plan(entry.name, version), root)
             texts = [node.value for node in root.walk() if isinstance(node.value, str)]
             assert error or unclean == (not is_clean(root) or not "".join(texts).isascii())
+
+
+def test_what_was_in_a_checkpoint_reads_its_own_memory() -> None:
+    program = Program([("body", plan("ApiVersionsResponse", 3))])
+    wanted = program.wanted(values=range(len(program.columns)))
+    frames = [write("ApiVersionsResponse", 3, {"api_keys": [{"api_key": 3, "min_version": 0, "max_version": 9}]})]
+    copy, what, room = pickle.loads(pickle.dumps((program, wanted, Arena())))
+    assert copy.address == copy.code.ctypes.data != program.address
+    assert what.address == what.columns.ctypes.data != wanted.address
+    [restored], [part] = room.shred(memory(frames), copy, what, 0), shred_all(program, frames)
+    for number, _ in program.values:
+        assert restored.column(number).values.tolist() == part.column(number).values.tolist()
