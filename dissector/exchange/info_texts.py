@@ -40,9 +40,11 @@ from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME, Flag
 from dissector.index.indexer import Indexer
 from dissector.protocol.bulk_masking import are_clean
+from dissector.protocol.bulk_metadata_log import MetadataRecords
 from dissector.protocol.codec.program import ColumnPlan, Part, Program
 from dissector.protocol.embedded.secrets import METADATA_CARRIERS
 from dissector.protocol.kernel.shredding import Shredded
+from dissector.protocol.metadata_log import LARGEST
 from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -77,6 +79,7 @@ class InfoTexts:
         bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True, with_log=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False, with_log=True)
+        self._log = MetadataRecords()
         self._pairs: dict[int, PairWords | None] = {}
         self._texts: dict[tuple[int, int, int, str], str] = {}
         self._generation = -1
@@ -86,13 +89,14 @@ class InfoTexts:
         """The texts of rows, ascending, with these cross-message findings of some, by place; None where a row needs a
         careful look."""
         table = self._indexer.table
-        asked_records, answered_records = _Records(len(rows)), _Records(len(rows))
+        asked_records = _Records(np.zeros(len(rows), np.bool_), self._log)
         asked = self._requests.numbers(rows, asked_records.add)
+        answered_records = _Records(asked_records.name_log, self._log)
         answered = self._responses.numbers(rows, answered_records.add) + RESPONSES
         answered[answered == RESPONSES] = -1
         missing = np.flatnonzero((table.response.values[rows] == NO_FRAME) & (asked > 0))
         answered[missing] = self._without_response(rows[missing])
-        is_plain = answered_records.are_plain | ~(asked_records.name_log | answered_records.name_log)
+        is_plain = answered_records.are_plain | ~answered_records.name_log
         pairs = np.where((asked > 0) & (answered >= 0) & is_plain, asked << 32 | answered, -1)
         self._decode_pairs(rows, pairs)
         counts, codecs = _shown_records(asked_records, answered_records)
@@ -178,22 +182,25 @@ def _distinct(*columns: Int64) -> tuple[int, Int64, Int64]:
 
 
 class _Records:
-    """What of records, and of fetch sessions, the messages of some rows have."""
+    """What of records, and of fetch sessions, the messages of some rows have. The requests of those in `name_log` may
+    name the metadata log."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, name_log: Bool, log: MetadataRecords) -> None:
+        rows = len(name_log)
+        self._log = log
         self.counts = np.zeros(rows, np.int64)
         self.codecs = np.zeros(rows, np.uint8)
         self.has_bytes = np.zeros(rows, np.bool_)
         self.continues_session = np.zeros(rows, np.bool_)
-        self.name_log = np.zeros(rows, np.bool_)
-        """Whether a message may name the metadata log."""
+        self.name_log = name_log.copy()
+        """Whether a message may name the metadata log, or the request before it."""
         self.are_plain = np.ones(rows, np.bool_)
         """Whether a message would not be masked whole, nor its records, if it were of the metadata log."""
 
     def add(self, messages: Messages, part: Shredded) -> None:
         """Add messages."""
         at = messages.at[part.first : part.stop]
-        self.name_log[at] = messages.names_log[part.first : part.stop]
+        self.name_log[at] |= messages.names_log[part.first : part.stop]
         if messages.layout.body in METADATA_CARRIERS:
             self.are_plain[at] = are_clean(part, messages.frames)
         for number, is_records in _counted_columns(messages.api_key, messages.program):
@@ -203,12 +210,17 @@ class _Records:
                 continue
             some = values > 0
             of = part.first + in_row[some].astype(np.int64)
-            found = count_at(messages.frames.addresses[of] + positions[some].astype(np.uint64), values[some])
+            addresses, sizes = messages.frames.addresses[of] + positions[some].astype(np.uint64), values[some]
+            found = count_at(addresses, sizes)
             at = messages.at[of]
             np.add.at(self.counts, at, found.records)
             np.bitwise_or.at(self.codecs, at, found.codecs)
             self.has_bytes[at] = True
-            self.are_plain[at] = False
+            may_be_log = self.name_log[at] & (messages.frames.sizes[of] <= LARGEST)
+            self.are_plain[at[~may_be_log]] = False
+            log = np.flatnonzero(may_be_log)
+            if len(log):
+                self.are_plain[at[log[~self._log.are_public(addresses[log], sizes[log])]]] = False
 
 
 @lru_cache(maxsize=1024)

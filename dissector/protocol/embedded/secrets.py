@@ -170,6 +170,12 @@ def is_time(value: int) -> bool:
     return -1 <= value < _LATEST or value == _FOREVER
 
 
+def are_times(values: Int64) -> Bool:
+    """The same of many numbers, `(n,)`."""
+    found: Bool = ((values >= -1) & (values < _LATEST)) | (values == _FOREVER)
+    return found
+
+
 def is_unclean(text: str) -> bool:
     """Whether a text has control characters, or bytes that are none of UTF-8."""
     return bool(_UNCLEAN.search(text))

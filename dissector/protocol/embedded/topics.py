@@ -91,7 +91,7 @@ def _framed(names: Callable[[], Mapping[int, str]]) -> RecordFormat:
 
 
 @cache
-def _metadata_records() -> Mapping[int, str]:
+def metadata_records() -> Mapping[int, str]:
     """Return the messages of KRaft's metadata log by record type."""
     return {number: _camel(name) for number, name in members("MetadataRecordType").items()}
 
@@ -135,7 +135,7 @@ INTERNAL_TOPICS: Final[dict[str, RecordFormat]] = {
     "__consumer_offsets": _coordinator("GroupCoordinatorRecordType"),
     "__transaction_state": _coordinator("TransactionCoordinatorRecordType"),
     "__share_group_state": _coordinator("ShareCoordinatorRecordType"),
-    CLUSTER_METADATA: _framed(_metadata_records),
+    CLUSTER_METADATA: _framed(metadata_records),
     "__remote_log_metadata": _framed(_remote_log_records),
 }
 

@@ -1,0 +1,95 @@
+"""Which `records` fields, of many at once, have records of the metadata log that surely hold no secret: as
+`metadata_log.without_secrets` finds it one at a time.
+
+The kernel reads the records, and the messages in their values, which are of few types.
+
+Invariant: of a response whose fields are found to be so, and which is clean besides (`bulk_masking.are_clean`), tracing
+would mask nothing (a property test). Whatever is rare is not found to be so: control batches, compressed ones, records
+with headers, types that may hold a secret, versions that are not known.
+"""
+
+from contextlib import suppress
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+from dissector.protocol.codec.program import Program, Wanted
+from dissector.protocol.embedded.formats import FORMATS
+from dissector.protocol.embedded.messages import embedded_plan
+from dissector.protocol.embedded.secrets import SECRET_CARRIERS, SECRET_FIELDS, are_times
+from dissector.protocol.embedded.topics import metadata_records
+from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.shredding import Arena, FrameMemory
+from dissector.protocol.records.batch import CONTROL
+from dissector.protocol.records.column_reader import RecordReader
+from dissector.protocol.records.columns import KINDS, BatchError, Entries, RecordColumns, valid_checksums
+from dissector.protocol.records.compression import CODEC_MASK
+from dissector.protocol.records.entries import RecordsEntryKind
+from dissector.protocol.schema.loader import message
+
+PREFIX: Final = 3
+"""Bytes in front of a message: the frame's version, the record's type, its version, as varints of one byte."""
+_LONGER: Final = 0x80
+_BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
+_TIMES: Final = ("base_offset", "base_timestamp", "max_timestamp", "producer_id")
+
+
+class MetadataRecords:
+    """Reads fields; it keeps its buffers for the next ones."""
+
+    def __init__(self) -> None:
+        self._reader = RecordReader()
+        self._arena = Arena()
+
+    def are_public(self, addresses: UInt64, sizes: Int64) -> Bool:
+        """Which of the fields at these addresses surely hold no secret, `(n,)`."""
+        found = np.ones(len(sizes), np.bool_)
+        data, ends = join(addresses, sizes), np.cumsum(sizes)
+        for records in self._reader.read(data, ends - sizes, ends, np.arange(len(sizes))):
+            field = records.entries["field"]
+            found[field[~_are_plain(data, records.entries)]] = False
+            found[field[records.entry[~self._are_known(records)]]] = False
+        return found
+
+    def _are_known(self, records: RecordColumns) -> Bool:
+        """Which records have no headers, and no value or one that is a message without secrets."""
+        known: Bool = (records.headers == 0) & (records.value_size <= 0)
+        framed = np.flatnonzero((records.headers == 0) & (records.value_size >= PREFIX))
+        heads = records.data[records.value[framed, None] + np.arange(PREFIX)].astype(np.int64)
+        framed, heads = framed[(heads < _LONGER).all(axis=1)], heads[(heads < _LONGER).all(axis=1)]
+        kinds = heads[:, 1] << 8 | heads[:, 2]
+        for kind in np.unique(kinds).tolist():
+            layout = _layout(kind >> 8, kind & 0xFF)
+            some = framed[kinds == kind]
+            if layout is not None:
+                program, wanted = layout
+                values = FrameMemory.of_buffer(records.data, records.value[some], records.value_size[some])
+                for part in self._arena.shred(values, program, wanted, PREFIX):
+                    known[some[part.first : part.stop]] = (part.errors == 0) & (part.unclean == 0)
+        return known
+
+
+def _are_plain(data: UInt8, entries: Entries) -> Bool:
+    """Which entries are batches that need no careful look."""
+    plain = (entries["kind"] == _BATCH) & (entries["error"] == BatchError.NONE)
+    plain &= entries["attributes"] & (CODEC_MASK | CONTROL) == 0
+    for name in _TIMES:
+        plain &= are_times(entries[name])
+    plain &= valid_checksums(data, entries)
+    found: Bool = plain
+    return found
+
+
+@lru_cache(maxsize=256)
+def _layout(record_type: int, version: int) -> tuple[Program, Wanted] | None:
+    """How to look at the messages of a type; None where they may hold a secret, or are not known."""
+    name = metadata_records().get(record_type)
+    if name is None or name in FORMATS or name in SECRET_CARRIERS or name in SECRET_FIELDS:
+        return None
+    with suppress(KeyError):
+        if message(name).valid_versions.contains(version):
+            program = Program((("body", embedded_plan(name, version)),))
+            return program, program.wanted(checked=True)
+    return None
