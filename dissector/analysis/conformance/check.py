@@ -82,22 +82,22 @@ def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[in
     by_api: dict[str, list[ProtocolRule]] = {}
     clients: dict[int, str] = {}
 
-    def client_of(it: MessageEvent) -> str:
-        client = clients.get(it.connection)
+    def client_of(event: MessageEvent) -> str:
+        client = clients.get(event.connection)
         if client is None:
-            client = clients[it.connection] = _client(capture, it)
+            client = clients[event.connection] = _client(capture, event)
         return client
 
-    for it in events(capture.unmasked()):
-        if it.is_request:
-            watch(it.number)
+    for event in events(capture.unmasked()):
+        if event.is_request:
+            watch(event.number)
             result.exchanges += 1
-        rules = by_api.get(it.api)
+        rules = by_api.get(event.api)
         if rules is None:
-            rules = by_api[it.api] = [each for each in made if not each.apis or it.api in each.apis]
+            rules = by_api[event.api] = [each for each in made if not each.apis or event.api in each.apis]
         for rule in rules:
-            for found in rule.request(it) if it.is_request else rule.response(it):
-                _count(result, rule, found, name, client_of(it))
+            for found in rule.request(event) if event.is_request else rule.response(event):
+                _count(result, rule, found, name, client_of(event))
     for rule in made:
         for found in rule.end():
             _count(result, rule, found, name, client_of(found.event))
@@ -107,30 +107,30 @@ def _count(result: CheckResult, rule: ProtocolRule, found: Verdict, file: str, c
     (result.kept if found.is_kept else result.broken)[rule.code, client] += 1
     if found.is_kept or result.broken[rule.code, client] > MOST_BREACHES:
         return
-    it = found.event
-    start, size = _place(it, found.path)
-    part = "request" if it.is_request else "response"
+    event = found.event
+    start, size = _place(event, found.path)
+    part = "request" if event.is_request else "response"
     result.breaches.append(
-        Breach(type(rule), file, client, it.number, it.time_ns, part, found.path, start, size, found.words)
+        Breach(type(rule), file, client, event.number, event.time_ns, part, found.path, start, size, found.words)
     )
 
 
-def _place(it: MessageEvent, path: str) -> tuple[int, int]:
+def _place(event: MessageEvent, path: str) -> tuple[int, int]:
     """Return where the bytes of a field are in its frame; those of the whole frame for no field."""
     if path == REST:
-        size = len(it.message.rest)
-        return it.message.size - size, size
+        size = len(event.message.rest)
+        return event.message.size - size, size
     if path:
         wanted = f"body.{path}"
-        for node in it.message.tree.walk():
+        for node in event.message.tree.walk():
             if node.path == wanted and node.source == 0:
                 return node.start, node.size
-    return 0, it.message.size
+    return 0, event.message.size
 
 
-def _client(capture: Capture, it: MessageEvent) -> str:
-    name, version = capture.connections.software(it.connection)
+def _client(capture: Capture, event: MessageEvent) -> str:
+    name, version = capture.connections.software(event.connection)
     if name:
         return f"{name} {version}".strip()
-    client_id = it.exchange.fields.client_id
-    return f"client id {client_id}" if client_id else it.exchange.fields.client
+    client_id = event.exchange.fields.client_id
+    return f"client id {client_id}" if client_id else event.exchange.fields.client

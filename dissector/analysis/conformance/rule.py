@@ -44,12 +44,12 @@ class ProtocolRule(ABC):
     apis: ClassVar[frozenset[str]] = frozenset()
     """The APIs whose messages it sees; none for all."""
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
         """Look at a request, in the order of time."""
         return iter(())
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        """Look at a response, in the order of time. `it.request` has the body of its request."""
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        """Look at a response, in the order of time. `event.request` has the body of its request."""
         return iter(())
 
     def end(self) -> Iterator[Verdict]:
@@ -57,6 +57,6 @@ class ProtocolRule(ABC):
         return iter(())
 
 
-def verdict(it: MessageEvent, is_kept: bool, path: str, words: str) -> Verdict:
+def verdict(event: MessageEvent, is_kept: bool, path: str, words: str) -> Verdict:
     """Return what a rule says of a message; `words` are for a broken one."""
-    return Verdict(is_kept, it, path, words)
+    return Verdict(is_kept, event, path, words)

@@ -23,11 +23,11 @@ class TopicNames(ProtocolRule):
     apis = frozenset({"CreateTopics"})
     _LEGAL: ClassVar = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(it.body.get("topics", ())):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(event.body.get("topics", ())):
             name = topic["name"]
             is_kept = bool(self._LEGAL.fullmatch(name)) and name not in (".", "..")
-            yield verdict(it, is_kept, f"topics[{n}].name", f"{name[:60]!r} is refused by brokers")
+            yield verdict(event, is_kept, f"topics[{n}].name", f"{name[:60]!r} is refused by brokers")
 
 
 class TopicIds(ProtocolRule):
@@ -38,11 +38,11 @@ class TopicIds(ProtocolRule):
     source = "KIP-516"
     apis = frozenset({"Produce", "Fetch"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        name = "topic_data" if it.api == "Produce" else "topics"
-        for n, topic in enumerate(it.body.get(name, ())):
-            if "topic_id" in topic and it.version >= 13:
-                yield verdict(it, topic["topic_id"] != ZERO_ID, f"{name}[{n}].topic_id", "the id is zero")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        name = "topic_data" if event.api == "Produce" else "topics"
+        for n, topic in enumerate(event.body.get(name, ())):
+            if "topic_id" in topic and event.version >= 13:
+                yield verdict(event, topic["topic_id"] != ZERO_ID, f"{name}[{n}].topic_id", "the id is zero")
 
 
 class TransactionalBatches(ProtocolRule):
@@ -53,11 +53,11 @@ class TransactionalBatches(ProtocolRule):
     source = "KIP-98; Kafka's KafkaApis"
     apis = frozenset({"Produce"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for each in batches(it):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(event):
             if each.batch.is_transactional:
-                is_kept = it.body.get("transactional_id") is not None and each.batch.producer_id != NO_PRODUCER
-                yield verdict(it, is_kept, "transactional_id", "it is missing, or the batch has no producer id")
+                is_kept = event.body.get("transactional_id") is not None and each.batch.producer_id != NO_PRODUCER
+                yield verdict(event, is_kept, "transactional_id", "it is missing, or the batch has no producer id")
 
 
 class PartitionsAdded(ProtocolRule):
@@ -71,22 +71,24 @@ class PartitionsAdded(ProtocolRule):
     def __init__(self) -> None:
         self._added: dict[str, set[tuple[str, int]]] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "AddPartitionsToTxn":
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "AddPartitionsToTxn":
             old = {
-                "transactional_id": it.body.get("v3_and_below_transactional_id"),
-                "topics": it.body.get("v3_and_below_topics", ()),
+                "transactional_id": event.body.get("v3_and_below_transactional_id"),
+                "topics": event.body.get("v3_and_below_topics", ()),
             }
-            for each in it.body.get("transactions") or (old,):
+            for each in event.body.get("transactions") or (old,):
                 known = self._added.setdefault(str(each["transactional_id"]), set())
                 known |= {(topic["name"], n) for topic in each["topics"] for n in topic["partitions"]}
-        elif it.api == "Produce" and it.version < ADDED_BY_BROKERS:
-            known = self._added.get(str(it.body.get("transactional_id")), set())
-            for topic, partition, path, batch in batches(it):
+        elif event.api == "Produce" and event.version < ADDED_BY_BROKERS:
+            known = self._added.get(str(event.body.get("transactional_id")), set())
+            for topic, partition, path, batch in batches(event):
                 if batch.is_transactional:
-                    yield verdict(it, (topic, partition) in known, path, f"{topic} partition {partition} is not added")
-        elif it.api in ("EndTxn", "InitProducerId"):
-            self._added.pop(str(it.body.get("transactional_id")), None)
+                    yield verdict(
+                        event, (topic, partition) in known, path, f"{topic} partition {partition} is not added"
+                    )
+        elif event.api in ("EndTxn", "InitProducerId"):
+            self._added.pop(str(event.body.get("transactional_id")), None)
 
 
 class EndInFlight(ProtocolRule):
@@ -100,16 +102,16 @@ class EndInFlight(ProtocolRule):
     def __init__(self) -> None:
         self._open: dict[str, set[int]] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        name = str(it.body.get("transactional_id"))
-        if it.api == "EndTxn":
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        name = str(event.body.get("transactional_id"))
+        if event.api == "EndTxn":
             waiting = self._open.get(name, set())
-            yield verdict(it, not waiting, "", f"{len(waiting)} Produce requests wait for their response")
-        elif it.body.get("transactional_id") is not None:
-            self._open.setdefault(name, set()).add(it.number)
+            yield verdict(event, not waiting, "", f"{len(waiting)} Produce requests wait for their response")
+        elif event.body.get("transactional_id") is not None:
+            self._open.setdefault(name, set()).add(event.number)
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        self._open.get(str(it.request.get("transactional_id")), set()).discard(it.number)
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        self._open.get(str(event.request.get("transactional_id")), set()).discard(event.number)
         return iter(())
 
 
@@ -122,13 +124,15 @@ class LeadersListed(ProtocolRule):
     side = RuleSide.BROKER
     apis = METADATA
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        brokers = {each["node_id"] for each in it.body.get("brokers", ())}
-        for n, topic in enumerate(it.body.get("topics", ())):
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        brokers = {each["node_id"] for each in event.body.get("brokers", ())}
+        for n, topic in enumerate(event.body.get("topics", ())):
             for m, each in enumerate(topic["partitions"]):
                 if each["error_code"] == 0:
                     path = f"topics[{n}].partitions[{m}].leader_id"
-                    yield verdict(it, each["leader_id"] in brokers, path, f"leader {each['leader_id']} is not listed")
+                    yield verdict(
+                        event, each["leader_id"] in brokers, path, f"leader {each['leader_id']} is not listed"
+                    )
 
 
 class ReplicasInSync(ProtocolRule):
@@ -140,12 +144,12 @@ class ReplicasInSync(ProtocolRule):
     side = RuleSide.BROKER
     apis = METADATA
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(it.body.get("topics", ())):
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(event.body.get("topics", ())):
             for m, each in enumerate(topic["partitions"]):
                 replicas, in_sync = each["replica_nodes"], each["isr_nodes"]
                 is_kept = set(in_sync) <= set(replicas) and len(set(replicas)) == len(replicas)
-                yield verdict(it, is_kept, f"topics[{n}].partitions[{m}].isr_nodes", f"{in_sync} of {replicas}")
+                yield verdict(event, is_kept, f"topics[{n}].partitions[{m}].isr_nodes", f"{in_sync} of {replicas}")
 
 
 RULES: Final = (

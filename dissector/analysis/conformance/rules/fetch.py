@@ -25,21 +25,21 @@ class FetchSessionEpochs(ProtocolRule):
     def __init__(self) -> None:
         self._next: dict[tuple[int, int], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        session, epoch = it.body.get("session_id", 0), it.body.get("session_epoch", -1)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        session, epoch = event.body.get("session_id", 0), event.body.get("session_epoch", -1)
         if not session:
-            if "session_id" in it.body:
-                yield verdict(it, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of no session")
+            if "session_id" in event.body:
+                yield verdict(event, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of no session")
             return
-        expected = self._next.get((it.connection, session))
+        expected = self._next.get((event.connection, session))
         if expected is not None:
             is_kept = epoch in (expected, 0, FINAL_EPOCH)
-            yield verdict(it, is_kept, "session_epoch", f"epoch {epoch} of session {session}, not {expected}")
+            yield verdict(event, is_kept, "session_epoch", f"epoch {epoch} of session {session}, not {expected}")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        session, epoch = it.body.get("session_id", 0), it.request.get("session_epoch", FINAL_EPOCH)
-        if it.body.get("error_code") == 0 and session and epoch != FINAL_EPOCH:
-            self._next[it.connection, session] = 1 if epoch == MAX_EPOCH else epoch + 1
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        session, epoch = event.body.get("session_id", 0), event.request.get("session_epoch", FINAL_EPOCH)
+        if event.body.get("error_code") == 0 and session and epoch != FINAL_EPOCH:
+            self._next[event.connection, session] = 1 if epoch == MAX_EPOCH else epoch + 1
         return iter(())
 
 
@@ -54,15 +54,17 @@ class LostSession(ProtocolRule):
     def __init__(self) -> None:
         self._lost: set[int] = set()
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.connection in self._lost and it.body:
-            self._lost.discard(it.connection)
-            epoch = it.body.get("session_epoch", FINAL_EPOCH)
-            yield verdict(it, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of a session that was lost")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.connection in self._lost and event.body:
+            self._lost.discard(event.connection)
+            epoch = event.body.get("session_epoch", FINAL_EPOCH)
+            yield verdict(
+                event, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of a session that was lost"
+            )
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("error_code") in _SESSION_ERRORS:
-            self._lost.add(it.connection)
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("error_code") in _SESSION_ERRORS:
+            self._lost.add(event.connection)
         return iter(())
 
 
@@ -74,15 +76,15 @@ class FetchLimits(ProtocolRule):
     source = "FetchRequest.json"
     apis = FETCH
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for name in ("max_wait_ms", "min_bytes", "max_bytes"):
-            if name in it.body:
-                yield verdict(it, it.body[name] >= 0, name, f"{name} is {it.body[name]}")
-        for n, topic in enumerate(it.body.get("topics", ())):
+            if name in event.body:
+                yield verdict(event, event.body[name] >= 0, name, f"{name} is {event.body[name]}")
+        for n, topic in enumerate(event.body.get("topics", ())):
             for m, each in enumerate(topic["partitions"]):
                 size = each["partition_max_bytes"]
                 path = f"topics[{n}].partitions[{m}].partition_max_bytes"
-                yield verdict(it, size >= 0, path, f"partition_max_bytes is {size}")
+                yield verdict(event, size >= 0, path, f"partition_max_bytes is {size}")
 
 
 class IsolationLevel(ProtocolRule):
@@ -93,10 +95,10 @@ class IsolationLevel(ProtocolRule):
     source = "KIP-98; FetchRequest.json, ListOffsetsRequest.json"
     apis = frozenset({"Fetch", "ListOffsets"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        level = it.body.get("isolation_level")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        level = event.body.get("isolation_level")
         if level is not None:
-            yield verdict(it, level in (0, 1), "isolation_level", f"isolation_level is {level}")
+            yield verdict(event, level in (0, 1), "isolation_level", f"isolation_level is {level}")
 
 
 class OutOfRange(ProtocolRule):
@@ -110,23 +112,23 @@ class OutOfRange(ProtocolRule):
     def __init__(self) -> None:
         self._refused: dict[tuple[int, str, int], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(it.body.get("topics", ())):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(event.body.get("topics", ())):
             for m, each in enumerate(topic["partitions"]):
-                refused = self._refused.get((it.connection, it.topic(topic), each["partition"]))
+                refused = self._refused.get((event.connection, event.topic(topic), each["partition"]))
                 if refused is not None:
                     path = f"topics[{n}].partitions[{m}].fetch_offset"
-                    yield verdict(it, each["fetch_offset"] != refused, path, f"offset {refused} is out of range")
+                    yield verdict(event, each["fetch_offset"] != refused, path, f"offset {refused} is out of range")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
         errors = {
-            (it.topic(topic), each["partition_index"])
-            for topic in it.body.get("responses", ()) for each in topic["partitions"] if each["error_code"] == 1
+            (event.topic(topic), each["partition_index"])
+            for topic in event.body.get("responses", ()) for each in topic["partitions"] if each["error_code"] == 1
         }  # fmt: skip
-        for topic in it.request.get("topics", ()) if errors else ():
+        for topic in event.request.get("topics", ()) if errors else ():
             for each in topic["partitions"]:
-                if (it.topic(topic), each["partition"]) in errors:
-                    self._refused[it.connection, it.topic(topic), each["partition"]] = each["fetch_offset"]
+                if (event.topic(topic), each["partition"]) in errors:
+                    self._refused[event.connection, event.topic(topic), each["partition"]] = each["fetch_offset"]
         return iter(())
 
 
@@ -138,13 +140,13 @@ class SpecialTimestamps(ProtocolRule):
     source = "KIP-79, KIP-734, KIP-405, KIP-1005; ListOffsetsRequest.json"
     apis = frozenset({"ListOffsets"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(it.body.get("topics", ())):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(event.body.get("topics", ())):
             for m, each in enumerate(topic["partitions"]):
                 time = each["timestamp"]
-                is_kept = time >= -2 or it.version >= _SPECIAL_SINCE.get(time, 1 << 15)
+                is_kept = time >= -2 or event.version >= _SPECIAL_SINCE.get(time, 1 << 15)
                 yield verdict(
-                    it, is_kept, f"topics[{n}].partitions[{m}].timestamp", f"timestamp {time} in v{it.version}"
+                    event, is_kept, f"topics[{n}].partitions[{m}].timestamp", f"timestamp {time} in v{event.version}"
                 )
 
 
@@ -157,13 +159,13 @@ class Watermarks(ProtocolRule):
     side = RuleSide.BROKER
     apis = FETCH
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(it.body.get("responses", ())):
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(event.body.get("responses", ())):
             for m, each in enumerate(topic["partitions"]):
                 high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
                 if each["error_code"] == 0 and high >= 0:
                     path = f"responses[{n}].partitions[{m}].high_watermark"
-                    yield verdict(it, stable <= high, path, f"last_stable_offset {stable}, high_watermark {high}")
+                    yield verdict(event, stable <= high, path, f"last_stable_offset {stable}, high_watermark {high}")
 
 
 RULES: Final = (FetchSessionEpochs, LostSession, FetchLimits, IsolationLevel, OutOfRange, SpecialTimestamps, Watermarks)

@@ -25,18 +25,18 @@ class ForwardedTags(ProtocolRule):
         self._sent: dict[_Key, MessageEvent] = {}
         """By client id, API key and correlation id, which a broker passes on, too."""
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api != "Envelope":
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api != "Envelope":
             while len(self._sent) >= MOST_REQUESTS:
                 del self._sent[next(iter(self._sent))]
-            self._sent[_key(it.message.header)] = it
+            self._sent[_key(event.message.header)] = event
             return
-        passed_on = it.body.get("request_data_decoded") or {}
+        passed_on = event.body.get("request_data_decoded") or {}
         sent = self._sent.pop(_key(passed_on.get("header", {})), None)
         if sent is not None:
             lost = len(_tags(sent.body) - _tags(passed_on.get("body", {})))
             yield verdict(
-                it, not lost, "request_data", f"{counted(lost, 'tagged field')} of exchange {sent.number:,} lost"
+                event, not lost, "request_data", f"{counted(lost, 'tagged field')} of exchange {sent.number:,} lost"
             )
 
 

@@ -12,16 +12,16 @@ _MS: Final = 1_000_000
 _DAMAGE: Final = {"malformed", "cell-too-large"}
 
 
-def _trailing(it: MessageEvent) -> Iterator[Verdict]:
-    if it.message.layout.body is not None and it.message.whole == it.message.size:
-        rest = len(it.message.rest) if it.message.body or not it.message.decoded.findings else 0
-        yield verdict(it, not rest, REST, f"{counted(rest, 'byte')} that {it.api} v{it.version} does not have")
+def _trailing(event: MessageEvent) -> Iterator[Verdict]:
+    if event.message.layout.body is not None and event.message.whole == event.message.size:
+        rest = len(event.message.rest) if event.message.body or not event.message.decoded.findings else 0
+        yield verdict(event, not rest, REST, f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have")
 
 
-def _malformed(it: MessageEvent) -> Iterator[Verdict]:
-    damage = [each for each in it.message.decoded.findings if each.code in _DAMAGE]
-    if it.message.whole == it.message.size and (damage or it.message.layout.body is not None):
-        yield verdict(it, not damage, "", "it can't be read to its end")
+def _malformed(event: MessageEvent) -> Iterator[Verdict]:
+    damage = [each for each in event.message.decoded.findings if each.code in _DAMAGE]
+    if event.message.whole == event.message.size and (damage or event.message.layout.body is not None):
+        yield verdict(event, not damage, "", "it can't be read to its end")
 
 
 class RequestSize(ProtocolRule):
@@ -31,8 +31,8 @@ class RequestSize(ProtocolRule):
     title = "a request has no bytes after its last field"
     source = "the request's schema; KIP-482 on tagged fields"
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        return _trailing(it)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        return _trailing(event)
 
 
 class ResponseSize(ProtocolRule):
@@ -43,8 +43,8 @@ class ResponseSize(ProtocolRule):
     source = "the response's schema; KIP-482 on tagged fields"
     side = RuleSide.BROKER
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        return _trailing(it)
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        return _trailing(event)
 
 
 class RequestSchema(ProtocolRule):
@@ -54,8 +54,8 @@ class RequestSchema(ProtocolRule):
     title = "a request has the fields of its version"
     source = "the request's schema"
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        return _malformed(it)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        return _malformed(event)
 
 
 class ResponseSchema(ProtocolRule):
@@ -66,8 +66,8 @@ class ResponseSchema(ProtocolRule):
     source = "the response's schema"
     side = RuleSide.BROKER
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        return _malformed(it)
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        return _malformed(event)
 
 
 class CorrelationIds(ProtocolRule):
@@ -80,17 +80,17 @@ class CorrelationIds(ProtocolRule):
     def __init__(self) -> None:
         self._open: dict[int, set[int]] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        number = it.exchange.fields.correlation_id
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        number = event.exchange.fields.correlation_id
         if number is None:
             return
-        used = self._open.setdefault(it.connection, set())
-        yield verdict(it, number not in used, "", f"correlation id {number} waits for a response already")
-        if it.exchange.response is not None:  # one that never comes would be in use for ever
+        used = self._open.setdefault(event.connection, set())
+        yield verdict(event, number not in used, "", f"correlation id {number} waits for a response already")
+        if event.exchange.response is not None:  # one that never comes would be in use for ever
             used.add(number)
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        self._open.get(it.connection, set()).discard(it.exchange.fields.correlation_id or 0)
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        self._open.get(event.connection, set()).discard(event.exchange.fields.correlation_id or 0)
         return iter(())
 
 
@@ -105,10 +105,10 @@ class ResponseOrder(ProtocolRule):
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        last = self._last.get(it.connection, 0)
-        yield verdict(it, it.number > last, "", f"exchange {last:,}, a later request, was answered before")
-        self._last[it.connection] = max(last, it.number)
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        last = self._last.get(event.connection, 0)
+        yield verdict(event, event.number > last, "", f"exchange {last:,}, a later request, was answered before")
+        self._last[event.connection] = max(last, event.number)
 
 
 class OfferedVersions(ProtocolRule):
@@ -121,19 +121,21 @@ class OfferedVersions(ProtocolRule):
     def __init__(self) -> None:
         self._offers: dict[int, dict[int, tuple[int, int]]] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        offered = self._offers.get(it.connection)
-        key = it.message.header.get("request_api_key")
-        if offered is None or it.api == "ApiVersions" or not isinstance(key, int):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        offered = self._offers.get(event.connection)
+        key = event.message.header.get("request_api_key")
+        if offered is None or event.api == "ApiVersions" or not isinstance(key, int):
             return
         low, high = offered.get(key, (0, -1))
         words = f"the broker offers v{low} to v{high}" if high >= low else "the broker does not offer it"
-        yield verdict(it, low <= it.version <= high, "", f"{it.api} v{it.version}: {words}")
+        yield verdict(event, low <= event.version <= high, "", f"{event.api} v{event.version}: {words}")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "ApiVersions" and it.body.get("error_code") == 0:
-            keys = it.body.get("api_keys", ())
-            self._offers[it.connection] = {each["api_key"]: (each["min_version"], each["max_version"]) for each in keys}
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "ApiVersions" and event.body.get("error_code") == 0:
+            keys = event.body.get("api_keys", ())
+            self._offers[event.connection] = {
+                each["api_key"]: (each["min_version"], each["max_version"]) for each in keys
+            }
         return iter(())
 
 
@@ -146,12 +148,12 @@ class OfferedRanges(ProtocolRule):
     side = RuleSide.BROKER
     apis = frozenset({"ApiVersions"})
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
         seen: set[int] = set()
-        for n, each in enumerate(it.body.get("api_keys", ())):
+        for n, each in enumerate(event.body.get("api_keys", ())):
             is_kept = each["min_version"] <= each["max_version"] and each["api_key"] not in seen
             words = f"API {each['api_key']}: v{each['min_version']} to v{each['max_version']}"
-            yield verdict(it, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
+            yield verdict(event, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
             seen.add(each["api_key"])
 
 
@@ -166,14 +168,14 @@ class VersionFallback(ProtocolRule):
     def __init__(self) -> None:
         self._refused: dict[int, int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        refused = self._refused.pop(it.connection, None)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        refused = self._refused.pop(event.connection, None)
         if refused is not None:
-            yield verdict(it, it.version < refused, "", f"v{it.version} after v{refused} was refused")
+            yield verdict(event, event.version < refused, "", f"v{event.version} after v{refused} was refused")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("error_code") == 35:
-            self._refused[it.connection] = it.version
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("error_code") == 35:
+            self._refused[event.connection] = event.version
         return iter(())
 
 
@@ -186,11 +188,11 @@ class SoftwareNames(ProtocolRule):
     apis = frozenset({"ApiVersions"})
     _LEGAL: ClassVar = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for name in ("client_software_name", "client_software_version"):
-            value = it.body.get(name)
-            if isinstance(value, str) and it.version >= 3:
-                yield verdict(it, bool(self._LEGAL.fullmatch(value)), name, f"{value!r} is refused by brokers")
+            value = event.body.get(name)
+            if isinstance(value, str) and event.version >= 3:
+                yield verdict(event, bool(self._LEGAL.fullmatch(value)), name, f"{value!r} is refused by brokers")
 
 
 class ThrottleTime(ProtocolRule):
@@ -204,17 +206,17 @@ class ThrottleTime(ProtocolRule):
     def __init__(self) -> None:
         self._until: dict[int, tuple[int, int]] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        answered, wait_ns = self._until.pop(it.connection, (0, 0))
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        answered, wait_ns = self._until.pop(event.connection, (0, 0))
         if wait_ns:
-            waited = it.time_ns - answered
+            waited = event.time_ns - answered
             words = f"asked to wait {duration(wait_ns)}, it waited {duration(waited)}"
-            yield verdict(it, waited >= wait_ns, "", words)
+            yield verdict(event, waited >= wait_ns, "", words)
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        wait = it.body.get("throttle_time_ms", 0)
-        if wait > 0 and it.version >= self._SINCE.get(it.api, 1 << 15):
-            self._until[it.connection] = it.time_ns, wait * _MS
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        wait = event.body.get("throttle_time_ms", 0)
+        if wait > 0 and event.version >= self._SINCE.get(event.api, 1 << 15):
+            self._until[event.connection] = event.time_ns, wait * _MS
         return iter(())
 
 

@@ -22,15 +22,15 @@ class MemberIdRequired(ProtocolRule):
     def __init__(self) -> None:
         self._given: dict[tuple[int, str], str] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        given = self._given.pop((it.connection, it.body.get("group_id", "")), None)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        given = self._given.pop((event.connection, event.body.get("group_id", "")), None)
         if given is not None:
-            member = it.body["member_id"]
-            yield verdict(it, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
+            member = event.body["member_id"]
+            yield verdict(event, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("error_code") == 79:
-            self._given[it.connection, it.request.get("group_id", "")] = it.body["member_id"]
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("error_code") == 79:
+            self._given[event.connection, event.request.get("group_id", "")] = event.body["member_id"]
         return iter(())
 
 
@@ -42,9 +42,11 @@ class GroupProtocols(ProtocolRule):
     source = "KIP-62; error INCONSISTENT_GROUP_PROTOCOL"
     apis = frozenset({"JoinGroup"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body:
-            yield verdict(it, bool(it.body["protocol_type"] and it.body["protocols"]), "protocols", "there is none")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body:
+            yield verdict(
+                event, bool(event.body["protocol_type"] and event.body["protocols"]), "protocols", "there is none"
+            )
 
 
 class Subscriptions(ProtocolRule):
@@ -55,15 +57,15 @@ class Subscriptions(ProtocolRule):
     source = "ConsumerProtocolSubscription.json; KIP-429"
     apis = frozenset({"JoinGroup"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("protocol_type") == "consumer":
-            for n, each in enumerate(it.body["protocols"]):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("protocol_type") == "consumer":
+            for n, each in enumerate(event.body["protocols"]):
                 decoded = each.get("metadata_decoded")
                 missing = (decoded or {}).get("missing_fields", ())
                 words = f"the subscription for {each['name']} " + (
                     f"ends before {', '.join(missing)}" if missing else "can't be read to its end"
                 )
-                yield verdict(it, decoded is not None and not missing, f"protocols[{n}].metadata", words)
+                yield verdict(event, decoded is not None and not missing, f"protocols[{n}].metadata", words)
 
 
 class Assignments(ProtocolRule):
@@ -74,22 +76,22 @@ class Assignments(ProtocolRule):
     source = "ConsumerProtocolAssignment.json; KIP-62"
     apis = frozenset({"SyncGroup"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("protocol_type", "consumer") not in ("consumer", None):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("protocol_type", "consumer") not in ("consumer", None):
             return
         owners: dict[tuple[str, int], str] = {}
-        for n, each in enumerate(it.body.get("assignments", ())):
+        for n, each in enumerate(event.body.get("assignments", ())):
             path = f"assignments[{n}].assignment"
             decoded = each.get("assignment_decoded")
             if decoded is None:
-                yield verdict(it, not each["assignment"], path, "the assignment can't be read to its end")
+                yield verdict(event, not each["assignment"], path, "the assignment can't be read to its end")
                 continue
             for topic in decoded.get("assigned_partitions", ()):
                 for partition in topic["partitions"]:
                     key = topic["topic"], partition
                     owner = owners.setdefault(key, each["member_id"])
                     words = f"{key[0]} partition {partition} belongs to {owner}, too"
-                    yield verdict(it, owner == each["member_id"], path, words)
+                    yield verdict(event, owner == each["member_id"], path, words)
 
 
 class Generations(ProtocolRule):
@@ -103,16 +105,16 @@ class Generations(ProtocolRule):
     def __init__(self) -> None:
         self._joined: dict[tuple[str, str], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        name = "generation_id" if "generation_id" in it.body else _GENERATION
-        joined = self._joined.get((it.body.get("group_id", ""), it.body.get("member_id", "")))
-        generation = it.body.get(name)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        name = "generation_id" if "generation_id" in event.body else _GENERATION
+        joined = self._joined.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
+        generation = event.body.get(name)
         if joined is not None and generation is not None and generation >= 0:
-            yield verdict(it, generation >= joined, name, f"generation {generation}, but it joined {joined}")
+            yield verdict(event, generation >= joined, name, f"generation {generation}, but it joined {joined}")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "JoinGroup" and it.body.get("error_code") == 0:
-            self._joined[it.request.get("group_id", ""), it.body["member_id"]] = it.body["generation_id"]
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "JoinGroup" and event.body.get("error_code") == 0:
+            self._joined[event.request.get("group_id", ""), event.body["member_id"]] = event.body["generation_id"]
         return iter(())
 
 
@@ -127,15 +129,15 @@ class UnknownMember(ProtocolRule):
     def __init__(self) -> None:
         self._unknown: set[tuple[str, str]] = set()
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        member = it.body.get("member_id", "")
-        if (it.body.get("group_id", ""), member) in self._unknown and it.api != "LeaveGroup":
-            yield verdict(it, False, "member_id", f"{member!r} is not known to the group")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        member = event.body.get("member_id", "")
+        if (event.body.get("group_id", ""), member) in self._unknown and event.api != "LeaveGroup":
+            yield verdict(event, False, "member_id", f"{member!r} is not known to the group")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("error_code") == 25 and it.request.get("member_id"):
-            self._unknown.add((it.request.get("group_id", ""), it.request["member_id"]))
-            yield verdict(it, True, "", "")
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("error_code") == 25 and event.request.get("member_id"):
+            self._unknown.add((event.request.get("group_id", ""), event.request["member_id"]))
+            yield verdict(event, True, "", "")
 
 
 class RejoinAfterRebalance(ProtocolRule):
@@ -150,22 +152,22 @@ class RejoinAfterRebalance(ProtocolRule):
         self._timeouts: dict[tuple[str, str], int] = {}
         self._told: dict[tuple[str, str], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        key = it.body.get("group_id", ""), it.body.get("member_id", "")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        key = event.body.get("group_id", ""), event.body.get("member_id", "")
         told = self._told.get(key)
         if told is None:
             return
-        if it.api in ("JoinGroup", "LeaveGroup"):
+        if event.api in ("JoinGroup", "LeaveGroup"):
             del self._told[key]
-        limit, waited = self._timeouts.get(key, 300_000) * 1_000_000, it.time_ns - told
-        yield verdict(it, waited <= limit, "", f"{it.api} {duration(waited)} after it, of {duration(limit)}")
+        limit, waited = self._timeouts.get(key, 300_000) * 1_000_000, event.time_ns - told
+        yield verdict(event, waited <= limit, "", f"{event.api} {duration(waited)} after it, of {duration(limit)}")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        key = it.request.get("group_id", ""), it.request.get("member_id", "")
-        if it.api == "JoinGroup" and it.body.get("error_code") == 0:
-            self._timeouts[key[0], it.body["member_id"]] = it.request.get("rebalance_timeout_ms", 300_000)
-        elif it.api == "Heartbeat" and it.body.get("error_code") == 27:
-            self._told.setdefault(key, it.time_ns)
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        key = event.request.get("group_id", ""), event.request.get("member_id", "")
+        if event.api == "JoinGroup" and event.body.get("error_code") == 0:
+            self._timeouts[key[0], event.body["member_id"]] = event.request.get("rebalance_timeout_ms", 300_000)
+        elif event.api == "Heartbeat" and event.body.get("error_code") == 27:
+            self._told.setdefault(key, event.time_ns)
         return iter(())
 
 
@@ -177,11 +179,11 @@ class CommittedOffsets(ProtocolRule):
     source = "OffsetCommitRequest.json; Kafka's OffsetAndMetadata"
     apis = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(it.body.get("topics", ())):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for n, topic in enumerate(event.body.get("topics", ())):
             for m, each in enumerate(topic["partitions"]):
                 path = f"topics[{n}].partitions[{m}].committed_offset"
-                yield verdict(it, each["committed_offset"] >= 0, path, f"offset {each['committed_offset']}")
+                yield verdict(event, each["committed_offset"] >= 0, path, f"offset {each['committed_offset']}")
 
 
 class CoordinatorMoved(ProtocolRule):
@@ -195,17 +197,17 @@ class CoordinatorMoved(ProtocolRule):
     def __init__(self) -> None:
         self._moved: set[tuple[int, str]] = set()
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "FindCoordinator":
-            keys = {it.body.get("key"), *it.body.get("coordinator_keys", ())}
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "FindCoordinator":
+            keys = {event.body.get("key"), *event.body.get("coordinator_keys", ())}
             self._moved = {each for each in self._moved if each[1] not in keys}
-        elif (it.connection, it.body.get("group_id", "")) in self._moved:
-            yield verdict(it, False, "group_id", "the same broker gets a request again")
+        elif (event.connection, event.body.get("group_id", "")) in self._moved:
+            yield verdict(event, False, "group_id", "the same broker gets a request again")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("error_code") == 16 and it.request.get("group_id"):
-            self._moved.add((it.connection, it.request["group_id"]))
-            yield verdict(it, True, "", "")
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("error_code") == 16 and event.request.get("group_id"):
+            self._moved.add((event.connection, event.request["group_id"]))
+            yield verdict(event, True, "", "")
 
 
 class FirstHeartbeat(ProtocolRule):
@@ -216,18 +218,20 @@ class FirstHeartbeat(ProtocolRule):
     source = "KIP-848; ConsumerGroupHeartbeatRequest.json"
     apis = frozenset({"ConsumerGroupHeartbeat"})
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("member_epoch") != 0:
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("member_epoch") != 0:
             return
-        body = it.body
+        body = event.body
         has_topics = body["subscribed_topic_names"] is not None or body.get("subscribed_topic_regex") is not None
         missing = [
             words for words, is_kept in (
-                ("no rebalance_timeout_ms", body["rebalance_timeout_ms"] > 0), ("no subscription", has_topics),
-                ("partitions", body["topic_partitions"] == []), ("no member_id", body["member_id"] or it.version == 0),
+                ("no rebalance_timeout_ms", body["rebalance_timeout_ms"] > 0),
+                ("no subscription", has_topics),
+                ("partitions", body["topic_partitions"] == []),
+                ("no member_id", body["member_id"] or event.version == 0),
             ) if not is_kept
         ]  # fmt: skip
-        yield verdict(it, not missing, "", f"it has {', '.join(missing)}")
+        yield verdict(event, not missing, "", f"it has {', '.join(missing)}")
 
 
 class MemberEpochs(ProtocolRule):
@@ -241,21 +245,21 @@ class MemberEpochs(ProtocolRule):
     def __init__(self) -> None:
         self._epochs: dict[tuple[str, str], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        epoch = it.body.get("member_epoch", 0)
-        expected = self._epochs.get((it.body.get("group_id", ""), it.body.get("member_id", "")))
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        epoch = event.body.get("member_epoch", 0)
+        expected = self._epochs.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
         if expected is not None and epoch >= 0:
             is_kept = epoch in (expected, 0)
-            yield verdict(it, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
+            yield verdict(event, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if not it.body:
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if not event.body:
             return iter(())
-        member = it.body.get("member_id") or it.request.get("member_id", "")
-        key = it.request.get("group_id", ""), member
-        if it.body.get("error_code") == 0:
-            self._epochs[key] = it.body["member_epoch"]
-        elif it.body.get("error_code") in (25, 110):
+        member = event.body.get("member_id") or event.request.get("member_id", "")
+        key = event.request.get("group_id", ""), member
+        if event.body.get("error_code") == 0:
+            self._epochs[key] = event.body["member_epoch"]
+        elif event.body.get("error_code") in (25, 110):
             self._epochs[key] = 0
         return iter(())
 
@@ -271,22 +275,22 @@ class ShareSessions(ProtocolRule):
     def __init__(self) -> None:
         self._next: dict[tuple[int, str], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        epoch = it.body.get("share_session_epoch")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        epoch = event.body.get("share_session_epoch")
         if epoch is None:
             return
-        expected = self._next.get((it.connection, it.body["member_id"]))
+        expected = self._next.get((event.connection, event.body["member_id"]))
         if epoch == 0:
-            partitions = (each for topic in it.body["topics"] for each in topic["partitions"])
+            partitions = (each for topic in event.body["topics"] for each in topic["partitions"])
             acknowledged = any(each["acknowledgement_batches"] for each in partitions)
-            yield verdict(it, not acknowledged, "topics", "the first request of a session acknowledges records")
+            yield verdict(event, not acknowledged, "topics", "the first request of a session acknowledges records")
         elif expected is not None and epoch > 0:
-            yield verdict(it, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
+            yield verdict(event, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        epoch = it.request.get("share_session_epoch", -1)
-        if it.body.get("error_code") == 0 and epoch >= 0:
-            self._next[it.connection, it.request["member_id"]] = epoch + 1
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        epoch = event.request.get("share_session_epoch", -1)
+        if event.body.get("error_code") == 0 and epoch >= 0:
+            self._next[event.connection, event.request["member_id"]] = epoch + 1
         return iter(())
 
 
@@ -302,11 +306,11 @@ class GenerationsGoUp(ProtocolRule):
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], int] = {}
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body.get("error_code") == 0:
-            key = it.exchange.fields.server, it.request.get("group_id", "")
-            last, generation = self._last.get(key, 0), it.body["generation_id"]
-            yield verdict(it, generation >= last, "generation_id", f"generation {generation} after {last}")
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body.get("error_code") == 0:
+            key = event.exchange.fields.server, event.request.get("group_id", "")
+            last, generation = self._last.get(key, 0), event.body["generation_id"]
+            yield verdict(event, generation >= last, "generation_id", f"generation {generation} after {last}")
             self._last[key] = max(last, generation)
 
 

@@ -21,15 +21,15 @@ class HandshakeFirst(ProtocolRule):
     def __init__(self) -> None:
         self._accepted: dict[int, bool] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "SaslAuthenticate":
-            accepted = self._accepted.get(it.connection)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "SaslAuthenticate":
+            accepted = self._accepted.get(event.connection)
             words = "the handshake was refused" if accepted is False else "there was no handshake"
-            yield verdict(it, bool(accepted), "", words)
+            yield verdict(event, bool(accepted), "", words)
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "SaslHandshake":
-            self._accepted[it.connection] = it.body.get("error_code") == 0
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "SaslHandshake":
+            self._accepted[event.connection] = event.body.get("error_code") == 0
         return iter(())
 
 
@@ -43,15 +43,15 @@ class NothingDuringLogin(ProtocolRule):
     def __init__(self) -> None:
         self._logging_in: dict[int, bool] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "SaslHandshake":
-            self._logging_in.setdefault(it.connection, it.version >= 1)  # the end of v0 is no message of Kafka's
-        elif self._logging_in.get(it.connection):
-            yield verdict(it, it.api in _LOGIN, "", f"{it.api} while the login goes on")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "SaslHandshake":
+            self._logging_in.setdefault(event.connection, event.version >= 1)  # the end of v0 is no message of Kafka's
+        elif self._logging_in.get(event.connection):
+            yield verdict(event, event.api in _LOGIN, "", f"{event.api} while the login goes on")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "SaslAuthenticate" and it.body.get("error_code") == 0:
-            self._logging_in[it.connection] = False  # several steps: a request after the first is not blamed
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "SaslAuthenticate" and event.body.get("error_code") == 0:
+            self._logging_in[event.connection] = False  # several steps: a request after the first is not blamed
         return iter(())
 
 
@@ -65,15 +65,15 @@ class RefusedLogin(ProtocolRule):
     def __init__(self) -> None:
         self._refused: set[int] = set()
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.connection in self._refused:
-            yield verdict(it, False, "", f"{it.api} after SASL_AUTHENTICATION_FAILED")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.connection in self._refused:
+            yield verdict(event, False, "", f"{event.api} after SASL_AUTHENTICATION_FAILED")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api == "SaslAuthenticate":
-            if it.body.get("error_code") == 58:
-                self._refused.add(it.connection)
-            yield verdict(it, True, "", "")
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api == "SaslAuthenticate":
+            if event.body.get("error_code") == 58:
+                self._refused.add(event.connection)
+            yield verdict(event, True, "", "")
 
 
 class SessionLifetime(ProtocolRule):
@@ -86,15 +86,15 @@ class SessionLifetime(ProtocolRule):
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        end = self._ends.get(it.connection)
-        if end is not None and it.api not in _LOGIN:
-            yield verdict(it, it.time_ns <= end, "", f"{it.api} after the session's lifetime")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        end = self._ends.get(event.connection)
+        if end is not None and event.api not in _LOGIN:
+            yield verdict(event, event.time_ns <= end, "", f"{event.api} after the session's lifetime")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        lifetime = it.body.get("session_lifetime_ms", 0)
-        if it.api == "SaslAuthenticate" and it.body.get("error_code") == 0 and lifetime > 0:
-            self._ends[it.connection] = it.time_ns + lifetime * 1_000_000
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        lifetime = event.body.get("session_lifetime_ms", 0)
+        if event.api == "SaslAuthenticate" and event.body.get("error_code") == 0 and lifetime > 0:
+            self._ends[event.connection] = event.time_ns + lifetime * 1_000_000
         return iter(())
 
 

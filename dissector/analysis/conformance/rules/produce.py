@@ -31,11 +31,11 @@ def partitions(body: Body) -> Iterator[tuple[Body, Body, str]]:
             yield topic, partition, f"topic_data[{n}].partition_data[{m}].records"
 
 
-def batches(it: MessageEvent) -> Iterator[SentBatch]:
+def batches(event: MessageEvent) -> Iterator[SentBatch]:
     """Yield the batches of a Produce request."""
-    for topic, partition, path in partitions(it.message.body):
+    for topic, partition, path in partitions(event.message.body):
         for batch in batches_in(partition["records"] or b""):
-            yield SentBatch(it.topic(topic), partition["index"], path, batch)
+            yield SentBatch(event.topic(topic), partition["index"], path, batch)
 
 
 def batches_in(data: bytes) -> list[Batch]:
@@ -55,10 +55,10 @@ class Acks(ProtocolRule):
     source = "ProduceRequest.json; error INVALID_REQUIRED_ACKS"
     apis = PRODUCE
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.body:
-            acks = it.body["acks"]
-            yield verdict(it, acks in (-1, 0, 1), "acks", f"acks is {acks}")
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.body:
+            acks = event.body["acks"]
+            yield verdict(event, acks in (-1, 0, 1), "acks", f"acks is {acks}")
 
 
 class OneBatch(ProtocolRule):
@@ -69,13 +69,13 @@ class OneBatch(ProtocolRule):
     source = "KIP-98; Kafka's ProduceRequest"
     apis = PRODUCE
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.version < 3:
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.version < 3:
             return
-        for _, partition, path in partitions(it.message.body):
+        for _, partition, path in partitions(event.message.body):
             kinds = [entry.kind for entry in split_entries(partition["records"] or b"")]
             words = f"{len(kinds)} entries: {', '.join(kind.value for kind in kinds[:3]) or 'none'}"
-            yield verdict(it, kinds == [RecordsEntryKind.BATCH], path, words)
+            yield verdict(event, kinds == [RecordsEntryKind.BATCH], path, words)
 
 
 class Crc(ProtocolRule):
@@ -86,11 +86,11 @@ class Crc(ProtocolRule):
     source = "KIP-98, the record batch"
     apis = PRODUCE
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for each in batches(it):
-            if not it.message.masked:
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(event):
+            if not event.message.masked:
                 yield verdict(
-                    it, each.batch.crc_valid, each.path, f"CRC {each.batch.crc:#010x} is not that of the batch"
+                    event, each.batch.crc_valid, each.path, f"CRC {each.batch.crc:#010x} is not that of the batch"
                 )
 
 
@@ -102,11 +102,11 @@ class Counts(ProtocolRule):
     source = "KIP-98; Kafka's LogValidator"
     apis = PRODUCE
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for each in batches(it):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(event):
             delta, count = each.batch.last_offset_delta, each.batch.records_count
             yield verdict(
-                it, count > 0 and delta == count - 1, each.path, f"last_offset_delta {delta} of {count} records"
+                event, count > 0 and delta == count - 1, each.path, f"last_offset_delta {delta} of {count} records"
             )
 
 
@@ -118,11 +118,11 @@ class KnownCodec(ProtocolRule):
     source = "KIP-110"
     apis = PRODUCE
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for each in batches(it):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(event):
             codec = each.batch.codec
-            is_kept = codec < ZSTD or (codec == ZSTD and it.version >= ZSTD_SINCE)
-            yield verdict(it, is_kept, each.path, f"{each.batch.compression} in v{it.version}")
+            is_kept = codec < ZSTD or (codec == ZSTD and event.version >= ZSTD_SINCE)
+            yield verdict(event, is_kept, each.path, f"{each.batch.compression} in v{event.version}")
 
 
 class AttributesOfClients(ProtocolRule):
@@ -133,11 +133,11 @@ class AttributesOfClients(ProtocolRule):
     source = "KIP-98, KIP-32"
     apis = PRODUCE
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for each in batches(it):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for each in batches(event):
             marks = {"control": each.batch.is_control, "LogAppendTime": each.batch.is_append_time}
             found = [name for name, is_set in marks.items() if is_set]
-            yield verdict(it, not found, each.path, f"a batch with {' and '.join(found)}")
+            yield verdict(event, not found, each.path, f"a batch with {' and '.join(found)}")
 
 
 class IdempotentAcks(ProtocolRule):
@@ -148,10 +148,10 @@ class IdempotentAcks(ProtocolRule):
     source = "KIP-98"
     apis = PRODUCE
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if any(each.batch.producer_id != NO_PRODUCER for each in batches(it)):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if any(each.batch.producer_id != NO_PRODUCER for each in batches(event)):
             yield verdict(
-                it, it.body["acks"] == -1, "acks", f"acks is {it.body['acks']}, and a batch has a producer id"
+                event, event.body["acks"] == -1, "acks", f"acks is {event.body['acks']}, and a batch has a producer id"
             )
 
 
@@ -166,15 +166,15 @@ class IdempotentInFlight(ProtocolRule):
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.exchange.response is None:
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.exchange.response is None:
             return
-        self._open[it.connection] = count = self._open.get(it.connection, 0) + 1
-        if any(each.batch.producer_id != NO_PRODUCER for each in batches(it)):
-            yield verdict(it, count <= IN_FLIGHT, "", f"{count} Produce requests are in flight")
+        self._open[event.connection] = count = self._open.get(event.connection, 0) + 1
+        if any(each.batch.producer_id != NO_PRODUCER for each in batches(event)):
+            yield verdict(event, count <= IN_FLIGHT, "", f"{count} Produce requests are in flight")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        self._open[it.connection] = self._open.get(it.connection, 1) - 1
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        self._open[event.connection] = self._open.get(event.connection, 1) - 1
         return iter(())
 
 
@@ -189,17 +189,17 @@ class Sequences(ProtocolRule):
     def __init__(self) -> None:
         self._next: dict[tuple[int, str, int], tuple[int, int]] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for topic, partition, path, batch in batches(it):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for topic, partition, path, batch in batches(event):
             if batch.producer_id == NO_PRODUCER:
                 continue
             key = batch.producer_id, topic, partition
             epoch, expected = self._next.get(key, (None, 0))
             first = batch.base_sequence
             if epoch == batch.producer_epoch:
-                yield verdict(it, first <= expected, path, f"sequence {first} after {expected - 1}")
+                yield verdict(event, first <= expected, path, f"sequence {first} after {expected - 1}")
             elif epoch is not None:
-                yield verdict(it, first == 0, path, f"sequence {first} begins epoch {batch.producer_epoch}")
+                yield verdict(event, first == 0, path, f"sequence {first} begins epoch {batch.producer_epoch}")
             after = (first + batch.records_count) % (1 << 31)
             if epoch != batch.producer_epoch or first >= expected:
                 self._next[key] = batch.producer_epoch, after
@@ -216,13 +216,13 @@ class ProducerEpochs(ProtocolRule):
     def __init__(self) -> None:
         self._epochs: dict[tuple[int, int], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for _, _, path, batch in batches(it):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for _, _, path, batch in batches(event):
             if batch.producer_id == NO_PRODUCER:
                 continue
-            key = it.connection, batch.producer_id
+            key = event.connection, batch.producer_id
             last = self._epochs.get(key, -1)
-            yield verdict(it, batch.producer_epoch >= last, path, f"epoch {batch.producer_epoch} after {last}")
+            yield verdict(event, batch.producer_epoch >= last, path, f"epoch {batch.producer_epoch} after {last}")
             self._epochs[key] = max(last, batch.producer_epoch)
 
 
@@ -238,16 +238,18 @@ class FencedProducer(ProtocolRule):
     def __init__(self) -> None:
         self._fenced: set[tuple[int, int]] = set()
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for _, _, path, batch in batches(it):
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for _, _, path, batch in batches(event):
             if (batch.producer_id, batch.producer_epoch) in self._fenced:
-                yield verdict(it, False, path, f"producer {batch.producer_id}, epoch {batch.producer_epoch} is fenced")
+                yield verdict(
+                    event, False, path, f"producer {batch.producer_id}, epoch {batch.producer_epoch} is fenced"
+                )
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if not any(error in self._FENCED for _, _, error in produce_errors(it.body)):
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if not any(error in self._FENCED for _, _, error in produce_errors(event.body)):
             return
-        yield verdict(it, True, "", "")
-        for _, partition, _ in partitions(it.request):
+        yield verdict(event, True, "", "")
+        for _, partition, _ in partitions(event.request):
             self._fenced |= {
                 (each.producer_id, each.producer_epoch) for each in batches_in(partition["records"] or b"")
                 if each.producer_id != NO_PRODUCER
@@ -268,21 +270,21 @@ class TooLarge(ProtocolRule):
     def __init__(self) -> None:
         self._refused: dict[tuple[int, int], int] = {}
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        for _, partition, path in partitions(it.message.body):
-            refused = self._refused.get((it.connection, hash(partition["records"])))
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        for _, partition, path in partitions(event.message.body):
+            refused = self._refused.get((event.connection, hash(partition["records"])))
             if refused is not None:
-                yield verdict(it, False, path, f"the batch of exchange {refused:,}, which was refused for good")
+                yield verdict(event, False, path, f"the batch of exchange {refused:,}, which was refused for good")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        errors = {(topic, index) for topic, index, error in produce_errors(it.body) if error in self._FATAL}
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        errors = {(topic, index) for topic, index, error in produce_errors(event.body) if error in self._FATAL}
         if not errors:
             return
-        yield verdict(it, True, "", "")
-        for topic in it.request.get("topic_data", ()):
+        yield verdict(event, True, "", "")
+        for topic in event.request.get("topic_data", ()):
             for partition in topic["partition_data"]:
                 if (_key(topic), partition["index"]) in errors and len(self._refused) < 10_000:
-                    self._refused[it.connection, hash(partition["records"])] = it.number
+                    self._refused[event.connection, hash(partition["records"])] = event.number
 
 
 class ProducePartitions(ProtocolRule):
@@ -294,12 +296,16 @@ class ProducePartitions(ProtocolRule):
     side = RuleSide.BROKER
     apis = PRODUCE
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if not it.body or not it.request:
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if not event.body or not event.request:
             return
-        asked = {(_key(topic), each["index"]) for topic in it.request["topic_data"] for each in topic["partition_data"]}
-        told = {(_key(topic), each["index"]) for topic in it.body["responses"] for each in topic["partition_responses"]}
-        yield verdict(it, asked == told, "responses", f"{len(told)} partitions for {len(asked)} that were asked")
+        asked = {
+            (_key(topic), each["index"]) for topic in event.request["topic_data"] for each in topic["partition_data"]
+        }
+        told = {
+            (_key(topic), each["index"]) for topic in event.body["responses"] for each in topic["partition_responses"]
+        }
+        yield verdict(event, asked == told, "responses", f"{len(told)} partitions for {len(asked)} that were asked")
 
 
 def produce_errors(body: Body) -> Iterator[tuple[Any, int, int]]:

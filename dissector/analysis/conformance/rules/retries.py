@@ -48,22 +48,22 @@ class RetriableErrors(ProtocolRule):
         self._last_ns: dict[str, int] = {}
         """The last request of each client that does some work."""
 
-    def request(self, it: MessageEvent) -> Iterator[Verdict]:
-        client = _client(it)
-        if it.api not in NO_WORK:
-            self._last_ns[client] = it.time_ns
-        if it.api in RETRIED:
-            for subject in _subjects(it):
-                failed = self._failed.pop(_Work(client, it.api, subject), None)
+    def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        client = _client(event)
+        if event.api not in NO_WORK:
+            self._last_ns[client] = event.time_ns
+        if event.api in RETRIED:
+            for subject in _subjects(event):
+                failed = self._failed.pop(_Work(client, event.api, subject), None)
                 if failed is not None:
                     yield verdict(failed.event, True, failed.path, "")
 
-    def response(self, it: MessageEvent) -> Iterator[Verdict]:
-        if it.api in RETRIED:
-            client = _client(it)
-            for subject, path, error in _errors(it):
+    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api in RETRIED:
+            client = _client(event)
+            for subject, path, error in _errors(event):
                 if is_retriable(error):
-                    self._failed[_Work(client, it.api, subject)] = _Failure(it, path, error)
+                    self._failed[_Work(client, event.api, subject)] = _Failure(event, path, error)
         return iter(())
 
     def end(self) -> Iterator[Verdict]:
@@ -74,19 +74,19 @@ class RetriableErrors(ProtocolRule):
                 yield verdict(failed.event, False, failed.path, words)
 
 
-def _client(it: MessageEvent) -> str:
+def _client(event: MessageEvent) -> str:
     """Return who sends the requests of a connection: its host and client id."""
-    row = it.exchange.fields
+    row = event.exchange.fields
     return f"{row.client.rpartition(':')[0]} {row.client_id}"
 
 
-def _subjects(it: MessageEvent) -> Iterator[str]:
+def _subjects(event: MessageEvent) -> Iterator[str]:
     """Yield what a request is for: of a Produce each partition, else a transaction or a group."""
-    if it.api == "Produce":
-        for topic in it.body.get("topic_data", ()):
-            yield from (f"{it.topic(topic)}-{partition['index']}" for partition in topic["partition_data"])
+    if event.api == "Produce":
+        for topic in event.body.get("topic_data", ()):
+            yield from (f"{event.topic(topic)}-{partition['index']}" for partition in topic["partition_data"])
     else:
-        yield _named(it.body)
+        yield _named(event.body)
 
 
 def _named(request: "MessageEvent | object") -> str:
@@ -94,16 +94,16 @@ def _named(request: "MessageEvent | object") -> str:
     return next((str(values[name]) for name in NAMES if values.get(name)), "")
 
 
-def _errors(it: MessageEvent) -> Iterator[tuple[str, str, int]]:
+def _errors(event: MessageEvent) -> Iterator[tuple[str, str, int]]:
     """Yield the subject, the path and the code of the errors of a response: of a Produce those of partitions, else the
     first one."""
-    if it.api == "Produce":
-        for n, topic in enumerate(it.body.get("responses", ())):
+    if event.api == "Produce":
+        for n, topic in enumerate(event.body.get("responses", ())):
             for m, partition in enumerate(topic["partition_responses"]):
                 path = f"responses[{n}].partition_responses[{m}].error_code"
-                yield f"{it.topic(topic)}-{partition['index']}", path, partition["error_code"]
-    elif it.body.get("error_code"):
-        yield _named(it.request), "error_code", it.body["error_code"]
+                yield f"{event.topic(topic)}-{partition['index']}", path, partition["error_code"]
+    elif event.body.get("error_code"):
+        yield _named(event.request), "error_code", event.body["error_code"]
 
 
 RULES: Final = (RetriableErrors,)
