@@ -57,6 +57,11 @@ class MessageEvent:
         return request.body if request is not None else {}
 
     @property
+    def error_code(self) -> int | None:
+        """The error of a response as a whole; None if its body has no such field."""
+        return self.body.get("error_code")
+
+    @property
     def is_read(self) -> bool:
         """Whether the body has been read to its end, with nothing behind it."""
         return self.message.layout.body is not None and not self.message.decoded.findings

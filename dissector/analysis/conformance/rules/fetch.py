@@ -5,11 +5,16 @@ from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.field_enums import FetchSessionEpoch
 
 FETCH: Final = frozenset({"Fetch"})
 MAX_EPOCH: Final = (1 << 31) - 1
-FINAL_EPOCH: Final = -1
-_SESSION_ERRORS: Final = frozenset({70, 71, 113})
+FULL_FETCHES: Final = frozenset((FetchSessionEpoch.INITIAL, FetchSessionEpoch.FINAL))
+"""Epochs of requests that name all partitions: in a new session, or in none."""
+_SESSION_ERRORS: Final = frozenset(
+    (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.STALE_MEMBER_EPOCH)
+)
 _SPECIAL_SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
 """Special timestamps by the first version that has them (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
 
@@ -26,19 +31,19 @@ class FetchSessionEpochs(ProtocolRule):
         self._next: dict[tuple[int, int], int] = {}
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        session, epoch = event.body.get("session_id", 0), event.body.get("session_epoch", -1)
+        session, epoch = event.body.get("session_id", 0), event.body.get("session_epoch", FetchSessionEpoch.FINAL)
         if not session:
             if "session_id" in event.body:
-                yield verdict(event, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of no session")
+                yield verdict(event, epoch in FULL_FETCHES, "session_epoch", f"epoch {epoch} of no session")
             return
         expected = self._next.get((event.connection, session))
         if expected is not None:
-            is_kept = epoch in (expected, 0, FINAL_EPOCH)
+            is_kept = epoch == expected or epoch in FULL_FETCHES
             yield verdict(event, is_kept, "session_epoch", f"epoch {epoch} of session {session}, not {expected}")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        session, epoch = event.body.get("session_id", 0), event.request.get("session_epoch", FINAL_EPOCH)
-        if event.body.get("error_code") == 0 and session and epoch != FINAL_EPOCH:
+        session, epoch = event.body.get("session_id", 0), event.request.get("session_epoch", FetchSessionEpoch.FINAL)
+        if event.error_code == ErrorCode.NONE and session and epoch != FetchSessionEpoch.FINAL:
             self._next[event.connection, session] = 1 if epoch == MAX_EPOCH else epoch + 1
         return iter(())
 
@@ -57,13 +62,11 @@ class LostSession(ProtocolRule):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.connection in self._lost and event.body:
             self._lost.discard(event.connection)
-            epoch = event.body.get("session_epoch", FINAL_EPOCH)
-            yield verdict(
-                event, epoch in (0, FINAL_EPOCH), "session_epoch", f"epoch {epoch} of a session that was lost"
-            )
+            epoch = event.body.get("session_epoch", FetchSessionEpoch.FINAL)
+            yield verdict(event, epoch in FULL_FETCHES, "session_epoch", f"epoch {epoch} of a session that was lost")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("error_code") in _SESSION_ERRORS:
+        if event.error_code in _SESSION_ERRORS:
             self._lost.add(event.connection)
         return iter(())
 

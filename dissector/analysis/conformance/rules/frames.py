@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.rule import REST, ProtocolRule, RuleSide, Verdict, verdict
 from dissector.core.text import counted, duration
+from dissector.protocol.schema.error_codes import ErrorCode
 
 _MS: Final = 1_000_000
 _DAMAGE: Final = {"malformed", "cell-too-large"}
@@ -131,7 +132,7 @@ class OfferedVersions(ProtocolRule):
         yield verdict(event, low <= event.version <= high, "", f"{event.api} v{event.version}: {words}")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.api == "ApiVersions" and event.body.get("error_code") == 0:
+        if event.api == "ApiVersions" and event.error_code == ErrorCode.NONE:
             keys = event.body.get("api_keys", ())
             self._offers[event.connection] = {
                 each["api_key"]: (each["min_version"], each["max_version"]) for each in keys
@@ -174,7 +175,7 @@ class VersionFallback(ProtocolRule):
             yield verdict(event, event.version < refused, "", f"v{event.version} after v{refused} was refused")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("error_code") == 35:
+        if event.error_code == ErrorCode.UNSUPPORTED_VERSION:
             self._refused[event.connection] = event.version
         return iter(())
 

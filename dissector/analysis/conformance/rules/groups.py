@@ -6,6 +6,7 @@ from typing import Final
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
 from dissector.core.text import duration
+from dissector.protocol.schema.error_codes import ErrorCode
 
 _CLASSIC: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup"})
 _GENERATION: Final = "generation_id_or_member_epoch"
@@ -29,7 +30,7 @@ class MemberIdRequired(ProtocolRule):
             yield verdict(event, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("error_code") == 79:
+        if event.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._given[event.connection, event.request.get("group_id", "")] = event.body["member_id"]
         return iter(())
 
@@ -113,7 +114,7 @@ class Generations(ProtocolRule):
             yield verdict(event, generation >= joined, name, f"generation {generation}, but it joined {joined}")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.api == "JoinGroup" and event.body.get("error_code") == 0:
+        if event.api == "JoinGroup" and event.error_code == ErrorCode.NONE:
             self._joined[event.request.get("group_id", ""), event.body["member_id"]] = event.body["generation_id"]
         return iter(())
 
@@ -135,7 +136,7 @@ class UnknownMember(ProtocolRule):
             yield verdict(event, False, "member_id", f"{member!r} is not known to the group")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("error_code") == 25 and event.request.get("member_id"):
+        if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID and event.request.get("member_id"):
             self._unknown.add((event.request.get("group_id", ""), event.request["member_id"]))
             yield verdict(event, True, "", "")
 
@@ -164,9 +165,9 @@ class RejoinAfterRebalance(ProtocolRule):
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         key = event.request.get("group_id", ""), event.request.get("member_id", "")
-        if event.api == "JoinGroup" and event.body.get("error_code") == 0:
+        if event.api == "JoinGroup" and event.error_code == ErrorCode.NONE:
             self._timeouts[key[0], event.body["member_id"]] = event.request.get("rebalance_timeout_ms", 300_000)
-        elif event.api == "Heartbeat" and event.body.get("error_code") == 27:
+        elif event.api == "Heartbeat" and event.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._told.setdefault(key, event.time_ns)
         return iter(())
 
@@ -205,7 +206,7 @@ class CoordinatorMoved(ProtocolRule):
             yield verdict(event, False, "group_id", "the same broker gets a request again")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("error_code") == 16 and event.request.get("group_id"):
+        if event.error_code == ErrorCode.NOT_COORDINATOR and event.request.get("group_id"):
             self._moved.add((event.connection, event.request["group_id"]))
             yield verdict(event, True, "", "")
 
@@ -257,9 +258,9 @@ class MemberEpochs(ProtocolRule):
             return iter(())
         member = event.body.get("member_id") or event.request.get("member_id", "")
         key = event.request.get("group_id", ""), member
-        if event.body.get("error_code") == 0:
+        if event.error_code == ErrorCode.NONE:
             self._epochs[key] = event.body["member_epoch"]
-        elif event.body.get("error_code") in (25, 110):
+        elif event.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             self._epochs[key] = 0
         return iter(())
 
@@ -289,7 +290,7 @@ class ShareSessions(ProtocolRule):
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         epoch = event.request.get("share_session_epoch", -1)
-        if event.body.get("error_code") == 0 and epoch >= 0:
+        if event.error_code == ErrorCode.NONE and epoch >= 0:
             self._next[event.connection, event.request["member_id"]] = epoch + 1
         return iter(())
 
@@ -307,7 +308,7 @@ class GenerationsGoUp(ProtocolRule):
         self._last: dict[tuple[str, str], int] = {}
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("error_code") == 0:
+        if event.error_code == ErrorCode.NONE:
             key = event.exchange.fields.server, event.request.get("group_id", "")
             last, generation = self._last.get(key, 0), event.body["generation_id"]
             yield verdict(event, generation >= last, "generation_id", f"generation {generation} after {last}")

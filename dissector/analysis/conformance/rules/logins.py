@@ -5,6 +5,7 @@ from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.rule import ProtocolRule, Verdict, verdict
+from dissector.protocol.schema.error_codes import ErrorCode
 
 _LOGIN: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 _SASL: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
@@ -29,7 +30,7 @@ class HandshakeFirst(ProtocolRule):
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "SaslHandshake":
-            self._accepted[event.connection] = event.body.get("error_code") == 0
+            self._accepted[event.connection] = event.error_code == ErrorCode.NONE
         return iter(())
 
 
@@ -50,7 +51,7 @@ class NothingDuringLogin(ProtocolRule):
             yield verdict(event, event.api in _LOGIN, "", f"{event.api} while the login goes on")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.api == "SaslAuthenticate" and event.body.get("error_code") == 0:
+        if event.api == "SaslAuthenticate" and event.error_code == ErrorCode.NONE:
             self._logging_in[event.connection] = False  # several steps: a request after the first is not blamed
         return iter(())
 
@@ -71,7 +72,7 @@ class RefusedLogin(ProtocolRule):
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "SaslAuthenticate":
-            if event.body.get("error_code") == 58:
+            if event.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED:
                 self._refused.add(event.connection)
             yield verdict(event, True, "", "")
 
@@ -93,7 +94,7 @@ class SessionLifetime(ProtocolRule):
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         lifetime = event.body.get("session_lifetime_ms", 0)
-        if event.api == "SaslAuthenticate" and event.body.get("error_code") == 0 and lifetime > 0:
+        if event.api == "SaslAuthenticate" and event.error_code == ErrorCode.NONE and lifetime > 0:
             self._ends[event.connection] = event.time_ns + lifetime * 1_000_000
         return iter(())
 

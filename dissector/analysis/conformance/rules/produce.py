@@ -7,6 +7,7 @@ from dissector.analysis.conformance.events import Body, MessageEvent
 from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.schema.error_codes import ErrorCode
 
 PRODUCE: Final = frozenset({"Produce"})
 ZSTD: Final = 4
@@ -233,7 +234,7 @@ class FencedProducer(ProtocolRule):
     title = "after PRODUCER_FENCED or INVALID_PRODUCER_EPOCH nothing is produced with that epoch"
     source = "KIP-98, KIP-360, KIP-588"
     apis = PRODUCE
-    _FENCED: Final = frozenset({47, 90})
+    _FENCED: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED))
 
     def __init__(self) -> None:
         self._fenced: set[tuple[int, int]] = set()
@@ -265,7 +266,17 @@ class TooLarge(ProtocolRule):
         "errors MESSAGE_TOO_LARGE, INVALID_RECORD, INVALID_REQUIRED_ACKS, TOPIC_AUTHORIZATION_FAILED: not retriable"
     )
     apis = PRODUCE
-    _FATAL: Final = frozenset({10, 18, 21, 29, 43, 76, 87})
+    _FATAL: Final = frozenset(
+        (
+            ErrorCode.MESSAGE_TOO_LARGE,
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            ErrorCode.INVALID_REQUIRED_ACKS,
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            ErrorCode.INVALID_RECORD,
+        )
+    )
 
     def __init__(self) -> None:
         self._refused: dict[tuple[int, int], int] = {}
