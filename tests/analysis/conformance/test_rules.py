@@ -326,6 +326,13 @@ def test_an_error_is_not_given_up_where_nobody_can_know(case: str, tmp_path: Pat
     assert counts(checked(made(tmp_path, SILENT[case])), "retriable-error-given-up")[1] == 0
 
 
+@pytest.mark.parametrize(("error", "is_lost"), [(70, True), (71, True), (106, True), (113, False)])
+def test_an_error_of_a_fetch_session_loses_it(error: int, is_lost: bool, tmp_path: Path) -> None:
+    failed = fetch({"session_id": 5, "session_epoch": 1}, {"error_code": error})
+    steps = [failed, fetch({"session_id": 5, "session_epoch": 2})]
+    assert counts(checked(made(tmp_path, steps)), "fetch-session-lost") == (0, int(is_lost))
+
+
 def test_a_real_broker_passes_on_what_its_client_sent() -> None:
     assert counts(checked(str(PCAPS / "kraft-quorum.pcapng")), "unknown-tags-dropped") == (6, 0)
 

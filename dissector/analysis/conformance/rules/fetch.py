@@ -13,7 +13,11 @@ MAX_EPOCH: Final = (1 << 31) - 1
 FULL_FETCHES: Final = frozenset((FetchSessionEpoch.INITIAL, FetchSessionEpoch.FINAL))
 """Epochs of requests that name all partitions: in a new session, or in none."""
 _SESSION_ERRORS: Final = frozenset(
-    (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.STALE_MEMBER_EPOCH)
+    (
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    )
 )
 _SPECIAL_SINCE: Final = {-3: 7, -4: 8, -5: 9, -6: 11}
 """Special timestamps by the first version that has them (KIP-734, KIP-405, KIP-1005, KIP-1023)."""
