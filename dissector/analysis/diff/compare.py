@@ -1,16 +1,17 @@
 """Compare two sides: profile them, match their names, compare their matching keys, group the differences by cause."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from statistics import median
 from typing import Final
 
 from dissector.analysis.diff.alignment import align, out_of_order
 from dissector.analysis.diff.client_settings import setting
+from dissector.analysis.diff.compared_values import ComparedValue
 from dissector.analysis.diff.consequences import fold_consequences, join_entries
 from dissector.analysis.diff.field_comparison import MAX_COMPARED_VALUES, KeyDifference, compare_fields
 from dissector.analysis.diff.formatting import describe_key
-from dissector.analysis.diff.key_profile import KeyProfile
+from dissector.analysis.diff.key_profile import FieldPlace, KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey, Workflow
 from dissector.analysis.diff.message_leaves import path_without_labels
 from dissector.analysis.diff.name_matching import NameMatching
@@ -49,6 +50,7 @@ IGNORED: Final = (
     f"which records share a batch, below {MIN_BATCHES} batches, and the number of Produce requests, below "
     f"{MIN_PRODUCE_REQUESTS}; above, both are equal up to a factor of 1.5",
 )
+SET: Final = (DiffReason.VALUE, DiffReason.DEFAULT)
 NO_EXCHANGES: Final = KeyProfile()
 ManualMatches = tuple[tuple[int, int], ...]
 
@@ -131,7 +133,8 @@ class _DiffBuilder:
 
     def _entry(self, key: MatchingKey, found: KeyDifference) -> DiffEntry:
         path = path_without_labels(found.path)
-        if found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and not found.part:
+        is_frequency = found.reason in (DiffReason.COUNT, DiffReason.RATE, DiffReason.TIMING) and not found.part
+        if is_frequency or (found.reason in SET and found.part == "request" and self._varies(key, found)):
             found = found._replace(
                 explanation="; ".join(filter(None, (found.explanation, self._uncounted(key)))),
                 subject=self._subject(key),
@@ -149,9 +152,26 @@ class _DiffBuilder:
         )  # fmt: skip
 
     def _subject(self, key: MatchingKey) -> str:
-        """Describe a key, if its API has others."""
+        """Describe what distinguishes a key from others of its API."""
         of_api = {each._replace(step="") for keys in self._keys for each in keys if each.api == key.api}
-        return describe_key(key) if len(of_api) > 1 else ""
+        return describe_key(key if len(of_api) > 1 else key._replace(subject=()))
+
+    def _varies(self, key: MatchingKey, found: KeyDifference) -> bool:
+        """Return whether a side's requests of another key have other values of a field: its value is then said of the
+        requests of this key alone."""
+        place = found.part, found.path
+        for keys in self._keys:
+            values = self._values(keys, key, place)
+            others = (each for each in keys if each.api == key.api and each != key)
+            if any(not self._values(keys, each, place) <= values for each in others):
+                return True
+        return False
+
+    @staticmethod
+    def _values(keys: Mapping[MatchingKey, KeyProfile], key: MatchingKey, place: FieldPlace) -> Set[ComparedValue]:
+        """Return the values of a field in the messages of a key."""
+        found = keys[key].fields.get(place) if key in keys else None
+        return set() if found is None else found.keys()
 
     def _uncounted(self, key: MatchingKey) -> str:
         """Name the errors whose exchanges have keys, and so counts, of their own."""

@@ -9,8 +9,7 @@ from dissector.protocol.message import Values
 
 ROLES: Final = {
     "Produce": "produce",
-    "Fetch": "fetch", "ListOffsets": "fetch", "OffsetForLeaderEpoch": "fetch", "ShareFetch": "share fetch",
-    "ShareAcknowledge": "share fetch",
+    "Fetch": "fetch", "ShareFetch": "share fetch", "ShareAcknowledge": "share fetch",
     "JoinGroup": "group coordinator", "SyncGroup": "group coordinator", "Heartbeat": "group coordinator",
     "LeaveGroup": "group coordinator", "OffsetCommit": "group coordinator", "OffsetFetch": "group coordinator",
     "ConsumerGroupHeartbeat": "group coordinator", "ShareGroupHeartbeat": "group coordinator",
@@ -23,6 +22,10 @@ ROLE_NEUTRAL_APIS: Final = frozenset(
      "GetTelemetrySubscriptions", "PushTelemetry")
 )  # fmt: skip
 """APIs that any connection may carry."""
+OFFSETS: Final = "offset lookup"
+OFFSET_APIS: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))
+"""APIs that clients send to the leader on whatever connection is open (kafkajs: that of the coordinator): the role only
+of a connection that has no other."""
 BOOTSTRAP: Final = "bootstrap"
 ADMIN: Final = "admin"
 MAX_CLIENT_NAMES: Final = 100
@@ -67,9 +70,11 @@ class ConnectionRoles:
         roles: dict[int, set[str]] = {}
         for connection, api in self._apis:
             of_connection = roles.setdefault(connection, set())
-            if api not in ROLE_NEUTRAL_APIS:
+            if api in OFFSET_APIS:
+                of_connection.add(OFFSETS)
+            elif api not in ROLE_NEUTRAL_APIS:
                 of_connection.add(ROLES.get(api, ADMIN))
-        return Counter(" + ".join(sorted(each)) or BOOTSTRAP for each in roles.values())
+        return Counter(" + ".join(sorted(each - {OFFSETS} or each)) or BOOTSTRAP for each in roles.values())
 
     @property
     def _client_id_texts(self) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
         ("OffsetFetch", "response", "topics.partitions.committed_leader_epoch"),
     ),
     ("OffsetFetch", "request", "topics"): (("OffsetFetch", "request", "topics.partition_indexes"),),
+    ("OffsetFetch", "request", "member_epoch"): (("OffsetFetch", "request", "member_id"),),
     ("ListOffsets", "request", "topics.partitions.timestamp"): (
         ("ListOffsets", "response", "topics.partitions.timestamp"),
         ("ListOffsets", "response", "topics.partitions.offset"),
@@ -80,6 +81,7 @@ _NUMBER: Final = re.compile(r"\d+")
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
 USER_DATA: Final[FieldKey] = ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data")
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
+JOIN: Final[FieldKey] = ("JoinGroup", "", "")
 JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
 FETCH_RATES: Final[tuple[FieldKey, ...]] = (("Fetch", "", ""), ("Fetch", "", "interval"))
 PER_CONNECTION: Final = frozenset(("ApiVersions", "SaslHandshake", "SaslAuthenticate"))
@@ -103,7 +105,10 @@ def fold_consequences(entries: Iterable[DiffEntry]) -> list[DiffEntry]:
     joined = _join_covered(entries)
     by_field = {_field(entry): entry for entry in sorted(joined, key=lambda entry: entry.reason is DiffReason.COUNT)}
     causes = [_cause(entry, by_field) for entry in joined]
-    cause_of = {_field(entry): cause for entry, cause in zip(joined, causes, strict=True) if cause}
+    shown = {id(entry) for entry in by_field.values()}  # several entries can be of one field, with causes of their own
+    cause_of = {
+        _field(entry): cause for entry, cause in zip(joined, causes, strict=True) if cause and id(entry) in shown
+    }
     consequences: dict[FieldKey, list[DiffEntry]] = {}
     for entry, cause in zip(joined, causes, strict=True):
         if cause:
@@ -127,12 +132,12 @@ def _cause(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> FieldKey | N
         if field[:2] == (api, "response") and entry.path.startswith(in_response) and request in entries:
             return request
     session = ("Fetch", "request", "session_id")
-    if entry.api == "Fetch" and entry.subject == CLOSES and session in entries:
+    if entry.api == "Fetch" and not entry.part and entry.subject == CLOSES and session in entries:
         return session
     if entry.part == "response" and entry.explanation == ELEMENTS:
         requested = next((each for each in entries.values() if _asks_for(each, entry)), None)
         return None if requested is None else _field(requested)
-    if entry.api == "ApiVersions" and entry.subject == UNSUPPORTED and version in entries:
+    if entry.api == "ApiVersions" and not entry.part and entry.subject == UNSUPPORTED and version in entries:
         return version
     connections = entries.get(CONNECTIONS)
     if field == (entry.api, "", "") and connections is not None and _is_once_a_connection(entry, connections):
@@ -151,9 +156,9 @@ def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> Fie
         return PROTOCOLS
     if field == MEMBER_ID and "empty" in (entry.a, entry.b) and JOIN_VERSION in entries:
         return JOIN_VERSION
-    if entry.api == "JoinGroup" and entry.subject.endswith(MEMBER_ID_REQUIRED) and JOIN_VERSION in entries:
+    if field == JOIN and entry.subject.endswith(MEMBER_ID_REQUIRED) and JOIN_VERSION in entries:
         return JOIN_VERSION
-    join = entries.get(("JoinGroup", "", ""))
+    join = entries.get(JOIN)
     if field == ("SyncGroup", "", "") and join and (join.reason, join.a, join.b) == (entry.reason, entry.a, entry.b):
         return _field(join)
     return None
@@ -242,7 +247,8 @@ def _consequence_name(entry: DiffEntry, cause: DiffEntry) -> str:
     place = ".".join(filter(None, (entry.part, path)))
     versions = f" ({_versions(entry)})" if entry.reason is DiffReason.VERSION else ""
     if not place:
-        return " ".join(filter(None, (api, "requests", entry.subject)))
+        what = "requests" if entry.reason is DiffReason.ONE_SIDE else "number of requests"
+        return " ".join(filter(None, (api, what, entry.subject)))
     return " ".join(filter(None, (api, place))) + versions
 
 

@@ -18,6 +18,7 @@ from dissector.analysis.diff.message_leaves import (
     EMPTY,
     NO_SESSION,
     NOT_EMPTY,
+    UNLABELED,
     WITHOUT_SESSION,
     ElementLabel,
     LeafPath,
@@ -191,7 +192,8 @@ class _PartComparison:
             text = format_value(self._names.own(side, step.value))
             text = f"partition {text}" if is_partition_label(path, depth - 1) else text
         else:
-            text = self._text(path, field, side) if depth == len(path) else "present"
+            elements = mine.fields.get((*path, UNLABELED)) if NOT_EMPTY in field.values else None
+            text = self._text(path, elements or field, side) if depth == len(path) else "present"
         fields = (field, None) if side == 0 else (None, field)
         texts = (text, "") if side == 0 else ("", text)
         yield self._difference(start, reason, *texts, explanation, *fields)

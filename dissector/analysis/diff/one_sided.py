@@ -35,7 +35,7 @@ def one_sided(a: Keys, b: Keys, names: NameMatching) -> Iterator[tuple[MatchingK
         several |= {api for api, keys in Counter(key.api for key in mine).items() if keys > 1}
         for keys in groups.values():
             first = min(keys, key=_rank)
-            yield first, _difference(side, first, mine[first], keys, several, names)
+            yield first, _difference(side, first, mine, keys, several, names)
 
 
 def _entity(key: MatchingKey) -> EntityName | None:
@@ -49,12 +49,16 @@ def _rank(key: MatchingKey) -> tuple[int, bool]:
 
 
 def _difference(
-    side: int, key: MatchingKey, profile: KeyProfile, keys: list[MatchingKey], several: set[str], names: NameMatching
+    side: int, key: MatchingKey, mine: Keys, keys: list[MatchingKey], several: set[str], names: NameMatching
 ) -> KeyDifference:
-    """Return the difference of one key; `keys` are those that it stands for, `several` APIs with more subjects."""
+    """Return the difference of one key; `keys` are those that it stands for, `several` APIs with more subjects.
+
+    Requests of its API that were refused for another step (MEMBER_ID_REQUIRED) are counted with it.
+    """
     counts: list[int] = [0, 0]
     rows: list[int | None] = [None, None]
-    counts[side], rows[side] = len(profile.rows), profile.rows[0]
+    same = [mine[each].rows for each in keys if each.api == key.api]
+    counts[side], rows[side] = sum(map(len, same)), min(each[0] for each in same)
     subject = describe_key(names.own_key(side, key)) if key.api in several or len(keys) > 1 else ""
     others = sorted({each.api for each in keys} - {key.api})
     explanation = f"{FOLLOWED_BY}requests of {', '.join(others)}" if others else ""

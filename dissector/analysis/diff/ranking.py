@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
-from dissector.analysis.diff.connection_roles import ROLE_NEUTRAL_APIS, ROLES
+from dissector.analysis.diff.connection_roles import OFFSET_APIS, ROLE_NEUTRAL_APIS, ROLES
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 
 
@@ -50,6 +50,8 @@ def area_of(entry: DiffEntry) -> Area:
         return _BY_API[entry.api]
     if entry.api in ROLE_NEUTRAL_APIS:
         return Area.GROUPS if entry.api == "FindCoordinator" else Area.CONNECTING
+    if entry.api in OFFSET_APIS:
+        return Area.CONSUMING
     return _BY_ROLE.get(ROLES.get(entry.api, ""), Area.ADMINISTRATION)
 
 

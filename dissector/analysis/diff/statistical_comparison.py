@@ -119,7 +119,13 @@ def _compare_intervals(a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:
         if _intervals_differ(*medians):
             counts = [len(each) for each in intervals]
             texts = [format_interval(each) for each in medians]
-            yield _timing_difference(texts, counts, a, b, ("interval",))
+            yield _timing_difference(texts, counts, a, b, ("interval",))._replace(explanation=_each_connection(a, b))
+
+
+def _each_connection(a: KeyProfile, b: KeyProfile) -> str:
+    """Say on how many connections the requests are sent, if the sides differ: they may send as many in all."""
+    (few, one), (many, other) = sorted((len(side.last_request_ns), name) for side, name in ((a, "{a}"), (b, "{b}")))
+    return MEDIAN if few == many else f"{MEDIAN}; {one} sends them on {few:,}, {other} on {many:,}"
 
 
 def _compare_backoffs(backoffs: Sequence[Sequence[int]], a: KeyProfile, b: KeyProfile) -> Iterator[KeyDifference]:

@@ -8,6 +8,7 @@ from typing import Final
 from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.ranking import Area, area_of, significance
 from dissector.analysis.diff.result import DiffEntry, DiffReason
+from dissector.analysis.diff.statistical_comparison import SAME_RECORDS
 from dissector.core.text import counted
 
 WIDTH: Final = 76
@@ -17,6 +18,8 @@ TITLES: Final = {
     ("InitProducerId", ""): "idempotence",
     ("Fetch", "session_id"): "fetch sessions",
     ("JoinGroup", "protocols"): "assignors",
+    ("JoinGroup", "protocols.metadata.version"): "subscription version",
+    ("SyncGroup", "assignments.assignment.version"): "assignment version",
     ("Produce", "topic_data.partition_data.records.compression"): "compression",
     ("ApiVersions", "client_software_name"): "software",
 }
@@ -59,7 +62,7 @@ def _highest(versions: str) -> int:
 def _brief(entry: DiffEntry) -> str:
     """Return an entry in a few words."""
     if entry.reason is DiffReason.CONTENT:
-        return "other records" if entry.a != entry.b else "keys in other partitions"
+        return "keys in other partitions" if entry.explanation.startswith(SAME_RECORDS) else "other records"
     if not entry.api:
         return f"{entry.count_a:,} vs {counted(entry.count_b, 'connection')}"
     if entry.reason is DiffReason.ORDER:
@@ -78,6 +81,8 @@ def _brief(entry: DiffEntry) -> str:
         texts = ", ".join(f"{text} only in {side}" for text, side in ((a, "A"), (b, "B")) if text)
         return texts if title else f"{texts} ({name})"
     if entry.path == "session_id" and "no session" in (entry.a, entry.b):
+        if "new session" in (entry.a, entry.b):  # it asks for sessions and never goes on with one
+            return f"{entry.a} vs {entry.b}"
         return f"{name} only in {'B' if entry.a == 'no session' else 'A'}"
     return f"{name} {a} vs {b}" if a and b else f"{name} {a or b} only in {'A' if a else 'B'}"
 
