@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from textual import events
 from textual.app import ScreenStackError, SystemCommand
@@ -26,12 +26,13 @@ from dissector.capture import CaptureError
 from dissector.capture.live import CaptureSettings, Recording
 from dissector.capture_session import Capture
 from dissector.core.text import clean
+from dissector.detection.decode_as import DecodeAs, of_ports
 from tui import settings
 from tui.dimming import with_dimming
 from tui.hangup import end_with_terminal
 from tui.key_groups import PROGRAM, place
 from tui.list_columns import all_columns
-from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, SaveEntry, SavePreference
+from tui.messages import ApplyFilter, CaptureFailed, CompareWith, OpenDetail, ReadAgain, SaveEntry, SavePreference
 from tui.notification import TimedNotification
 from tui.palette import Commands, Palette
 from tui.recents import FILTERS, recent, recent_captures, remember_capture
@@ -53,7 +54,15 @@ NAMED: Final = 3
 """Files of a capture that are named where it is offered."""
 OFFERED: Final = 20
 """Recent filters and recent captures in the palette."""
-Opener = Callable[[Sequence[str]], Capture]
+
+
+class Opener(Protocol):
+    """Opens captures."""
+
+    def __call__(self, paths: Sequence[str], /, *, decode_as: Sequence[DecodeAs] = ...) -> Capture:
+        """Raises `CaptureError`. Without `decode_as` what the command line says of connections holds."""
+
+
 LEFT: Final = 128 + signal.SIGINT
 
 
@@ -213,10 +222,29 @@ class KDissectApp(TypeAhead):
             self.error = error if self._main is None else None
             return False
         remember_capture(paths)
-        self._settings = settings.load()
-        before, self._main = self._main, MainScreen(capture)
-        self._show(self._main, instead=before is not None)
+        self._replace(MainScreen(capture))
         return True
+
+    def _replace(self, main: MainScreen) -> None:
+        """Show another main screen in place of the one that is shown."""
+        self._settings = settings.load()
+        before, self._main = self._main, main
+        self._show(main, instead=before is not None)
+
+    def on_read_again(self, message: ReadAgain) -> None:
+        before = message.screen
+        if not isinstance(before, MainScreen) or before is not self._main:
+            self.notify("not here: go back to the capture's own screen first", timeout=4)
+            return
+        paths = [source for source in before.capture.sources if isinstance(source, str)]
+        try:
+            capture = self._opened.enter_context(self._opener(paths, decode_as=message.decode_as))
+        except CaptureError as error:
+            self.notify(clean(str(error)), severity="error", markup=False, timeout=6)
+            return
+        main = MainScreen(capture)
+        main.begin_with(message.filter, message.time_ns)
+        self._replace(main)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Return the palette's commands in groups: an action of this screen once, with all its keys; themes; recent
@@ -293,6 +321,7 @@ def run(
     response_to: tuple[int, int] | None = None,
     *,
     ports: Set[int] = frozenset(),
+    decode_as: Sequence[DecodeAs] = (),
     topics: Mapping[str, str] | None = None,
     key_logs: Sequence[str] = (),
     show_secrets: bool = False,
@@ -304,10 +333,12 @@ def run(
     terminal is taken, or after it is given back if a pipe turned out to be no capture."""
     _take_terminal()
 
-    def opener(paths: Sequence[str]) -> Capture:
+    given = (*of_ports(ports), *decode_as)
+
+    def opener(paths: Sequence[str], /, *, decode_as: Sequence[DecodeAs] = given) -> Capture:
         return Capture(
-            paths, response_to=response_to, ports=ports, topics=topics, key_logs=key_logs, show_secrets=show_secrets,
-            resolves=resolves, opener=value_opener,
+            paths, response_to=response_to, decode_as=decode_as, topics=topics, key_logs=key_logs,
+            show_secrets=show_secrets, resolves=resolves, opener=value_opener,
         )  # fmt: skip
 
     with ExitStack() as opened:

@@ -78,7 +78,10 @@ def _json(model: ExchangeModel) -> str | None:
 
 def _command(model: ExchangeModel) -> str | None:
     """Return a shell command; it works where the same files are."""
-    return None if model.number is None else show_command(model.capture.names, None, f"number == {model.number + 1}")
+    if model.number is None:
+        return None
+    capture = model.capture
+    return show_command(capture.names, None, f"number == {model.number + 1}", map(str, capture.decode_as))
 
 
 def _row(model: ExchangeModel) -> str | None:

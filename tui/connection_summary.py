@@ -58,6 +58,8 @@ def connection_summary(capture: Capture, connection: int) -> ConnectionSummary:
     named += [("client id", _client_ids(capture, rows, columns.client_id[rows]))]
     named += [("software", " ".join(_shown(each) for each in known.software(connection) if each))]
     named += [("TLS", _tls(known.tls(connection)))]
+    choice = known.choice(connection)
+    named += [("decoded as", f"{choice.protocol}, as you said: {choice}" if choice is not None else "")]
     first, last = (int(rows[0]), int(rows[-1]))
     span = f"{first + 1:,}" if first == last else f"{first + 1:,} to {last + 1:,}"
     named += [("rows", f"{counted(len(rows), 'row')}: {span}")]

@@ -1,11 +1,13 @@
 """Requests of one part of the screen to another that it does not know."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from textual.message import Message
+from textual.screen import Screen
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
+from dissector.detection.decode_as import DecodeAs
 from tui.location_history import Location
 from tui.saved import Setting
 
@@ -74,6 +76,18 @@ class CompareWith(Message):
         super().__init__()
         self.capture = capture
         self.path = path
+
+
+class ReadAgain(Message):
+    """Read the capture of a screen again with what the user says that connections are; begin with a filter, at a
+    time."""
+
+    def __init__(self, screen: Screen[None], decode_as: Sequence[DecodeAs], filter: str, time_ns: int | None) -> None:
+        super().__init__()
+        self.screen = screen
+        self.decode_as = tuple(decode_as)
+        self.filter = filter
+        self.time_ns = time_ns
 
 
 class CaptureFailed(Message):

@@ -13,6 +13,7 @@ from dissector.capture.files import OpenFile
 from dissector.capture.packet_objects import PacketObjects
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.stage_pipeline import Source
+from dissector.detection.decode_as import DecodeAs, DecodeAsError, parse_decode_as
 from dissector.records.record import PLAIN_OPENER
 from dissector.records.values.opener import ValueOpener
 
@@ -25,6 +26,7 @@ def open(  # noqa: A001  # like `gzip.open`
     *sources: Openable,
     keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
     ports: Iterable[int] = (),
+    decode_as: str | Iterable[str] = (),
     link_type: int | None = None,
     show_secrets: bool = False,
     schemas: str | PathLike[str] | None = None,
@@ -38,6 +40,7 @@ def open(  # noqa: A001  # like `gzip.open`
     number of such packets where their reader does not tell it; otherwise they are Ethernet.
 
     `keylog` names files with TLS secrets (SSLKEYLOGFILE). `ports` are brokers' ports, whatever the bytes look like.
+    `decode_as` says what connections are, as ``--decode-as`` does: ``tcp.port==19092,kafka``, ``10.0.0.5:19092,none``.
     Passwords, tokens and keys are masked unless `show_secrets`. `schemas` opens values of records: a folder with Avro
     and Protobuf schemas named by id or by subject (``7.avsc``, ``orders-value.proto``), or the address of a schema
     registry; it needs the extra `schemas`. With `resolve` this machine's resolver, which may ask the network, gives the
@@ -52,9 +55,17 @@ def open(  # noqa: A001  # like `gzip.open`
     found = [_source(each, link_type) for each in sources]
     opener = PLAIN_OPENER if schemas is None else _opener(fspath(schemas))
     return Capture(Session(
-        found, ports=frozenset(ports), key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets,
-        resolves=resolve, opener=opener,
+        found, ports=frozenset(ports), decode_as=_choices(decode_as),
+        key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets, resolves=resolve, opener=opener,
     ))  # fmt: skip
+
+
+def _choices(given: str | Iterable[str]) -> list[DecodeAs]:
+    """Return what connections are said to be. Raises `CaptureError`."""
+    try:
+        return [parse_decode_as(each) for each in ([given] if isinstance(given, str) else given)]
+    except DecodeAsError as error:
+        raise CaptureError(f"decode_as: {error}") from None
 
 
 def _opener(schemas: str) -> ValueOpener:

@@ -3,10 +3,11 @@
 Connections are numbered as `RowSpace` says: Kafka's own files come first, one each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
+from dissector.detection.decode_as import DecodeAs, End
 from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.tls.session import TlsSession
@@ -32,6 +33,12 @@ class ConnectionIndex:
 
         ``{"TLS": 12, "Kafka": 3}``; "unknown" counts those whose data fits none, "without data" those without."""
         return self._indexer.detector.protocols()
+
+    def unrecognized(self) -> Iterator[tuple[End, End, str]]:
+        """Connections with data that are not Kafka: probably the client's end, probably the server's, the protocol."""
+        for number, side, protocol in self._indexer.detector.unrecognized():
+            ends = self._table.endpoints(number)
+            yield ends[1 - side], ends[side], protocol.label
 
     @property
     def nodes(self) -> Mapping[int, str]:
@@ -63,6 +70,11 @@ class ConnectionIndex:
         """What is known of it besides messages: addresses, names, processes, TCP; None for a file."""
         at = self._rows.index_connection(connection)
         return self._decoder.facts(at) if at >= 0 else None
+
+    def choice(self, connection: int) -> DecodeAs | None:
+        """What the user says that it is, if anything."""
+        at = self._rows.index_connection(connection)
+        return self._indexer.detector.choice(at) if at >= 0 else None
 
     def advertised_versions(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions of the server's ApiVersions response on it, by API key; empty where there is none."""

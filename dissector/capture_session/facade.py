@@ -19,6 +19,7 @@ from dissector.capture_session.tally import OTHER_CONNECTIONS
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT, Limits
+from dissector.detection.decode_as import DecodeAs, of_ports
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.row_fields import Value
@@ -41,10 +42,11 @@ class Capture:
 
     Rows are numbered from 0, ascending in all arrays; `RowSpace` has the details. Secrets (passwords, tokens, keys) are
     masked unless `show_secrets`. `response_to` is the API key and version of responses whose request is missing; hex
-    without marks is then the server's. `ports` are those of Kafka's brokers, whatever the bytes look like; TLS is still
-    recognized. `key_logs` are files with TLS secrets. `topics` are names by topic id, learned elsewhere.
-    With `resolves` the system's resolver is asked for names of hosts. `opener` opens keys and values of records.
-    `checkpoint` continues an earlier capture. Raises `capture.CaptureError` with one line where a file can't be opened.
+    without marks is then the server's. `ports` are those of Kafka's brokers, and `decode_as` says what connections are,
+    whatever the bytes look like; TLS is still recognized. `key_logs` are files with TLS secrets. `topics` are names by
+    topic id, learned elsewhere. With `resolves` the system's resolver is asked for names of hosts. `opener` opens keys
+    and values of records. `checkpoint` continues an earlier capture. Raises `capture.CaptureError` with one line where
+    a file can't be opened.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Capture:
         *,
         response_to: tuple[int, int] | None = None,
         ports: Set[int] = frozenset(),
+        decode_as: Sequence[DecodeAs] = (),
         topics: Mapping[str, str] | None = None,
         key_logs: Sequence[str] = (),
         show_secrets: bool = False,
@@ -64,11 +67,12 @@ class Capture:
         self.sources = tuple(paths)
         self.names = source_names(paths)
         self.limits = limits
-        self.ports = ports
+        self.decode_as = (*of_ports(ports), *decode_as)
+        """What the user says that connections are."""
         self._opener = opener
         restored = load(checkpoint) if checkpoint else None
         self.pipeline = StagePipeline(
-            paths, limits, ports, restored, key_logs=key_logs, unmarked_hex_from_client=response_to is None,
+            paths, limits, self.decode_as, restored, key_logs=key_logs, unmarked_hex_from_client=response_to is None,
             show_secrets=show_secrets,
         )  # fmt: skip
         """Files, stages, and what they count."""

@@ -13,7 +13,7 @@ from typing import Final
 from dissector.capture.live.local_processes import Pair, processes_of
 from dissector.capture.process_notes import ProcessNote
 from dissector.capture_session.facade import Capture
-from dissector.exchange.endpoint_names import endpoint_name
+from dissector.core.text import endpoint_name
 
 SECONDS: Final = 0.25
 """Between two looks at what is new, at least."""

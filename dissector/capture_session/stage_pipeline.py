@@ -5,7 +5,7 @@ collected here.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
@@ -29,6 +29,7 @@ from dissector.core.finding import Finding
 from dissector.core.limits import Limits
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
+from dissector.detection.decode_as import DecodeAs
 from dissector.framing import Framer
 from dissector.index.indexer import Indexer
 from dissector.storage import KafkaFiles
@@ -61,7 +62,7 @@ class StagePipeline:
     """
 
     def __init__(
-        self, sources: Sequence[Source], limits: Limits, ports: Set[int], restored: Checkpoint | None, *,
+        self, sources: Sequence[Source], limits: Limits, decode_as: Sequence[DecodeAs], restored: Checkpoint | None, *,
         key_logs: Sequence[str], unmarked_hex_from_client: bool, show_secrets: bool,
     ) -> None:  # fmt: skip
         self._limits = limits
@@ -79,7 +80,7 @@ class StagePipeline:
             self.transport, self.tls, self.framer = restored.transport, restored.tls, restored.framer
         else:
             self.transport = Transport(self.store, limits, _partition(sources))
-            self.indexer = Indexer(self.store, self.transport.connections, limits, ports)
+            self.indexer = Indexer(self.store, self.transport.connections, limits, decode_as)
             self.framer = Framer(self.store, self.indexer.detector, limits)
             self.tls = TlsStage(self.store, KeyLog(), limits)
             # A stage between them is one more argument: a checkpoint keeps whichever stages there are.

@@ -11,9 +11,8 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
-from dissector.core.text import counted
+from dissector.core.text import counted, endpoint_name
 from dissector.detection.kafka_detector import KAFKA_PORTS
-from dissector.exchange.endpoint_names import endpoint_name
 from dissector.transport.connection_table import ConnectionTable
 
 MAX_SERVERS: Final = 1_000

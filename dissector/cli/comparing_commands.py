@@ -122,7 +122,7 @@ def check(
         ),
     ] = None,
     rules: Annotated[bool, typer.Option("--rules", help="List the rules with their sources.")] = False,
-    options: Annotated[CaptureOptions, "response", "port", "show_secrets", "keylog"],
+    options: Annotated[CaptureOptions, "response", "port", "decode_as", "show_secrets", "keylog"],
 ) -> int:
     """Check clients and brokers against the protocol's rules; exit code 0 if none is broken, 1 otherwise.
 

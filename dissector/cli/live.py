@@ -85,6 +85,7 @@ def live(
                 Capture(
                     [source],
                     ports=ports,
+                    decode_as=options.choices,
                     key_logs=options.key_logs,
                     show_secrets=options.show_secrets,
                     resolves=options.resolve,

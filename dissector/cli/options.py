@@ -15,6 +15,7 @@ from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.capture_session import Capture
+    from dissector.detection.decode_as import DecodeAs
     from dissector.filter import Filter
     from dissector.records.values.opener import ValueOpener
 
@@ -46,6 +47,14 @@ class CaptureOptions:
     port: Annotated[
         list[int] | None, Option("--port", min=0, max=65535, help="Treat this server port as Kafka; may be repeated.")
     ] = None
+    decode_as: Annotated[
+        list[str] | None,
+        Option(
+            "-d", "--decode-as", metavar="SELECTOR,PROTOCOL",
+            help="What connections are, whatever their bytes look like: kafka, tls or none, of tcp.port==19092, of a"
+            " broker's 10.0.0.5:19092, or of CLIENT-BROKER; may be repeated.",
+        ),
+    ] = None  # fmt: skip
     show_secrets: Annotated[
         bool,
         Option("--show-secrets", help="Do not mask passwords, tokens, keys, and bytes that may hold one."),
@@ -112,6 +121,21 @@ class CaptureOptions:
         """Server ports to treat as Kafka."""
         return frozenset(self.port or ())
 
+    @cached_property
+    def choices(self) -> "tuple[DecodeAs, ...]":
+        """What the user says that connections are. Raises `UsageError`."""
+        if not self.decode_as:
+            return ()
+        from dissector.detection.decode_as import DecodeAsError, parse_decode_as
+
+        found = []
+        for text in self.decode_as:
+            try:
+                found.append(parse_decode_as(text))
+            except DecodeAsError as error:
+                raise UsageError(f"--decode-as {clean(text)}: {error}") from None
+        return tuple(found)
+
     @property
     def response_to(self) -> tuple[int, int] | None:
         """API key and version of responses whose request is missing. Raises `UsageError`."""
@@ -132,7 +156,7 @@ class CaptureOptions:
         from dissector.capture_session import Capture
 
         return Capture(
-            files, response_to=self.response_to, ports=self.ports, key_logs=self.key_logs,
+            files, response_to=self.response_to, ports=self.ports, decode_as=self.choices, key_logs=self.key_logs,
             show_secrets=self.show_secrets, resolves=self.resolve,
             opener=self.chosen_opener,
         )  # fmt: skip

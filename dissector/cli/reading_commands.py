@@ -50,8 +50,8 @@ def open_files(
     if filter is not None:
         return print_error("-Y is for tables: to filter a capture on the screen, press /")
     return run(
-        files, options.response_to, ports=options.ports, key_logs=options.key_logs, show_secrets=options.show_secrets,
-        resolves=options.resolve, value_opener=options.chosen_opener,
+        files, options.response_to, ports=options.ports, decode_as=options.choices, key_logs=options.key_logs,
+        show_secrets=options.show_secrets, resolves=options.resolve, value_opener=options.chosen_opener,
     )  # fmt: skip
 
 

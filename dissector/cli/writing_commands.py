@@ -75,7 +75,7 @@ def live(
     ] = None,
     limit: Limit = None,
     csv: CsvOptions,
-    options: Annotated[CaptureOptions, "show_secrets", "keylog", "resolve", "schemas"],
+    options: Annotated[CaptureOptions, "decode_as", "show_secrets", "keylog", "resolve", "schemas"],
     processes: Annotated[
         bool, typer.Option("--processes/--no-processes", help="Look up which local process each connection belongs to.")
     ] = True,

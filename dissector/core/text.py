@@ -63,6 +63,11 @@ def size(count: int) -> str:
     return f"{count // 1_000_000_000}G"
 
 
+def endpoint_name(host: str, port: int) -> str:
+    """An end of a connection as `host:port`, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def seconds(ns: int) -> str:
     """Format a time relative to the capture's first packet, in seconds with microseconds."""
     sign = "-" if ns < 0 else ""

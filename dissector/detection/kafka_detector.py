@@ -9,14 +9,16 @@ requests. Kafka is recognized by content, on any port:
     Kafka's more is required, as other protocols have size prefixes too: requests need a client id, responses a series
     of ids that rise in small steps.
 
-Other connections are not framed, only counted by name (`other_protocols`). On a port that the user gives, the server is
-Kafka whatever its content, unless that is TLS. A hex transcript says who is the client, and is Kafka whatever it has.
+Other connections are not framed, only counted by name (`other_protocols`). What the user says of a connection
+(`decode_as`) comes before content and ports, but TLS is recognized even so. A hex transcript says who is the client,
+and is Kafka whatever it has.
 """
 
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
+from typing import Protocol as Interface
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.columns import Column
 from dissector.core.limits import Limits
 from dissector.detection import other_protocols
+from dissector.detection.decode_as import DecodeAs, Protocol, choice_for
 from dissector.detection.frame_heuristics import (
     PRODUCE,
     EitherHeuristics,
@@ -47,7 +50,7 @@ Outstanding = Callable[[int], PendingIds]
 """The pending requests of a connection."""
 
 
-class Connections(Protocol):
+class Connections(Interface):
     """The connections of a capture. `transport.ConnectionTable` implements it."""
 
     def __len__(self) -> int:
@@ -82,16 +85,17 @@ class Connections(Protocol):
 
 
 class KafkaDetector:
-    """Classifies directions, and keeps the client's side of each Kafka connection. `ports` are those that the user says
-    are Kafka's. Implements `framing.ProtocolDetector`."""
+    """Classifies directions, and keeps the client's side of each Kafka connection. `decode_as` is what the user says of
+    connections. Implements `framing.ProtocolDetector`."""
 
     def __init__(
-        self, connections: Connections, limits: Limits, outstanding: Outstanding, ports: Set[int] = frozenset()
+        self, connections: Connections, limits: Limits, outstanding: Outstanding, decode_as: Sequence[DecodeAs] = ()
     ) -> None:
         self._connections = connections
         self._ports_of = lru_cache(maxsize=1024)(connections.ports)
         self._is_transcript = lru_cache(maxsize=1024)(self._is_of_transcript)
-        self._ports = ports
+        self._decode_as = tuple(decode_as)
+        self._choice_of = lru_cache(maxsize=1024)(self._find_choice)
         self._outstanding = outstanding
         self._requests = RequestHeuristics(limits.frame_size)
         self.client_side = Column(np.int8, NO_CLIENT)
@@ -112,6 +116,11 @@ class KafkaDetector:
             self.client_side.values[connection] = self._connections.syn_side(connection)
             self.other_protocol.values[connection] = OtherProtocol.UNDETERMINED
             return Classification.FRAMES
+        if self._protocol_of(connection) is Protocol.NONE:
+            self.other_protocol.values[connection] = other_protocols.recognize(head) or max(
+                OtherProtocol.UNKNOWN, int(self.other_protocol.values[connection])
+            )
+            return Classification.OTHER
         if self.client_side.values[connection] != NO_CLIENT:
             return self._classify_known(connection, side, head, from_start=from_start)
         if (
@@ -129,6 +138,8 @@ class KafkaDetector:
         first = np.zeros(len(directions), np.bool_)
         first[np.unique(connection, return_index=True)[1]] = True
         opens = first & (opener == side) & (self.other_protocol.values[connection] == OtherProtocol.NO_DATA)
+        if self._decode_as:
+            opens &= np.fromiter(map(self._accepts_opener, connection.tolist()), np.bool_, len(connection))
         opens[opens] = self._requests.plain(heads[opens], sizes[opens])
         self.client_side.values[connection[opens]] = side[opens]
         self.other_protocol.values[connection[opens]] = OtherProtocol.UNDETERMINED
@@ -169,18 +180,20 @@ class KafkaDetector:
         begins = from_start and opener >= 0
         if self._is_other_protocol(connection, head, begins=begins, is_client=opener == side):
             return Classification.OTHER
-        server = self._server_on_given_port(connection)
+        server = self._given_server(connection)
         if opener == side and not final and is_cut_short(head):
             return Classification.UNDECIDED
+        if server is not None and self._protocol_of(connection) is Protocol.KAFKA:
+            self.client_side.values[connection] = 1 - server
+            return self._classify_known(connection, side, head, from_start=from_start)
         is_client = opener == side or (opener < 0 and self.kafka_side(connection) != side)
         if is_client and self._is_first(connection, side, head):
             self.client_side.values[connection] = side
             return Classification.FRAMES
         if begins and opener == side:
-            return self._classify_without_request(connection, side)
-        if server is not None:
-            self.client_side.values[connection] = 1 - server
-            return self._classify_known(connection, side, head, from_start=from_start)
+            if self.other_protocol.values[connection] == OtherProtocol.UNDETERMINED:
+                self.other_protocol.values[connection] = OtherProtocol.UNKNOWN
+            return Classification.OTHER
         if begins and self.kafka_side(connection) == side:
             return self._classify_without_client(connection, side, head) if final else Classification.UNDECIDED
         return Classification.POSSIBLE
@@ -197,21 +210,16 @@ class KafkaDetector:
     def _is_other_protocol(self, connection: int, head: bytes, *, begins: bool, is_client: bool) -> bool:
         """Whether a connection is known not to be Kafka. Records what its first bytes look like."""
         other_protocol = other_protocols.recognize(head)
+        said = self._protocol_of(connection)
+        if said is Protocol.TLS and other_protocol is None:
+            self.other_protocol.values[connection] = OtherProtocol.TLS
+            return False
         if other_protocol is None or (other_protocol is OtherProtocol.ZOOKEEPER and not is_client):
             other_protocol = OtherProtocol(max(OtherProtocol.UNDETERMINED, int(self.other_protocol.values[connection])))
         self.other_protocol.values[connection] = other_protocol
         if other_protocol <= OtherProtocol.UNKNOWN or not begins:
             return False
-        return other_protocol is OtherProtocol.TLS or self._server_on_given_port(connection) is None
-
-    def _classify_without_request(self, connection: int, side: int) -> Classification:
-        """Classify a client whose first bytes are no request."""
-        if self._server_on_given_port(connection) == 1 - side:
-            self.client_side.values[connection] = side
-            return Classification.SEARCH
-        if self.other_protocol.values[connection] == OtherProtocol.UNDETERMINED:
-            self.other_protocol.values[connection] = OtherProtocol.UNKNOWN
-        return Classification.OTHER
+        return other_protocol is OtherProtocol.TLS or said is not Protocol.KAFKA
 
     def _is_first(self, connection: int, side: int, head: bytes) -> bool:
         """Whether a request at the beginning of what was captured makes a connection Kafka."""
@@ -247,14 +255,38 @@ class KafkaDetector:
         opener = self._connections.syn_side(connection)
         return opener >= 0 and self._connections.endpoints(connection)[1 - opener] == MADE_UP_SERVER
 
-    def _server_on_given_port(self, connection: int) -> int | None:
-        """The side on a port that the user gave, None where neither or both are."""
-        return self._side_on(connection, self._ports) if self._ports else None
+    def _find_choice(self, connection: int) -> DecodeAs | None:
+        return choice_for(self._decode_as, self._connections.endpoints(connection))
+
+    def choice(self, connection: int) -> DecodeAs | None:
+        """What the user says of a connection, if anything."""
+        return self._choice_of(connection) if self._decode_as else None
+
+    def _protocol_of(self, connection: int) -> Protocol | None:
+        choice = self.choice(connection)
+        return None if choice is None else choice.protocol
+
+    def _given_server(self, connection: int) -> int | None:
+        """The side that the user says is the server, None where nothing says so."""
+        choice = self.choice(connection)
+        if choice is None:
+            return None
+        return choice.selector.server_side(
+            self._connections.endpoints(connection), self._connections.syn_side(connection)
+        )
+
+    def _accepts_opener(self, connection: int) -> bool:
+        """Whether the opener of a connection may be a client of Kafka's, by what the user says."""
+        protocol, server = self._protocol_of(connection), self._given_server(connection)
+        opener = self._connections.syn_side(connection)
+        return protocol is None or (protocol is Protocol.KAFKA and (server is None or server == 1 - opener))
 
     def kafka_side(self, connection: int) -> int | None:
-        """The side on a port of Kafka's, None where there is no such side."""
-        said = self._server_on_given_port(connection)
-        return self._side_on(connection, KAFKA_PORTS) if said is None else said
+        """The side that is a Kafka broker's by what the user says, or by its port; None where there is no such side."""
+        if self._protocol_of(connection) is Protocol.NONE:
+            return None
+        given = self._given_server(connection)
+        return self._side_on(connection, KAFKA_PORTS) if given is None else given
 
     def _side_on(self, connection: int, ports: Set[int]) -> int | None:
         one, other = self._ports_of(connection)
@@ -305,6 +337,20 @@ class KafkaDetector:
             counts[OtherProtocol(number).label] += count
         del counts[OtherProtocol.NO_DATA.label]
         return +counts
+
+    def unrecognized(self) -> list[tuple[int, int, OtherProtocol]]:
+        """Connections with data that are not Kafka: each with the side that is probably its server's, and what it is.
+
+        The server accepted the connection, or is on a port of Kafka's, else on the lower port."""
+        others = (self.other_protocol.values != OtherProtocol.NO_DATA) & (self.client_side.values == NO_CLIENT)
+        found = []
+        for connection in np.flatnonzero(others).tolist():
+            opener, side = self._connections.syn_side(connection), self.kafka_side(connection)
+            if side is None:
+                one, other = self._ports_of(connection)
+                side = 1 - opener if opener >= 0 else int(other < one)
+            found.append((connection, side, OtherProtocol(int(self.other_protocol.values[connection]))))
+        return found
 
     def protocols(self) -> dict[str, int]:
         """How many connections have which protocol, the most frequent first."""

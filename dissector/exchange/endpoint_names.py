@@ -4,15 +4,11 @@ from functools import lru_cache
 from typing import Final
 
 from dissector.core.batches import NEVER
+from dissector.core.text import endpoint_name
 from dissector.detection.kafka_detector import NO_CLIENT, Connections, KafkaDetector
 
 CACHE_SIZE: Final = 4096
 """Connections whose ends are kept as text."""
-
-
-def endpoint_name(host: str, port: int) -> str:
-    """An end of a connection as `host:port`."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class EndpointNames:

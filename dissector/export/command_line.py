@@ -20,10 +20,13 @@ _END: Final = "."
 """Stands behind the line feeds that end a word."""
 
 
-def show_command(names: Sequence[str], chosen: str | None, row_filter: str | None = None) -> str:
+def show_command(
+    names: Sequence[str], chosen: str | None, row_filter: str | None = None, decode_as: Iterable[str] = ()
+) -> str:
     """Return a line for a shell. `chosen` are row numbers from 1 as ``3,10-20``, None for all; `row_filter`
-    selects among them."""
+    selects among them; `decode_as` is what the user said of connections."""
     words = ["kdissect", "show" if chosen is None else "export", *(_file(name) for name in names)]
+    words += [word for choice in decode_as for word in ("-d", choice)]
     words += [] if row_filter is None else ["-Y", row_filter]
     words += [] if chosen is None else ["--rows", chosen, "--format", "json", "-w", "-"]
     before = [f"word{at}={_printed(word + _END)}; " for at, word in enumerate(words) if _ends_in_line_feed(word)]

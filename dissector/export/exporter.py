@@ -96,7 +96,7 @@ def _redacted(
         path = Path(folder) / "redacted.pcapng"
         with path.open("wb") as file:
             file.writelines(_redacted_capture(capture, carried, warn))
-        with Capture([str(path)], ports=capture.ports) as copy:
+        with Capture([str(path)], decode_as=capture.decode_as) as copy:
             deque(copy.read(), maxlen=0)
             if _identities(copy, range(len(copy))) != _identities(capture, carried):
                 raise CaptureError("damaged: reads differently once redacted: redact to a capture (pcapng) instead")

@@ -64,7 +64,7 @@ def _pytest(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -
 def _command(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
     from dissector.export.command_line import show_command
 
-    yield f"{show_command(capture.names, request.chosen, request.filter)}\n".encode()
+    yield f"{show_command(capture.names, request.chosen, request.filter, map(str, capture.decode_as))}\n".encode()
 
 
 @dataclass(frozen=True, slots=True)

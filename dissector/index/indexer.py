@@ -6,7 +6,7 @@ Invariants:
 """
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from dissector.core.batches import FrameBatch, FrameKind
 from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
+from dissector.detection.decode_as import DecodeAs
 from dissector.detection.frame_heuristics import HEAD
 from dissector.detection.kafka_detector import Connections, KafkaDetector
 from dissector.detection.other_protocols import OtherProtocol
@@ -34,11 +35,13 @@ _ROW_KINDS = np.array([RowKind.EXCHANGE, RowKind.GAP, RowKind.UNPARSED], np.uint
 class Indexer:
     """The last stage: pairs frames, and has the index."""
 
-    def __init__(self, store: Store, connections: Connections, limits: Limits, ports: Set[int] = frozenset()) -> None:
+    def __init__(
+        self, store: Store, connections: Connections, limits: Limits, decode_as: Sequence[DecodeAs] = ()
+    ) -> None:
         self._store = store
         self._connections = connections
         self._pairing = Pairing(limits.pending_requests, self._is_whole)
-        self.detector = KafkaDetector(connections, limits, self._pairing.outstanding, ports)
+        self.detector = KafkaDetector(connections, limits, self._pairing.outstanding, decode_as)
         self._max_non_kafka = limits.non_kafka_connections
         self.without_row: Counter[str] = Counter()
         """Connections with data that are not Kafka and have no row, by protocol."""

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, NoReturn, Self
 
 from dissector.core.finding import Finding, Severity
+from dissector.core.text import endpoint_name
 from dissector.exchange.info_column import info
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.protocol.codec.writer import write
@@ -64,7 +65,7 @@ class Address(NamedTuple):
         return cls(host, int(port))
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return endpoint_name(self.host, self.port)
 
 
 class BrokerConnection:

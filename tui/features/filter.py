@@ -76,6 +76,11 @@ class FilterFeature(CoreScreen):
                 id="main.connection_only"),
     ]  # fmt: skip
 
+    @property
+    def filter_text(self) -> str:
+        """The filter that is applied; empty if none is."""
+        return self._run.filter.text if self._run is not None else ""
+
     _run: FilterRun | None = None
     _worker: Worker[None] | None = None
     _typing: Timer | None = None
@@ -91,7 +96,7 @@ class FilterFeature(CoreScreen):
 
     def action_filter(self) -> None:
         """Edit the filter."""
-        self.prepare_filter(self._run.filter.text if self._run is not None else "")
+        self.prepare_filter(self.filter_text)
 
     def prepare_filter(self, text: str) -> None:
         """Put a filter into the bar for editing."""
@@ -132,7 +137,7 @@ class FilterFeature(CoreScreen):
 
     def on_filter_bar_cancelled(self) -> None:
         self._stop_typing()
-        self._bar.rest(self._run.filter.text if self._run is not None else "")
+        self._bar.rest(self.filter_text)
         self._draw_filter()
         self._list.focus()
 
@@ -178,7 +183,7 @@ class FilterFeature(CoreScreen):
 
     def action_connection_only(self) -> None:
         """Show only this row's connection, or go back."""
-        now = self._run.filter.text if self._run is not None else ""
+        now = self.filter_text
         if now and now == self._connection_filter:
             self.apply_filter(self._filter_before)
         elif len(self.view):

@@ -267,7 +267,7 @@ class CoreScreen(Screen[None]):
         words = f"No Kafka in this capture\n\n{seen}{': ' if protocols else ''}{protocols}.\n"
         hint = (
             "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
-            "\n\nOr name Kafka's port: kdissect FILE --port 19092"
+            "\n\nOr press U, and say which connections are Kafka"
             "\n\nctrl+p opens another capture, ? shows the keys, q quits"
         )
         empty = self.query_one("#empty", Static)

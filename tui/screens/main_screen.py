@@ -9,6 +9,7 @@ from tui.features.columns import ColumnsFeature
 from tui.features.commands import CommandsFeature
 from tui.features.compare import CompareFeature
 from tui.features.connection import ConnectionFeature
+from tui.features.decode_as import DecodeAsFeature
 from tui.features.export import ExportFeature
 from tui.features.filter import FilterFeature
 from tui.features.findings import FindingsFeature
@@ -35,7 +36,7 @@ from tui.screens.core_screen import EscapeSteps
 
 
 class MainScreen(
-    ProfilesFeature, CommandsFeature, IoGraphFeature, ConnectionFeature, FollowTextFeature,
+    DecodeAsFeature, ProfilesFeature, CommandsFeature, IoGraphFeature, ConnectionFeature, FollowTextFeature,
     HistoryFeature, NavigationFeature, FollowFeature, SearchFeature, SlowExchangesFeature, FindingsFeature,
     LongMessagesFeature, ValueActionsFeature, ClipboardFeature, RecordsFeature, FilterFeature, PanesFeature,
     SortFeature, ColumnsFeature, TimesFeature, ColorsFeature, MarksFeature, OverviewFeature, SequenceFeature,

@@ -16,7 +16,7 @@ from dissector.capture.process_notes import Process, ProcessNote, note_of
 from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.capture_session.processes import Processes
-from dissector.exchange.endpoint_names import endpoint_name
+from dissector.core.text import endpoint_name
 from dissector.filter import parse
 from tests.cli.test_commands import kdissect
 from tests.traffic import CLIENT, SERVER, conversation, ethernet, exchanges
