@@ -29,14 +29,16 @@ class Packet:
     client: tuple[str, int] = CLIENT
     server: tuple[str, int] = SERVER
     window: int = 65_535
+    options: bytes = b""
 
     def ip(self) -> bytes:
         """The IPv4 packet."""
         source, destination = (self.client, self.server) if self.from_client else (self.server, self.client)
         tcp = dpkt.tcp.TCP(sport=source[1], dport=destination[1], seq=self.seq % 2**32, ack=self.ack % 2**32,
-                           flags=self.flags, win=self.window, data=self.payload)  # fmt: skip
+                           flags=self.flags, win=self.window, opts=self.options, data=self.payload)  # fmt: skip
+        tcp.off = (20 + len(self.options)) // 4
         packed = dpkt.ip.IP(src=_address(source[0]), dst=_address(destination[0]), p=6, ttl=64, data=tcp)
-        packed.len = 20 + 20 + len(self.payload)
+        packed.len = 20 + 20 + len(self.options) + len(self.payload)
         return bytes(packed)
 
 

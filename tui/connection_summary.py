@@ -22,8 +22,9 @@ LONGEST_NAME: Final = 120
 _COUNTS: Final = (
     ("packets", "packets"), ("bytes", "bytes"), ("retransmitted", "bytes retransmitted"),
     ("lost", "bytes not in the capture"), ("zero_windows", "zero windows"),
+    ("full_windows", "full windows"),
 )  # fmt: skip
-_TROUBLES: Final = ("retransmitted", "lost", "zero_windows")
+_TROUBLES: Final = ("retransmitted", "lost", "zero_windows", "full_windows")
 
 
 class DirectionCount(NamedTuple):

@@ -13,8 +13,10 @@ from dissector.core.json_text import dumps
 from dissector.core.text import duration, size
 from dissector.transport.tcp_facts import DirectionFacts
 
-_HEAD = ("conn", "count", "out", "in", "rtt", "ack rtt", "resent", "lost", "0 win", "client", "broker", "process")
-_STYLES = ("",) * 9 + (NAME, NAME, DIM)
+_HEAD = (
+    "conn", "count", "out", "in", "rtt", "ack rtt", "resent", "lost", "0 win", "full", "client", "broker", "process",
+)  # fmt: skip
+_STYLES = ("",) * 10 + (NAME, NAME, DIM)
 
 
 def write_connections(capture: Capture, rows: Int64 | None, form: StatsFormat) -> int:
@@ -46,13 +48,14 @@ def connections_of(capture: Capture, rows: Int64 | None) -> Iterator[dict[str, A
 
 
 def _cells(found: dict[str, Any]) -> list[str]:
-    both = [DirectionFacts(**found[way]) if found[way] else DirectionFacts(0, 0, 0, 0, 0) for way in ("out", "in")]
+    both = [DirectionFacts(**found[way]) if found[way] else DirectionFacts(0, 0, 0, 0, 0, 0) for way in ("out", "in")]
     times = ["" if found[name] is None else duration(found[name]) for name in ("handshake_ns", "least_ack_ns")]
     processes = [each and f"{each['name']} {each['pid']}" for each in (found["process"], found["server_process"])]
     return [
         f"C{found['connection']}", f"{found['rows']:,}", *(size(each.bytes) for each in both), *times,
         size(sum(each.retransmitted for each in both)), size(sum(each.lost for each in both)),
-        f"{sum(each.zero_windows for each in both):,}", found["client"], found["server"],
+        f"{sum(each.zero_windows for each in both):,}", f"{sum(each.full_windows for each in both):,}",
+        found["client"], found["server"],
         " → ".join(_known(processes)),
     ]  # fmt: skip
 

@@ -20,6 +20,8 @@ import numpy as np
 
 from dissector.core.arrays import Int64, UInt8, UInt16, UInt32
 
+NO_SCALE: Final = -1
+"""The scale of the windows of a SYN that offers none, and of a segment that is no SYN."""
 NOWHERE: Final = -1
 """The address of bytes that the capture does not have."""
 
@@ -86,6 +88,8 @@ class SegmentBatch:
     """Payload bytes behind these that the snap length cut off."""
     window: Int64
     """As the header has it, without its scale."""
+    scale: Int64
+    """Of a SYN, by how many bits the windows of its sender are to be shifted; `NO_SCALE` where it offers no scale."""
 
     def __len__(self) -> int:
         return len(self.packet)

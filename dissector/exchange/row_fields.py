@@ -316,6 +316,11 @@ _FIELDS: Final = (
         lambda facts: facts.tcp and facts.tcp.sides[0].zero_windows + facts.tcp.sides[1].zero_windows,
     ),
     _of_connection(
+        "tcp.full_windows", "segments of the connection that filled the other end's window, both ways",
+        FieldType.INTEGER, "Full windows",
+        lambda facts: facts.tcp and facts.tcp.sides[0].full_windows + facts.tcp.sides[1].full_windows,
+    ),
+    _of_connection(
         "tcp.out", "bytes that the client sent on the connection", FieldType.SIZE, "Sent",
         lambda facts: facts.tcp and facts.tcp.sides[0].bytes,
     ),

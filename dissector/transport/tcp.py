@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
-from dissector.core.batches import PacketBatch, SegmentBatch
-from dissector.transport.connection_table import ConnectionTable
+from dissector.core.batches import NO_SCALE, PacketBatch, SegmentBatch
+from dissector.transport.connection_table import SYN, ConnectionTable
 from dissector.transport.header_columns import Layer
 from dissector.transport.header_parser import HeaderParser
 from dissector.transport.ip import V4_HEADER, V6_HEADER
@@ -19,6 +19,10 @@ from dissector.transport.partitions import Partition, pair_hashes
 LEAST_HEADER: Final = 20
 V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
 """Third of the four words of an IPv4 address mapped into IPv6 (RFC 4291, 2.5.5.2); the first two are 0."""
+END_OF_OPTIONS, NO_OPERATION, WINDOW_SCALE = 0, 1, 3
+"""Kinds of options (RFC 9293, 3.2; RFC 7323, 2.2)."""
+MOST_SCALE: Final = 14
+"""What is above it counts as this (RFC 7323, 2.3)."""
 CUT_OFF: Final = "cut off inside the TCP header"
 
 
@@ -38,6 +42,7 @@ class Located(NamedTuple):
     size: Int64
     missing: Int64
     window: Int64
+    scale: Int64
 
 
 def segments(
@@ -55,7 +60,7 @@ def segments(
     if not parts:
         empty = np.zeros(0, np.int64)
         return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
-                            empty.astype(np.uint8), empty, empty, empty, empty)  # fmt: skip
+                            empty.astype(np.uint8), empty, empty, empty, empty, empty)  # fmt: skip
     found = _joined(parts)
     if partition is not None and len(header_parser.fragments):
         hashes = pair_hashes(found.source, found.source_port, found.destination, found.destination_port)
@@ -68,6 +73,7 @@ def segments(
     return SegmentBatch(
         packet, time_ns, direction, found.seq.astype(np.uint32), found.ack.astype(np.uint32),
         found.flags.astype(np.uint8), found.address, found.size, found.missing, found.window,
+        found.scale,
     )  # fmt: skip
 
 
@@ -96,9 +102,33 @@ def located(layer: Layer, ignored: Counter[str]) -> list[Located]:
     return [
         Located(
             layer.rows, source, destination, head.u16(0), head.u16(2), head.u32(4), head.u32(8), head.u8(13),
-            layer.base + payload, size, layer.end - payload - size, head.u16(14),
+            layer.base + payload, size, layer.end - payload - size, head.u16(14), _scales(layer, payload, head.u8(13)),
         )
     ]  # fmt: skip
+
+
+def _scales(layer: Layer, payload: Int64, flags: Int64) -> Int64:
+    """Return the scales that SYNs offer (RFC 7323, 2.2), `(n,)`; of all others `NO_SCALE`."""
+    scales = np.full(len(layer), NO_SCALE, np.int64)
+    for row in np.flatnonzero(flags & SYN).tolist():
+        start, stop = int(layer.at[row]) + LEAST_HEADER, min(int(payload[row]), int(layer.captured[row]))
+        scales[row] = _scale(bytes(layer.data[start:stop]))
+    return scales
+
+
+def _scale(options: bytes) -> int:
+    at = 0
+    while at + 1 < len(options) and options[at] != END_OF_OPTIONS:
+        if options[at] == NO_OPERATION:
+            at += 1
+            continue
+        kind, size = options[at], options[at + 1]
+        if kind == WINDOW_SCALE and size == 3 and at + 2 < len(options):
+            return min(options[at + 2], MOST_SCALE)
+        if size < 2:
+            break
+        at += size
+    return NO_SCALE
 
 
 def _fitting(layer: Layer, fits: Bool, ignored: Counter[str]) -> Layer:

@@ -1,4 +1,4 @@
-"""What TCP did on each connection: round-trip times, bytes and packets each way, zero windows, bytes lost.
+"""What TCP did on each connection: round-trip times, bytes and packets each way, windows, bytes lost.
 
 Computed for a batch of segments at once; a connection keeps some 200 bytes.
 
@@ -6,6 +6,8 @@ Computed for a batch of segments at once; a connection keeps some 200 bytes.
     where the capture began before the connection.
   * The round trip of an acknowledgement is from data to a segment without data that acknowledges exactly its end, if
     nothing of the connection came between them. So neither the time a server takes, nor a loss, is in it.
+  * Zero windows and full windows are Wireshark's. The latter are known where both SYNs were captured, as only they have
+    the windows' scales (`windows.py`).
 
 Invariant, a property test: any cutting of the capture into batches gives the same facts.
 """
@@ -19,6 +21,7 @@ from dissector.core.batches import RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
 from dissector.transport.connection_table import ACK, FIN, RST, SYN
 from dissector.transport.retransmissions import Retransmissions
+from dissector.transport.windows import FullWindows
 
 MASK: Final = 0xFFFFFFFF
 NOTHING: Final = -1
@@ -36,6 +39,8 @@ class DirectionFacts(NamedTuple):
     """Bytes that were sent and are not in the capture."""
     zero_windows: int
     """Segments that said that nothing more may be sent."""
+    full_windows: int
+    """Segments that ended where the other end's window does: nothing more may be sent for now."""
 
 
 class TcpFacts(NamedTuple):
@@ -56,6 +61,7 @@ class TcpFactsTable:
         self._packets, self._bytes, self._lost = Column(np.int64), Column(np.int64), Column(np.int64)
         self._zero_windows = Column(np.int32)
         """By direction; the others by connection."""
+        self._full_windows = FullWindows()
         self._syn_ns, self._handshake_ns = Column(np.int64), Column(np.int64)
         self._opener = Column(np.int8, NOTHING)
         """The direction's side that sent the SYN."""
@@ -80,10 +86,12 @@ class TcpFactsTable:
         size = segments.size + segments.missing
         _add(self._packets, direction, 1)
         _add(self._bytes, direction, size)
-        closed = (segments.window == 0) & (flags & (SYN | RST) == 0)
+        closed = (segments.window == 0) & (flags & (SYN | RST | FIN) == 0)
         _add(self._zero_windows, direction[closed], 1)
         self._handshakes(segments)
-        self._acknowledgements(segments, size)
+        order = np.argsort(direction >> 1, kind="stable")
+        self._acknowledgements(segments, size, order)
+        self._full_windows.feed(segments, size, order)
 
     def add_gaps(self, runs: RunBatch) -> None:
         """Count the bytes that the capture does not have."""
@@ -110,9 +118,8 @@ class TcpFactsTable:
         taken = segments.time_ns[acks[first]] - self._syn_ns.values[connection]
         self._handshake_ns.values[connection] = np.maximum(taken, 1)
 
-    def _acknowledgements(self, segments: SegmentBatch, size: Int64) -> None:
-        """Measure from data to the acknowledgement that is the connection's next segment."""
-        order = np.argsort(segments.direction >> 1, kind="stable")
+    def _acknowledgements(self, segments: SegmentBatch, size: Int64, order: Int64) -> None:
+        """Measure from data to the acknowledgement that is the connection's next segment; `order` is by connection."""
         direction, flags, time_ns = segments.direction[order], segments.flags[order], segments.time_ns[order]
         connection, size = direction >> 1, size[order]
         firsts = np.flatnonzero(np.diff(connection, prepend=NOTHING))
@@ -143,7 +150,7 @@ class TcpFactsTable:
         one, other = (
             DirectionFacts(
                 int(self._packets.values[at]), int(self._bytes.values[at]), self._retransmissions.repeated_bytes(at),
-                int(self._lost.values[at]), int(self._zero_windows.values[at]),
+                int(self._lost.values[at]), int(self._zero_windows.values[at]), self._full_windows.of(at),
             )
             for at in (2 * connection, 2 * connection + 1)
         )  # fmt: skip

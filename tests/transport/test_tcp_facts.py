@@ -1,7 +1,11 @@
 """What TCP did on connections: against a count packet by packet, against tshark, however the capture is cut."""
 
+import random
 import subprocess
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +15,7 @@ from dissector.capture_session import Capture
 from dissector.transport.tcp_facts import TcpFacts
 from tests.conftest import PCAPS
 from tests.needs import needs
-from tests.traffic import ACK, Mangling, Packet, Turn, conversation, manglings, streams
+from tests.traffic import ACK, SERVER, SYN, Mangling, Packet, Turn, capture_of, conversation, manglings, streams
 from tests.transport.reading import read
 
 MS = 1_000_000
@@ -23,6 +27,13 @@ def facts(packets: list[Packet], **how: object) -> TcpFacts:
     found = read(packets, **how).transport.facts.of(0)
     assert found is not None
     return found
+
+
+@given(seed=st.integers(0, 99), mangle=manglings(loss=True), cuts=st.lists(st.integers(0, 60), max_size=6))
+def test_batches_make_no_difference_to_windows(seed: int, mangle: Mangling, cuts: list[int]) -> None:
+    packets = mangle(crowded(random.Random(seed), 2000, (2, 3)))
+    if packets:
+        assert facts(packets, cuts=cuts) == facts(packets)
 
 
 @given(sent=streams(), mangle=manglings(loss=True), cuts=st.lists(st.integers(0, 10_000), max_size=6))
@@ -57,6 +68,54 @@ def test_zero_windows_are_counted() -> None:
     closed = [replace(PACKETS[3], window=0), replace(PACKETS[4], window=0)]
     client, server = facts([*PACKETS[:3], *closed]).sides
     assert (client.zero_windows, server.zero_windows) == (0, 2)
+
+
+def scaled(scale: int) -> bytes:
+    """The option of a SYN that offers a scale."""
+    return bytes((3, 3, scale, 1))
+
+
+def crowded(chance: random.Random, port: int, scales: tuple[int, int], *, syns: int = 2) -> list[Packet]:
+    """A connection whose windows are small, so that they are often full or closed."""
+    ends: dict[str, Any] = {"client": ("10.0.0.1", port)}
+    options = [scaled(each) if each >= 0 else b"" for each in scales]
+    packets = [Packet(True, 999, b"", SYN, window=200, options=options[0], **ends)]
+    packets += [Packet(False, 4999, b"", SYN | ACK, 1000, window=100, options=options[1], **ends)]
+    packets = packets[:syns]
+    sent, seen = {True: 1000, False: 5000}, {True: 1000, False: 5000}
+    for _ in range(60):
+        side = chance.random() < 0.5
+        size = chance.choice([0, 0, 4, 8, 12, 16, 32])
+        seen[not side] = chance.choice([seen[not side], sent[not side]])
+        window = chance.choice([0, 1, 2, 4, 8, 8, 16])
+        packets += [Packet(side, sent[side], bytes(size), ACK, seen[not side], window=window, **ends)]
+        sent[side] += size
+    return packets
+
+
+def test_full_and_zero_windows_are_those_of_tshark(tmp_path: Path) -> None:
+    needs("tshark")
+    chance = random.Random(4)
+    kinds = [((scale, other), 2) for scale in (-1, 0, 2) for other in (-1, 0, 3)] * 2 + [((2, 2), 1), ((2, 2), 0)]
+    connections = [crowded(chance, 2000 + n, scales, syns=syns) for n, (scales, syns) in enumerate(kinds)]
+    path = capture_of(tmp_path, [packet for packets in connections for packet in packets])
+    for name, fact in (("window_full", "full_windows"), ("zero_window", "zero_windows")):
+        fields = ["-T", "fields", "-e", "tcp.stream", "-e", "tcp.srcport"]
+        command = ["tshark", "-r", path, "-Y", f"tcp.analysis.{name}", *fields]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        expected = Counter(
+            (int(stream), int(port) != SERVER[1]) for stream, port in map(str.split, done.stdout.splitlines())
+        )
+        found: Counter[tuple[int, bool]] = Counter()
+        with Capture([path]) as capture:
+            list(capture.exchanges())
+            for number, packets in enumerate(connections):
+                facts = capture.pipeline.transport.facts.of(number)
+                assert facts is not None
+                for side, is_client in ((0, packets[0].from_client), (1, not packets[0].from_client)):
+                    found[number, is_client] = getattr(facts.sides[side], fact)
+        assert +found == expected
+        assert sum(expected.values()) > 40
 
 
 @pytest.mark.parametrize("name", ["java", "librdkafka", "aiokafka"])
