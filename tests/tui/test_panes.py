@@ -129,3 +129,14 @@ async def test_without_colors_cursor_field_and_selection_are_visible(monkeypatch
         await screen.press("shift+right", "shift+right")
         drawn = [s.style for s in screen.bytes.render_line(0) if s.style is not None]
         assert any(style.reverse and style.underline for style in drawn)
+
+
+async def test_sizes_of_fields_move_with_a_scroll_bar_that_appears() -> None:
+    async with opened(JAVA, size=(80, 40)) as screen:
+        tree = screen.main.query_one(FieldTree)
+        for is_there in (False, True, False):
+            tree.show_vertical_scrollbar = is_there
+            crop = tree.size.region
+            lines = [strip.text for strip in tree.render_lines(crop)]
+            across = tree.scrollable_content_region.width
+            assert lines[1][:across].endswith(" B")  # the first is the border

@@ -140,7 +140,10 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         super().notify_style_update()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        self._across = self.scrollable_content_region.width
+        across = self.scrollable_content_region.width
+        if across != self._across:
+            self._across = across
+            self._line_cache.clear()  # its lines may be those of before a scroll bar came, or went
         return super().render_lines(crop)
 
     def get_label_width(self, node: TreeNode[Item]) -> int:
