@@ -1,10 +1,13 @@
 """Shared by all tests: where the bundled captures are, no schemas but the shipped ones, no unexpected skip in CI."""
 
 import os
+from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
@@ -19,6 +22,8 @@ os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 ENCRYPTED = sorted(PCAPS.glob("tls/*.pcapng"))
 """With TLS, and with the secrets of their connections."""
+VARIED_TLS = ("java-1.2-resumed", "java-1.3", "librdkafka-1.3-key-update")
+"""Those that differ most: a session resumed in the older version, the newer one, and one whose keys change."""
 QUICK = ("java", "aiokafka", "java-sasl-plain", "librdkafka-pipelined")
 """Those that stand for all in `make check`."""
 VARIED = (
@@ -60,10 +65,10 @@ settings.load_profile("default")
 
 
 def costly(count: int) -> settings:
-    """Return the settings of a property whose examples take long each: `count` of them, in `make fuzz` ten times as
+    """Return the settings of a property whose examples take long each: `count` of them, in `make fuzz` thirty times as
     many, and a failure is reported as it is found: to make it smaller would take many minutes."""
     is_fresh = settings.get_current_profile_name() == "fresh"
-    return settings(max_examples=count * (10 if is_fresh else 1), phases=[Phase.explicit, Phase.reuse, Phase.generate])
+    return settings(max_examples=count * (30 if is_fresh else 1), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def _slow(path: Path) -> tuple[pytest.MarkDecorator, ...]:
@@ -72,6 +77,12 @@ def _slow(path: Path) -> tuple[pytest.MarkDecorator, ...]:
 
 def _exhaustive(path: Path) -> tuple[pytest.MarkDecorator, ...]:
     return () if path.stem in VARIED else (pytest.mark.exhaustive,)
+
+
+def some_of(values: Collection[Any], *chosen: Any) -> list[ParameterSet]:
+    """For parametrize: all values, but for `make test` those chosen, the most varied. Paths are chosen by stem."""
+    marks = [() if getattr(value, "stem", value) in chosen else pytest.mark.exhaustive for value in values]
+    return [pytest.param(value, marks=mark) for value, mark in zip(values, marks, strict=True)]
 
 
 BUNDLED = [pytest.param(path, marks=(*_slow(path), *_exhaustive(path)), id=path.stem) for path in CAPTURES]

@@ -149,7 +149,7 @@ def test_a_token_with_more_parts_than_a_frame_may_have_is_masked() -> None:
     assert {finding.code for finding in masked.layout.findings} == {"over-limit", "masked"}
 
 
-CHANGED = 50
+CHANGED = 30
 
 
 @pytest.fixture

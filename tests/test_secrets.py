@@ -95,7 +95,7 @@ def test_a_single_frame_is_masked() -> None:
     assert PASSWORD in dissector.decode_request(frame, show_secrets=True).data
 
 
-LOGINS_CHANGED = 100
+LOGINS_CHANGED = 60
 
 
 def test_no_part_of_a_secret_is_shown_of_changed_logins(tmp_path: Path) -> None:

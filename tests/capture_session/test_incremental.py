@@ -101,7 +101,7 @@ def test_rows_are_those_of_the_whole(bundled: Path) -> None:
 
 
 @pytest.mark.slow
-@costly(10)
+@costly(5)
 @given(st.data())
 def test_a_checkpoint_may_be_made_at_any_packet(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(CAPTURES))
@@ -126,7 +126,7 @@ def over_a_bad_network(blocks: list[Block], chance: random.Random) -> list[Block
 
 
 @pytest.mark.slow
-@costly(8)
+@costly(3)
 @given(st.sampled_from(CAPTURES), st.integers(0, 1 << 32))
 def test_checkpoints_of_damaged_captures_change_no_row(path: Path, seed: int) -> None:
     chance = random.Random(seed)

@@ -12,12 +12,12 @@ from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tls.key_log import KeyLog
-from tests.conftest import ENCRYPTED
+from tests.conftest import ENCRYPTED, VARIED_TLS, some_of
 from tests.pipeline.contents import rows_that_count
 from tests.pipeline.without_spark import differences, problems, shown, shown_by_tables, tables
 
 SECRETS_BLOCK = 10
-recordings = pytest.mark.parametrize("path", ENCRYPTED, ids=lambda path: path.stem)
+recordings = pytest.mark.parametrize("path", some_of(ENCRYPTED, *VARIED_TLS), ids=lambda path: path.stem)
 
 
 def blocks(data: bytes) -> list[bytes]:

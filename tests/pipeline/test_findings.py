@@ -74,7 +74,7 @@ def happening(talk: Talk, now: float, chance: random.Random, sequences: Counter[
 
 
 @pytest.mark.slow
-@costly(3)
+@costly(1)
 @given(chance=seeds, step=st.integers(1, 300), how=dealt)
 def test_cross_connection_findings_are_found_where_each_part_has_one_connection(
     tmp_path: Path, chance: random.Random, step: int, how: dict[str, Any]
@@ -98,7 +98,7 @@ def test_busy_captures_show_every_trouble_however_they_are_read(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@costly(5)
+@costly(3)
 @given(files=st.lists(st.sampled_from(QUICK), min_size=1, max_size=4, unique=True), step=st.integers(1, 300), how=dealt)
 def test_neither_steps_nor_parts_make_a_difference(files: list[Path], step: int, how: dict[str, Any]) -> None:
     expected = shown(files)

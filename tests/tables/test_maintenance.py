@@ -115,7 +115,7 @@ def test_a_capture_that_is_ingested_in_another_way_replaces_itself(tmp_path: Pat
 
 def test_a_connection_that_crosses_two_ingests_becomes_whole(tmp_path: Path) -> None:
     capture = PCAPS / "librdkafka-pipelined.pcapng"
-    files = [Path(plan.path) for plan in cut(capture, tmp_path, 9)]
+    files = [Path(plan.path) for plan in cut(capture, tmp_path, 3)]
     for file in files:
         ingested(tmp_path / "tables", file)
     assert shown_by_tables(rows_that_count(tmp_path / "tables")) != shown([capture])

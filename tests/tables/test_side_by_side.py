@@ -21,7 +21,7 @@ from dissector.tables.delta_log import put_captures, remove_captures
 from dissector.tables.maintenance import compact, problems
 from dissector.tables.schemas import FACT_TABLES
 from tests.cli.test_commands import KDISSECT
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.pipeline.contents import contents
 from tests.tables.test_maintenance import live, physical, seen
 
@@ -51,14 +51,16 @@ def dies_behind(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("step", some_of([1, 4], 4))
 def test_an_ingest_that_dies_behind_any_commit_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
+    """Behind each, or in `make test` behind the first and some of the others."""
     expected = contents(ingested(tmp_path / "whole", SLOW, JAVA))
     folder = ingested(tmp_path / "tables", SLOW)
     before = contents(folder)
     monkeypatch.setattr(runs.Run, "is_abandoned", True)
-    for number in count(1):
+    for number in count(1, step):
         with monkeypatch.context() as patched:
             dies_behind(number, patched)
             try:

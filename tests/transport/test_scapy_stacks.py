@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("scapy", reason="NOT TESTED with scapy's packets: it is not installed")
@@ -123,7 +123,6 @@ def found(made: list[Packet], link_type: int) -> bytes:
 @pytest.mark.parametrize("link", LINKS)
 @given(data=payloads, kind=inner, options=st.sampled_from(OPTIONS), tunnels=st.lists(
     st.tuples(st.sampled_from(sorted(TUNNELS)), st.integers(0, len(OUTER) - 1)), max_size=2))  # fmt: skip
-@settings(max_examples=30, deadline=None)
 def test_any_stack_is_seen_through(
     link: str, data: list[bytes], kind: str, options: list[Any], tunnels: list[tuple[str, int]]
 ) -> None:
@@ -138,7 +137,6 @@ def test_any_stack_is_seen_through(
     data=st.lists(st.binary(min_size=200, max_size=3_000), min_size=1, max_size=3),
     kind=st.sampled_from(["IPv4", "IPv6"]), size=st.integers(8, 120), draws=st.data(),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
 def test_fragments_in_any_order_are_put_together(data: list[bytes], kind: str, size: int, draws: Any) -> None:
     made: list[Packet] = []
     for number, packet in enumerate(packets(kind, data, [])):
@@ -148,7 +146,6 @@ def test_fragments_in_any_order_are_put_together(data: list[bytes], kind: str, s
 
 
 @given(data=st.binary(min_size=400, max_size=2_000), size=st.integers(8, 40), draws=st.data())
-@settings(max_examples=100, deadline=None)
 def test_a_fragment_that_comes_twice_changes_nothing(data: bytes, size: int, draws: Any) -> None:
     pieces = in_fragments(packets("IPv4", [data], [])[1], 7, size * 8)
     again = draws.draw(st.sampled_from(pieces))
@@ -158,7 +155,6 @@ def test_a_fragment_that_comes_twice_changes_nothing(data: bytes, size: int, dra
 
 
 @given(data=st.binary(min_size=400, max_size=2_000), size=st.integers(8, 40), draws=st.data())
-@settings(max_examples=100, deadline=None)
 def test_fragments_that_overlap_agree_or_nothing_is_made_of_them(data: bytes, size: int, draws: Any) -> None:
     """A fragment over the border of two others, with the same bytes: the data are whole, or left out and told."""
     packet = packets("IPv4", [data], [])[1]

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dissector.capture_session import Capture
 from dissector.core.text import clean, seconds
-from tests.conftest import PCAPS
+from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
 from tui.findings_model import KEPT, FindingsModel
@@ -129,7 +129,13 @@ async def test_the_selected_row_gets_its_findings_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["java.pcapng", "trouble-metadata-storm.pcapng", "librdkafka-pipelined.pcapng"])
+@pytest.mark.parametrize(
+    "name",
+    some_of(
+        ["java.pcapng", "trouble-metadata-storm.pcapng", "librdkafka-pipelined.pcapng"],
+        "java.pcapng", "trouble-metadata-storm.pcapng",
+    ),
+)  # fmt: skip
 def test_the_first_row_with_a_warning_does_not_depend_on_how_much_is_analyzed(name: str) -> None:
     with Capture([str(PCAPS / name)]) as capture:
         for _ in capture.read():

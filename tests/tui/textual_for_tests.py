@@ -2,6 +2,7 @@
 
 * Its pilot waits until the process is idle by the clock, and sends a message to each widget at each wait. Here it
   waits until the event loop has nothing to run and the screen nothing to draw: however fast the machine is.
+* It draws after each change. Here it draws when the event loop has nothing to run: what is drawn over at once is not.
 * It parses its style sheets for each application. Here all share what is parsed.
 * Notifications expire by the clock. Here all that were ever posted are kept, for `Driven.notifications`.
 * A test process has a million objects, which every full garbage collection visits: see `collect_less`.
@@ -13,12 +14,14 @@ from typing import Any
 
 import textual.app
 import textual.pilot
+import textual.strip
 from textual._context import active_app
 from textual.app import App, ScreenStackError
 from textual.cache import LRUCache
 from textual.css.stylesheet import Stylesheet
 from textual.notifications import Notification, Notifications
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from tui.typeahead import TypeAhead
 
@@ -58,10 +61,23 @@ def _draws(app: App[Any]) -> bool:
         screen._layout_required, screen._scroll_required, screen._repaint_required, screen._recompose_required,
         screen._dirty_widgets, screen._callbacks,
     )  # fmt: skip
-    if not any(waiting) or not screen.is_current or app._batch_count:
+    if not screen.is_current or app._batch_count:
         return False
-    screen._on_timer_update()
+    if any(waiting):
+        screen._on_timer_update()
+    elif screen._compositor._dirty_regions:
+        _original_compositor_refresh(screen)
+    else:
+        return False
     return True
+
+
+def _draw_when_idle(screen: Screen[Any]) -> None:
+    """Keep the regions that changed for `_draws`."""
+    if screen is screen.app.screen and not screen.app.is_inline:
+        screen._dirty_widgets.clear()
+    else:
+        _original_compositor_refresh(screen)
 
 
 async def _wait_for_idle(*_: float) -> None:
@@ -94,6 +110,7 @@ def _add(notifications: Notifications, notification: Notification) -> Notificati
     return _original_add(notifications, notification)
 
 
+_original_compositor_refresh = Screen._compositor_refresh
 _original_add = Notifications.add
 _original_init = Stylesheet.__init__
 _original_set_variables = Stylesheet.set_variables
@@ -103,6 +120,8 @@ def install() -> None:
     """Let all applications of this process run like this."""
     textual.app.wait_for_idle = textual.pilot.wait_for_idle = _wait_for_idle
     Pilot._wait_for_screen = _wait_for_screen
+    Screen._compositor_refresh = _draw_when_idle
+    textual.strip.FIFOCache = lambda _: {}  # a strip of a line has seven, and most are never used
     Stylesheet.__init__ = _init
     Stylesheet.set_variables = _set_variables
     Notifications.add = _add

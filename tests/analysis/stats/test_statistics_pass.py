@@ -189,7 +189,7 @@ def test_a_field_has_the_bytes_of_its_nodes_in_the_tree() -> None:
 
 
 @pytest.mark.slow
-@costly(8)
+@costly(4)
 @given(st.data())
 def test_counts_of_parts_merge_to_those_of_the_whole_capture(data: st.DataObject) -> None:
     with opened("java-transactions") as capture:
