@@ -6,6 +6,7 @@ is tried again. A commit to `captures` depends on what is there, so any other co
 looks again and decides again.
 
 Invariants:
+  * files are committed only if they are there, with the sizes that were reported;
   * a capture has one row in `captures`, however many ingests of it run at a time;
   * what is removed from `captures` counts no longer, whether or not its facts are removed already;
   * facts are removed by the epoch that wrote them: of the same capture others may be written meanwhile.
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
@@ -25,7 +27,7 @@ from deltalake.writer import write_deltalake
 
 from dissector.tables.arrow_types import all_columns, arrow_schema, column
 from dissector.tables.data_files import DataFile
-from dissector.tables.file_systems import ERRORS, delta_options, delta_uri, opened, reason
+from dissector.tables.file_systems import ERRORS, LOCAL, delta_options, delta_uri, opened, reason
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from dissector.tables.storage import StorageError
 
@@ -90,9 +92,26 @@ def append_facts(uri: str, files: Iterable[DataFile], transaction: tuple[str, in
     for file in files:
         by_table[file.table].append(file)
     with _plain_errors(uri):
+        _check_files(uri, [file for of_table in by_table.values() for file in of_table])
         for name, of_table in by_table.items():
             if of_table:
                 _append(uri, name, of_table, transaction)
+
+
+def _check_files(uri: str, files: list[DataFile]) -> None:
+    """Raise `StorageError` unless all files are there with the sizes that their writers reported: Delta's log takes any
+    file, and every reader of the table would fail on it."""
+    storage, top = opened(uri)
+    for file, found in zip(files, storage.get_file_info([f"{top}/{file.path}" for file in files]), strict=True):
+        if problem := size_problem(found, file.size):
+            raise StorageError(f"{uri.removeprefix(LOCAL)}/{file.path}: {problem}: nothing was committed")
+
+
+def size_problem(found: pa.fs.FileInfo, size: int) -> str:
+    """Return what is wrong with a file that has to have `size` bytes; nothing if it has."""
+    if found.type != pa.fs.FileType.File:
+        return "the file is missing"
+    return "" if found.size == size else f"{found.size:,} bytes instead of {size:,}"
 
 
 def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> None:

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from dissector.core.text import counted
-from dissector.tables.delta_log import delta_table, existing_table
+from dissector.tables.delta_log import delta_table, existing_table, size_problem
 from dissector.tables.file_systems import opened
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
 from dissector.tables.snapshot import Snapshot
@@ -82,11 +82,8 @@ def _file_problems(uri: str, name: str, table: DeltaTable) -> Iterator[str]:
     for path, size, rows in zip(
         *(actions.column(each).to_pylist() for each in ("path", "size_bytes", "num_records")), strict=True
     ):
-        info = files.get_file_info(f"{top}/{path}")
-        if info.type != pa.fs.FileType.File:
-            yield f"{path}: the file is missing"
-        elif info.size != size:
-            yield f"{path}: {info.size:,} bytes instead of {size:,}"
+        if problem := size_problem(files.get_file_info(f"{top}/{path}"), size):
+            yield f"{path}: {problem}"
         else:
             try:
                 found = pq.read_metadata(f"{top}/{path}", filesystem=files).num_rows

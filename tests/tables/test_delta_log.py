@@ -68,6 +68,20 @@ def test_an_append_that_the_library_refuses_is_tried_again(folder: Path, monkeyp
     assert rows(folder) == [("a", 1)] * 2
 
 
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_file_that_vanished_or_was_cut_is_not_committed(folder: Path, *, cut: bool) -> None:
+    files = [*gaps(folder, "a", 1), *gaps(folder, "b", 1)]
+    damaged = folder / files[1].path
+    if cut:
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+    else:
+        damaged.unlink()
+    problem = f"{files[1].size - 1:,} bytes instead of {files[1].size:,}" if cut else "the file is missing"
+    with pytest.raises(StorageError, match=rf"^{damaged}: {problem}: nothing was committed$"):
+        append_facts(str(folder), files)
+    assert rows(folder) == []
+
+
 def test_all_tables_are_there_from_the_beginning(folder: Path) -> None:
     seen = snapshot(str(folder))
     assert seen is not None

@@ -140,6 +140,16 @@ def test_compaction_keeps_every_row_and_leaves_few_files(tmp_path: Path) -> None
     assert len(list(tmp_path.glob("*/*.parquet"))) == sum(after for _, after in counts.values())
 
 
+def test_35_captures_give_at_most_30_files(tmp_path: Path) -> None:
+    """However many captures one ingest reads: a file for each table that has rows of them, and not one for each."""
+    pieces = [Path(scan.path) for scan in cut(JAVA, tmp_path, pieces=35)]
+    folder = ingested(tmp_path / "tables", *pieces)
+    assert len(seen(folder).captures) == len(pieces) == 35
+    files = [each.parent.name for each in folder.rglob("*.parquet")]
+    assert len(files) <= 30
+    assert {"exchanges", "bodies", "records", "captures"} <= set(files)
+
+
 def test_a_capture_is_forgotten_and_replaced_behind_a_compaction(tmp_path: Path) -> None:
     """Its rows are in files with those of others then."""
     ingested(tmp_path / "all", JAVA)
