@@ -22,6 +22,8 @@ from dissector.tls.suites import BROKEN, suite_name, weakness
 from dissector.transport.connection_table import ConnectionTable
 
 TLS_1_2: Final = 0x0303
+KEY_LOG: Final = "key-log"
+"""The code of findings about key logs."""
 SOON: Final = timedelta(days=30)
 MOST_CERTIFICATES: Final = 5
 """Certificates that are told of."""
@@ -113,7 +115,7 @@ class TlsTally:
 def problems_of_key_logs(key_logs: Sequence[KeyLogFile]) -> list[Finding]:
     """Return what is wrong with key logs, whatever was captured."""
     found = ((each, _of_text(each.text)) for each in key_logs)
-    return [Finding("key-log", Severity.WARNING, f"{clean(each.path)}: {what}") for each, what in found if what]
+    return [Finding(KEY_LOG, Severity.WARNING, f"{clean(each.path)}: {what}") for each, what in found if what]
 
 
 def _of_keys(tally: TlsTally) -> Iterator[Finding]:
@@ -124,7 +126,7 @@ def _of_keys(tally: TlsTally) -> Iterator[Finding]:
     words += f", {late:,} of them without its handshake: only TLS 1.3 is found then" if late else ""
     words += f", about {counted(tally.exchanges, 'exchange')} stay encrypted" if tally.exchanges else ""
     words += ": is it the log of this run?" if not known and not late else ""
-    yield Finding("key-log", Severity.WARNING, f"{', '.join(tally.key_logs)}: {words}")
+    yield Finding(KEY_LOG, Severity.WARNING, f"{', '.join(tally.key_logs)}: {words}")
 
 
 def _of_text(text: KeyLogText) -> str:

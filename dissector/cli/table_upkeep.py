@@ -65,8 +65,8 @@ def _is_older(capture: Row, day: "datetime") -> bool:
     return 0 < int(capture["end_ns"]) < day.replace(tzinfo=UTC).timestamp() * 1e9
 
 
-def replace(folder: str, names: Sequence[str]) -> int:
-    """Ingest captures again, as they were ingested; return the exit code."""
+def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> int:
+    """Ingest captures again, as they were ingested, or with key logs; return the exit code."""
     from dissector.cli.ingest import ingest
     from dissector.cli.options import THIS_MACHINE
     from dissector.pipeline.partition_rows import ports_in
@@ -76,12 +76,12 @@ def replace(folder: str, names: Sequence[str]) -> int:
     if len(options) > 1:
         raise UsageError(f"{folder}: these captures were ingested with different options: replace them one by one")
     [words] = options
-    if "keylog" in words:
-        raise UsageError(f"{folder}: a key log is not kept: to replace these captures, ingest them again with --keylog")
+    if "keylog" in words and not key_logs:
+        raise UsageError(f"{folder}: these captures were ingested with a key log, which is not kept: give --keylog")
     return ingest(
         [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words,
         hashed="hash-records" in words, show_secrets="show-secrets" in words, ports=ports_in(words), follow=False,
-        idle=None, again=True,
+        idle=None, key_logs=key_logs, again=True,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import typer
 
 from dissector.cli.command import command, examples
 from dissector.cli.formats import StatsFormat
+from dissector.cli.options import CaptureOptions
 from dissector.tables.view_engine import ViewEngine
 
 tables = typer.Typer(
@@ -58,11 +59,12 @@ def tables_forget(
         {"rejoin connections that span two captures": "kdissect tables replace tables monday.pcapng tuesday.pcapng"}
     ),
 )
-def tables_replace(folder: Folder, captures: CaptureNames) -> int:
-    """Ingest captures again, together, from the files that they came from: connections that span them become whole."""
+def tables_replace(folder: Folder, captures: CaptureNames, *, options: Annotated[CaptureOptions, "keylog"]) -> int:
+    """Ingest captures again, together, from the files that they came from: connections that span them become whole,
+    and TLS whose secrets came later is decrypted."""
     from dissector.cli.table_upkeep import replace as run
 
-    return run(folder, captures)
+    return run(folder, captures, options.key_logs)
 
 
 @command(tables, "compact", epilog=examples({"merge small files": "kdissect tables compact tables"}))

@@ -14,7 +14,8 @@ What may differ, as it depends on what is learned after a row was written:
   * findings about a request whose response comes after the examination has passed it: after too many other requests,
     too long after its connection was closed, or too long after the request itself. Retransmissions are not reported if
     more other rows of the partition lie between than a detector remembers;
-  * what was read before its TLS secrets were in the key log may stay encrypted, and be in no table;
+  * what was read before its TLS secrets were in the key log may stay encrypted, and be in no table, until
+    `kdissect tables replace --keylog`;
   * problems of all files together (`captures.problems`) are reported at the end, and are not in the table.
 A connection's row is written when it has ended, an exchange when its response is there. Files that overlap in time are
 merged if they come in one micro-batch, and are otherwise read one after the other. A file that begins more than
@@ -37,6 +38,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from dissector.capture_session.tls_problems import KEY_LOG
 from dissector.core.finding import Finding, Severity
 from dissector.pipeline import closed_files
 from dissector.pipeline.file_scan import FileScan
@@ -93,6 +95,8 @@ class Follower:
         self._state = read_state(self._folder) or FollowState(parts, Run.new().epoch)
         write_state(self._folder, self._state)
         self._is_busy = False
+        self._has_advised = False
+        """Whether it was said what to do about secrets that come late."""
 
     def run(self, folder: str, idle: float | None, quiet: float = QUIET_SECONDS) -> None:
         """Run until interrupted, or until no file has come for `idle` seconds: the ring has then ended, and pending
@@ -143,6 +147,9 @@ class Follower:
         )
         counts = run.execute()
         report.problems += run.problems
+        if not self._has_advised and any(problem.code == KEY_LOG for problem in run.problems):
+            report.problems.append(_decrypted_later(self._out))
+            self._has_advised = True
         self._state = run.state
         report.files, report.packets, report.rows = len(scans), sum(scan.packets for scan in scans), counts["exchanges"]
         report.seconds = time.monotonic() - began
@@ -191,6 +198,13 @@ def _has_ended(query: StreamingQuery) -> bool:
     """Whether a query has ended, `POLL` seconds later. Raises its error."""
     time.sleep(POLL)
     return not query.isActive and query.awaitTermination(1) is not False
+
+
+def _decrypted_later(out: str) -> Finding:
+    words = (
+        "what is read before its secrets are in the key log stays encrypted; once the ring has ended, kdissect tables"
+    )
+    return Finding(KEY_LOG, Severity.NOTE, f"{words} replace {out} FILES --keylog FILE decrypts it")
 
 
 def _late(scan: FileScan) -> Finding:

@@ -7,6 +7,8 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.capture_session.tally import OTHER_CONNECTIONS
+from dissector.cli.errors import UsageError
+from dissector.cli.table_upkeep import replace
 from dissector.core.finding import Finding
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
@@ -97,6 +99,18 @@ def test_no_secret_is_in_a_table_or_in_a_text_of_what_carries_them(tmp_path: Pat
             assert not any(form in text for text in texts)
     with pytest.raises(TypeError):
         pickle.dumps(held)
+
+
+def test_what_was_ingested_before_its_secrets_came_is_replaced_with_them(tmp_path: Path) -> None:
+    bare, log, lines = parted(next(path for path in ENCRYPTED if path.stem == "java-1.3"), tmp_path)
+    early, out = tmp_path / "early.log", tmp_path / "tables"
+    early.write_bytes(lines[0] + b"\n")
+    ingest_here([str(bare)], str(out), WriteOptions(key_logs=True), key_logs=[str(early)])
+    before = len(rows_that_count(out)["exchanges"])
+    assert replace(str(out), [bare.stem], [str(log)]) == 0
+    assert before < 5 < len(rows_that_count(out)["exchanges"])
+    with pytest.raises(UsageError, match="ingested with a key log, which is not kept: give --keylog"):
+        replace(str(out), [bare.stem])
 
 
 def test_a_capture_is_ingested_again_once_there_is_a_key_log(tmp_path: Path) -> None:
