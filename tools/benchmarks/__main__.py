@@ -5,7 +5,8 @@ Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``sta
 (messages one by one, records and all real frames in columns, beside two Python libraries), ``filter`` (a million rows,
 and tshark's filters), ``diff`` (100,000 exchanges a side),
 ``hostile`` (inputs made to cost much), ``tls`` (the same frames plain and encrypted),
-``spark`` (1 GB to tables on one core and two, beside show and tshark; half an hour alone).
+``spark`` (small work with tables; 1 GB to tables on one core and two, beside show and tshark; half an hour alone;
+``spark=100,1000,10000`` for other sizes in megabytes).
 All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. `make bench BEFORE=FOLDER` measures
 `stats` in an earlier version too: `git worktree add FOLDER COMMIT` makes one. Live capture is measured apart, as
 root: `python -m tools.benchmarks.live`.
@@ -38,13 +39,17 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
 
 def main(sections: list[str]) -> None:
     """Run the given sections, or all, each in a temporary folder."""
-    unknown = [name for name in sections if name not in SECTIONS]
+    chosen = [section.partition("=") for section in sections or SECTIONS]
+    unknown = [name for name, _, _ in chosen if name not in SECTIONS]
     if unknown:
         raise SystemExit(f"no section {unknown[0]!r}: there are {', '.join(SECTIONS)}")
     print(machine())
-    for name in sections or SECTIONS:
+    for name, _, sizes in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            SECTIONS[name](Path(folder))
+            if sizes:
+                spark.main(Path(folder), [int(size) for size in sizes.split(",")])
+            else:
+                SECTIONS[name](Path(folder))
 
 
 if __name__ == "__main__":

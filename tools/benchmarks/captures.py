@@ -115,6 +115,20 @@ def repeated(source: Path, target: Path, packets: int, first: int = 0) -> None:
             file.write(block)
 
 
+def at_time(target: Path, packets: int, first: int, end_ns: int) -> None:
+    """The bundled capture again and again, from its `first` repetition on, with its last packet at a time."""
+    repeated(CHATTY, target, packets, first * -(-packets // _turn_of(CHATTY)))
+    store = Store()
+    times = [int(batch.time_ns.max()) for batch in open_capture(str(target), store).batches() if len(batch)]
+    data, at = bytearray(target.read_bytes()), len(_file_header(ETHERNET))
+    shift = end_ns - max(times)
+    while at < len(data):
+        seconds, nanoseconds, size = struct.unpack_from("<III", data, at)
+        struct.pack_into("<II", data, at, *divmod(seconds * 1_000_000_000 + nanoseconds + shift, 1_000_000_000))
+        at += 16 + size
+    target.write_bytes(data)
+
+
 def _moved(raw: bytes, turn: int) -> bytes:
     """Another client address each turn: 127.x.y.z, in an Ethernet frame with IPv4 and no options."""
     address = bytes((127, 1 + turn // 65536, turn // 256 % 256, turn % 256))

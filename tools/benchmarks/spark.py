@@ -1,4 +1,4 @@
-"""`ingest` on one core and on two, beside `show --format json` on one core and tshark, over the same capture.
+"""Small work with tables; then `ingest` on one core and on two, beside `show --format json` and tshark.
 
 What a Spark session costs that has next to nothing to do is measured first and left out of the growth. Memory is that
 of all processes together, the JVM's heap (2 GB at the most) among it; Python workers are watched apart.
@@ -9,17 +9,26 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import pyarrow.parquet as pq
 
+from tools.benchmarks import tables
 from tools.benchmarks.captures import PCAPS, chatty, chatty_files
 from tools.benchmarks.measuring import KDISSECT, Figure, family, head, line, memory
 
 PACKETS_A_MEGABYTE: Final = 3_420
 SIZES: Final = (100, 1_000)
-"""Megabytes."""
+"""Megabytes, unless others are given: `spark=100,1000,10000`."""
+RATE: Final = 7_900
+"""Exchanges a second that `local[2]` is to ingest at the least ..."""
+MEGABYTES_A_SECOND: Final = 5.0
+"""... and megabytes."""
+LINEAR: Final = 1.2
+"""So many times the CPU a byte that the largest capture may cost."""
 FILES: Final = (1, 10, 100)
 _BETWEEN: Final = 2.0
 """Seconds between two looks at the memory of workers."""
@@ -27,26 +36,31 @@ OF_TSHARK: Final = 10
 """tshark reads a part of the capture that is so many times smaller, and is scaled."""
 
 
-def main(folder: Path) -> None:
-    """Speed at two sizes, then the same traffic in more files."""
+def main(folder: Path, sizes: Sequence[int] = SIZES) -> None:
+    """Small work, speed at some sizes, then the same traffic in more files."""
     if shutil.which("java") is None:
         print("spark: no Java is installed")
         return
+    tables.main(folder)
     head("ingest, next to nothing")
     nothing = _ingest("local[2]", PCAPS / "librdkafka.pcapng", folder)
-    twos = []
-    for size in SIZES:
+    cpu = []
+    for size in sizes:
         path = folder / "chatty.pcap"
         chatty(path, size * PACKETS_A_MEGABYTE)
-        twos.append(_compare(size, path, folder, nothing))
+        cpu.append(_compare(size, path, folder, nothing).cpu - nothing.cpu)
         path.unlink()
-    (small, less), (large, more) = [(size, two.cpu - nothing.cpu) for size, two in zip(SIZES, twos, strict=True)]
-    print(f"\n{large // small} times as much costs {more / less:.1f} times the CPU beyond the start", flush=True)
-    head("ingest, 100 MB in files")
+    for (small, less), (large, more) in pairwise(zip(sizes, cpu, strict=True)):
+        times, growth = large / small, more / less
+        print(
+            f"\n{times:g} times as much costs {growth:.1f} times the CPU beyond the start: {growth / times:.2f} times a"
+            f" megabyte (at most {LINEAR})", flush=True,
+        )  # fmt: skip
+    head(f"ingest, {sizes[0]:,} MB in files")
     for count in FILES:
         captures = folder / "captures"
         captures.mkdir()
-        chatty_files(captures, SIZES[0] * PACKETS_A_MEGABYTE, count)
+        chatty_files(captures, sizes[0] * PACKETS_A_MEGABYTE, count)
         figure = _ingest("local[2]", captures, folder)
         print(f"  {count} files: {figure.cpu - nothing.cpu:.1f} s of CPU beyond the start", flush=True)
         shutil.rmtree(captures)
@@ -58,8 +72,13 @@ def _compare(size: int, path: Path, folder: Path, nothing: Figure) -> Figure:
     two = _ingest("local[2]", path, folder)
     show = ["taskset", "-c", "0", *KDISSECT, "show", str(path), "-f", "json"]
     json = line("show --format json on one core", show, 1)
+    both = line("show --format json", show[3:], 1)
     beyond = (one.seconds - nothing.seconds) / (two.seconds - nothing.seconds)
-    print(f"  {size / two.seconds:.1f} MB/s; {json.seconds / two.seconds:.2f} times as fast as show", flush=True)
+    print(
+        f"  {size / two.seconds:.1f} MB/s (at least {MEGABYTES_A_SECOND:g});"
+        f" {json.seconds / two.seconds:.2f} times as fast as show on one core,"
+        f" {both.seconds / two.seconds:.2f} times as show on two (more than 1)", flush=True,
+    )  # fmt: skip
     print(f"  two cores: {one.seconds / two.seconds:.2f} times one, {beyond:.2f} without the start", flush=True)
     if shutil.which("tshark") is not None:
         chatty(path, size * PACKETS_A_MEGABYTE // OF_TSHARK)
@@ -78,9 +97,10 @@ def _ingest(master: str, path: Path, folder: Path) -> Figure:
     watch.join()
     exchanges = sum(pq.ParquetFile(file).metadata.num_rows for file in (out / "exchanges").rglob("*.parquet"))
     print(
-        f"  {exchanges:,} exchanges, {exchanges / figure.seconds:,.0f} a second;"
+        f"  {exchanges:,} exchanges, {exchanges / figure.seconds:,.0f} a second (at least {RATE:,} on two cores);"
         f" the largest of its Python workers: {watch.peak / 1024:.0f} MB", flush=True,
     )  # fmt: skip
+    tables.sizes(out, sum(each.stat().st_size for each in ([path] if path.is_file() else path.iterdir())))
     shutil.rmtree(out)
     return figure
 

@@ -1,0 +1,110 @@
+"""What small work with tables costs: a tiny ingest beside a bare PySpark job, reading, files and sizes, first progress,
+and how far a followed ring is behind."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from dissector.capture import open_capture
+from dissector.core.store import Store
+from tools.benchmarks.captures import PCAPS, at_time, chatty
+from tools.benchmarks.measuring import ENVIRONMENT, KDISSECT, Figure, head, line
+
+TINY: Final = PCAPS / "librdkafka.pcapng"
+CAPTURES: Final = 35
+BARE_TIMES: Final = 2.5
+"""So many times a bare PySpark job a tiny ingest may take."""
+MOST_FILES: Final = 30
+ROTATES: Final = 5.0
+"""Seconds a file of a ring."""
+RING_FILES: Final = 8
+RING_PACKETS: Final = 10_000
+"""Packets of each: 3 MB."""
+_REPORT: Final = re.compile(r"([\d,]+) files, .* in ([\d.]+) s: .*; ([\d.]+) s behind")
+
+
+def main(folder: Path) -> None:
+    """All of it."""
+    head("tables of small captures")
+    bare = line("a bare PySpark job", [sys.executable, "-m", "tools.benchmarks.bare_job", str(folder)], 3)
+    for title, more in (("ingest", []), ("ingest, Spark", ["--master", "local[2]"])):
+        tiny = _ingest(title, [TINY], folder / title, more)
+        print(f"  {tiny.seconds / bare.seconds:.2f} times the bare job (at most {BARE_TIMES})", flush=True)
+    line("show tables", [*KDISSECT, "show", str(folder / "ingest")], 3)
+    line("show tables, Spark", [*KDISSECT, "show", str(folder / "ingest"), "--master", "local[2]"], 1)
+    captures = sorted(PCAPS.glob("*.pcapng"), key=lambda path: path.stat().st_size)[-CAPTURES:]
+    _ingest(f"ingest of {len(captures)} captures", captures, folder / "many", [])
+    sizes(folder / "many", sum(path.stat().st_size for path in captures))
+    print(f"  at most {MOST_FILES} files are wanted", flush=True)
+    _first_progress(folder)
+    _follow(folder)
+
+
+def _ingest(title: str, captures: list[Path], out: Path, more: list[str]) -> Figure:
+    return line(title, [*KDISSECT, "ingest", *map(str, captures), "--out", str(out), *more], 1)
+
+
+def sizes(out: Path, captured: int) -> None:
+    """Print how many files tables have, and how large they are beside the captures."""
+    files = [each.stat().st_size for each in out.rglob("*.parquet")]
+    of_bodies = sum(each.stat().st_size for each in (out / "bodies").rglob("*.parquet"))
+    print(
+        f"  {len(files)} files, {sum(files) / 1e6:,.1f} MB ({of_bodies / 1e6:,.1f} MB of bodies) from"
+        f" {captured / 1e6:,.1f} MB: {sum(files) / captured:.2f} times the captures", flush=True,
+    )  # fmt: skip
+
+
+def _first_progress(folder: Path) -> None:
+    """How soon a terminal shows something, with and without Spark."""
+    path = folder / "progress.pcap"
+    chatty(path, 100_000)
+    for title, more in (("ingest", []), ("ingest, Spark", ["--master", "local[2]"])):
+        command = [*KDISSECT, "ingest", str(path), "--out", str(folder / f"progress {title}"), *more]
+        print(f"  {title}: the first progress after {_first_output(command):.2f} s (at most 1)", flush=True)
+    path.unlink()
+
+
+def _first_output(command: list[str]) -> float:
+    """Seconds until a command writes to its terminal; it runs to its end."""
+    ours, terminal = pty.openpty()
+    began = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal, env=ENVIRONMENT)
+    os.close(terminal)
+    os.read(ours, 1)
+    seconds = time.perf_counter() - began
+    while process.poll() is None:
+        try:
+            os.read(ours, 65_536)
+        except OSError:  # nobody has the terminal any more
+            process.wait()
+    os.close(ours)
+    return seconds
+
+
+def _follow(folder: Path) -> None:
+    """A ring whose packets are captured now. A file is closed when the next one is there: what comes on top is lag."""
+    ring = folder / "ring"
+    ring.mkdir()
+    out = folder / "followed"
+    command = [*KDISSECT, "ingest", str(ring), "--follow", "--out", str(out), "--idle", str(3 * ROTATES)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=ENVIRONMENT, text=True)
+    for number in range(RING_FILES):
+        at_time(ring / f"{number:03}.pcap", RING_PACKETS, number, time.time_ns())
+        time.sleep(ROTATES)
+    _, reports = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)}: {reports[-500:]}")
+    print(f"\na ring, a file of {RING_PACKETS:,} packets every {ROTATES:.0f} s", flush=True)
+    for files, seconds, behind in _REPORT.findall(reports):
+        lag = float(behind) - ROTATES
+        print(
+            f"  {files} files: a micro-batch of {seconds} s, {lag:.1f} s after the last file was closed"
+            f" ({lag / float(seconds):.1f} micro-batches; at most 2)", flush=True,
+        )  # fmt: skip
+    packets = sum(len(batch) for path in ring.iterdir() for batch in open_capture(str(path), Store()).batches())
+    print(f"  {packets:,} packets", flush=True)
