@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.tables.file_statistics import FileStatistics
 from dissector.tables.file_systems import create_folder, opened
-from dissector.tables.row_batches import LONG, RowBatches
+from dissector.tables.row_batches import LONG, RISING, RowBatches
 from dissector.tables.rows import Cells, RowGroup, TableRow
 from dissector.tables.schemas import BY_NAME, OBSERVATIONS, TableSchema
 
@@ -117,8 +117,11 @@ class _DataFileWriter:
         self._rows = RowBatches(table, self._write)
         schema = self._rows.schema
         is_kept = table.name != OBSERVATIONS.name
-        short = [each for each in schema.names if each not in LONG] if is_kept else False
-        self._writer = pq.ParquetWriter(file, schema, compression="zstd" if is_kept else "lz4", use_dictionary=short)
+        repeated = [each for each in schema.names if each not in LONG | RISING] if is_kept else False
+        rising = {each: "DELTA_BINARY_PACKED" for each in schema.names if each in RISING} if is_kept else None
+        self._writer = pq.ParquetWriter(
+            file, schema, compression="zstd" if is_kept else "lz4", use_dictionary=repeated, column_encoding=rising
+        )
 
     def add(self, row: Cells | RowGroup | pa.Table) -> None:
         """Add one row, a group, or a table with all columns."""

@@ -81,12 +81,13 @@ def test_observations_are_the_runs_and_facts_are_the_tables(tmp_path: Path) -> N
     assert [each.path.rpartition("/")[0] for each in files] == ["_runs/1/observations", "gaps"]
 
 
-def test_bodies_have_no_dictionary_and_short_columns_do(tmp_path: Path) -> None:
+def test_bodies_have_no_dictionary_short_columns_do_and_numbers_that_rise_are_differences(tmp_path: Path) -> None:
     [file] = write_rows([("bodies", KEYS | {"request": b"{}"})] * 3, Output(str(tmp_path), "", 1))
     group = pq.ParquetFile(tmp_path / file.path).metadata.row_group(0)
     columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
     assert columns["capture"].has_dictionary_page
     assert not columns["request"].has_dictionary_page
+    assert "DELTA_BINARY_PACKED" in columns["packet"].encodings
     assert columns["request"].compression == "ZSTD"
 
 
