@@ -1,25 +1,21 @@
-"""A capture as bytes, between two pieces of it: to be restored where its next packets are, in another process, later.
+"""A capture as columns, between two pieces of it: restored where its next packets are, in another process, later.
 
-A checkpoint has the stages as they are (transport, framing, index, examination), and of the capture's bytes only those
-that are still needed: of rows that were not taken, of frames that are not whole, of what waits behind a gap.
+A checkpoint has the stages as they are (transport, framing, index, examination), as nodes of `core/object_graph`, and
+of the capture's bytes only those that are still needed: of rows that were not taken, of frames that are not whole, of
+what waits behind a gap.
 
 Invariants, each a property test:
   * a capture that is cut at any packets, however often, gives the rows of one that is read at once;
   * the bytes do not grow with what was read and is final, except for some 150 bytes for each connection ever seen.
-
-The bytes are a pickle: restore only what you wrote.
 """
 
-import io
-import pickle
-from collections.abc import Callable
-from functools import _lru_cache_wrapper, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from dissector.core.arrays import Int64
 from dissector.core.store import Excerpt, Store
 
 if TYPE_CHECKING:
+    from dissector.core.object_graph import Nodes
     from dissector.core.stage import StageChain
     from dissector.exchange.decoder import ExchangeDecoder
     from dissector.findings.framework.examination import Examination
@@ -49,33 +45,18 @@ class Checkpoint(NamedTuple):
     start_ns: int
 
 
-def dump(state: Checkpoint, excerpt: Excerpt) -> bytes:
-    """The checkpoint as bytes, with an excerpt of the store."""
-    out = io.BytesIO()
-    _Pickler(out, state.store, excerpt).dump(state)
-    return out.getvalue()
+def dump(state: Checkpoint, excerpt: Excerpt) -> "Nodes":
+    """Return the nodes of a checkpoint, with an excerpt of the store."""
+    from dissector.core.object_graph import to_nodes
+
+    return to_nodes(state, state.store, excerpt)
 
 
-def load(data: bytes) -> Checkpoint:
-    """The checkpoint of these bytes."""
-    return cast(Checkpoint, pickle.loads(data))
+def load(nodes: "Nodes") -> Checkpoint:
+    """Return the checkpoint of these nodes. Raises `GraphError`."""
+    from dissector.core.object_graph import GraphError, from_nodes
 
-
-class _Pickler(pickle.Pickler):
-    """Replaces the store by the excerpt, and caches by empty ones."""
-
-    def __init__(self, out: io.BytesIO, store: Store, excerpt: Excerpt) -> None:
-        super().__init__(out, pickle.HIGHEST_PROTOCOL)
-        self._store = store
-        self._excerpt = excerpt
-
-    def reducer_override(self, value: object) -> Any:
-        if value is self._store:
-            return Store.of, (self._excerpt,)
-        if isinstance(value, _lru_cache_wrapper):
-            return _empty_cache, (value.cache_parameters()["maxsize"], value.__wrapped__)
-        return NotImplemented
-
-
-def _empty_cache(size: int | None, function: Callable[..., Any]) -> Any:
-    return lru_cache(maxsize=size)(function)
+    found = from_nodes(nodes)
+    if not isinstance(found, Checkpoint):
+        raise GraphError("no checkpoint")
+    return found

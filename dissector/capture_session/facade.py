@@ -27,6 +27,7 @@ from dissector.index.index_columns import IndexColumns
 from dissector.index.shared_state import SharedState
 
 if TYPE_CHECKING:  # importing the parser of filters costs time that a command without a filter need not spend
+    from dissector.core.object_graph import Nodes
     from dissector.exchange.index_rows import IndexRows
     from dissector.exchange.json_lines import JsonText
     from dissector.filter import Filter
@@ -62,7 +63,7 @@ class Capture:
         show_secrets: bool = False,
         resolves: bool = False,
         opener: "ValueOpener | None" = None,
-        checkpoint: bytes = b"",
+        checkpoint: "Nodes | None" = None,
     ) -> None:
         self.sources = tuple(paths)
         self.names = source_names(paths)
@@ -70,7 +71,7 @@ class Capture:
         self.decode_as = (*of_ports(ports), *decode_as)
         """What the user says that connections are."""
         self._opener = opener
-        restored = load(checkpoint) if checkpoint else None
+        restored = None if checkpoint is None else load(checkpoint)
         self.pipeline = StagePipeline(
             paths, limits, self.decode_as, restored, key_logs=key_logs, unmarked_hex_from_client=response_to is None,
             show_secrets=show_secrets,

@@ -23,6 +23,7 @@ from dissector.core.batches import NEVER
 from dissector.exchange.decoder import ExchangeDecoder
 
 if TYPE_CHECKING:  # imported on use: captures that are read at once need none of it
+    from dissector.core.object_graph import Nodes
     from dissector.findings.framework.decoded_exchange import RowPosition
     from dissector.findings.framework.open_findings import Revision
 
@@ -79,8 +80,8 @@ class IncrementalReading:
         examination = self._findings.examination
         return [] if examination is None else examination.findings.revisions.take()
 
-    def checkpoint(self) -> bytes:
-        """Serialize what is unfinished, for `Capture(..., checkpoint=...)`. The capture can only be closed
+    def checkpoint(self) -> "Nodes":
+        """Return what is unfinished, for `Capture(..., checkpoint=...)`. The capture can only be closed
         afterwards."""
         pipeline, examination = self._pipeline, self._findings.examination
         untaken = self._untaken()

@@ -4,7 +4,7 @@ Invariants:
   * a large column is a mapped, unnamed temporary file, whose resident pages are released now and then: memory stays
     flat however many rows there are. Where no file can be created it stays in memory;
   * it grows without a copy: the file is mapped again, and the old map is freed with the last view of it;
-  * a pickled column has the rows given to `keep`: rows keep their numbers, and the others cost nothing.
+  * a copied column has the rows given to `keep`: rows keep their numbers, and the others cost nothing.
 """
 
 import mmap
@@ -43,7 +43,7 @@ class Column:
         self._default = default or np.zeros(1, dtype)[0]
         self._size = 0
         self._kept: Int64 | None = None
-        """Rows that are pickled; None for all."""
+        """Rows that are copied; None for all."""
         self._file: int | None = None
         self._map: mmap.mmap | None = None
         self._reads = 0
@@ -76,13 +76,13 @@ class Column:
         self._array[at : at + len(rows)] = rows
 
     def keep(self, rows: Int64) -> None:
-        """Pickle only these rows, ascending: where it is unpickled the others read as zeros."""
+        """Copy only these rows, ascending: in a pickle or a checkpoint the others read as zeros."""
         self._kept = rows
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = self._array[: self._size]
         some = values if self._kept is None else values[self._kept]
-        return _unpickled, (self._array.dtype, self._default, self._size, self._kept, some)
+        return restored_column, (self._array.dtype, self._default, self._size, self._kept, some)
 
     def release_pages(self) -> None:
         """Release the resident pages of a large column; reading brings them back from the page cache."""
@@ -133,9 +133,10 @@ class Column:
         return True
 
 
-def _unpickled(
+def restored_column(
     dtype: npt.DTypeLike, default: int, size: int, kept: Int64 | None, values: npt.NDArray[np.generic]
 ) -> Column:
+    """Return a column of `size` rows with the values of those that were kept; the others read as zeros."""
     column = Column(dtype, default)
     column._become_zeros(size)
     column._array[slice(size) if kept is None else kept] = values

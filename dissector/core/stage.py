@@ -10,8 +10,8 @@ What every stage guarantees, each a property test (`tests/core/test_stages.py`):
   * output is handed down batch by batch: the consumer takes each before it requests the next. Framing relies on it: it
     recognizes responses by the requests that the index has by then;
   * what a stage holds is bounded by `Limits`, whatever the input;
-  * between two calls a stage can be pickled, and goes on where it is unpickled. Of the `Store` it needs the bytes in
-    `held_regions` and no others: a checkpoint is the pickled stages and an excerpt of the store.
+  * between two calls a stage can be copied (`pickle`, `object_graph`), and the copy goes on. Of the `Store` it needs
+    the bytes in `held_regions` and no others: a checkpoint is the stages and an excerpt of the store.
 """
 
 from collections.abc import Iterable, Iterator

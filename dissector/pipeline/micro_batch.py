@@ -6,7 +6,6 @@ connection has ended.
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,28 +13,13 @@ from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.index.shared_state import SharedState
+from dissector.pipeline.follow_state import CarryOver
 from dissector.pipeline.observations import revisions_of, row_of
 from dissector.pipeline.origins import FileOrigins, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions, packet_blocks
 from dissector.tables.data_files import TALLIES
 from dissector.tables.rows import TableRow
 from dissector.transport.partitions import Partition
-
-
-class CarryOver(NamedTuple):
-    """State of a partition between two micro-batches."""
-
-    capture: bytes = b""
-    """The checkpoint of its capture."""
-    connections: frozenset[int] = frozenset()
-    """Connections that have rows of exchanges, and no row of `connections` yet."""
-
-    def to_bytes(self) -> bytes:
-        return pickle.dumps(tuple(self))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "CarryOver":
-        return cls(*pickle.loads(data)) if data else cls()
 
 
 def _open(

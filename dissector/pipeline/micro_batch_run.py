@@ -7,15 +7,10 @@ out. So each row is there exactly once.
 
 import pickle
 import shutil
-import sys
-import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from hashlib import sha256
-from importlib.metadata import version
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,15 +19,23 @@ from pyspark.sql import functions as f
 from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
-from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.commit import commit
 from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.follow_state import (
+    FOLLOWER,
+    WORK,
+    FollowState,
+    carry_over_folder,
+    read_carry_over,
+    write_carry_over,
+    write_state,
+)  # fmt: skip
 from dissector.pipeline.frames import frame
 from dissector.pipeline.ingest_run import IngestRun
-from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
+from dissector.pipeline.micro_batch import read_shared_state, rows
 from dissector.pipeline.observations import ORDER, findings_of, revisions_of
-from dissector.pipeline.origins import FileOrigins, Origin
+from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
 from dissector.pipeline.tallies import partition_tallies
@@ -40,36 +43,8 @@ from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
 from dissector.tables.rows import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
-from dissector.tables.storage import Storage, StorageError
+from dissector.tables.storage import Storage
 from dissector.transport.partitions import Partition
-
-FOLLOWER: Final = "_follow"
-"""The follower's folder beside the tables: state from one micro-batch to the next."""
-WORK: Final = f"{FOLLOWER}/work"
-"""Folder of what a micro-batch writes for itself."""
-STATE: Final = "state"
-CARRY_OVER: Final = "carry-over-"
-
-
-@dataclass
-class FollowState:
-    """State of the follower after the last committed micro-batch."""
-
-    parts: int
-    epoch: int
-    """Of all captures."""
-    batch: int = -1
-    packets: int = 0
-    latest_ns: int = 0
-    origins: list[Origin] = field(default_factory=list)
-    shared_states: dict[int, SharedState] = field(default_factory=dict)
-    """By partition."""
-    aggregation: IncrementalAggregation = field(default_factory=IncrementalAggregation)
-    """State of the cross-connection findings."""
-    begins: dict[str, int] = field(default_factory=dict)
-    """Time of the first packet of each file that was read, by path."""
-    digests: frozenset[str] = frozenset()
-    """Of the files that were read."""
 
 
 class MicroBatchRun(IngestRun):
@@ -81,8 +56,8 @@ class MicroBatchRun(IngestRun):
     ) -> None:  # fmt: skip
         super().__init__(spark, storage, state.epoch, WORK, scans, options, _silent, state.parts, secrets)
         self._state_folder = folder
-        self._before = folder / f"{CARRY_OVER}{state.batch}"
-        self._after = folder / f"{CARRY_OVER}{batch}"
+        self._before = carry_over_folder(folder, state.batch)
+        self._after = carry_over_folder(folder, batch)
         self._is_last = is_last
         self._splits = [split._replace(first=split.first + state.packets) for split in self._splits]
         new_origins = (origin._replace(first=origin.first + state.packets) for origin in self._origins.ranges)
@@ -93,7 +68,7 @@ class MicroBatchRun(IngestRun):
             max([state.latest_ns, *(scan.latest_ns for scan in scans)]), self._origins.ranges,
             dict(state.shared_states), pickle.loads(pickle.dumps(state.aggregation)),
             state.begins | {scan.path: scan.first_ns for scan in scans},
-            state.digests.union(scan.digest for scan in scans),
+            state.digests.union(scan.digest for scan in scans), has_carry_overs=not is_last,
         )  # fmt: skip
         shutil.rmtree(self._after, ignore_errors=True)
         self._after.mkdir(parents=True)
@@ -110,12 +85,12 @@ class MicroBatchRun(IngestRun):
         return empty.union(super()._locations(parts)) if self._splits else empty
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
-        packets_at, before, is_last = self._storage.at(self._packets), str(self._before), self._is_last
+        packets_at, before, is_last = self._storage.at(self._packets), self._before, self._is_last
         secrets, ports = self._sent.value, self._options.ports
 
         def read_states(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_partition(locations, packets_at):
-                carry_over = _read_carry_over(before, part)
+                carry_over = read_carry_over(before, part)
                 state = pickle.dumps(
                     read_shared_state(blocks, Partition(part, parts), carry_over, secrets(), ports, is_last=is_last)
                 )
@@ -128,12 +103,12 @@ class MicroBatchRun(IngestRun):
     def _dissect_partitions(self, shuffled: DataFrame, parts: int, shared_state: SharedState) -> DataFrame:
         arguments, now_ns = pickle.dumps((shared_state, self._origins, self._options)), self.state.latest_ns
         packets_at, output, secrets = self._storage.at(self._packets), self._output, self._sent.value
-        before, after = str(self._before), None if self._is_last else str(self._after)
+        before, after = self._before, None if self._is_last else self._after
 
         def dissect(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_partition(locations, packets_at):
-                save = None if after is None else _CarryOverFile(after, part)
-                partition, carry_over = Partition(part, parts), _read_carry_over(before, part)
+                save = None if after is None else partial(write_carry_over, after, part)
+                partition, carry_over = Partition(part, parts), read_carry_over(before, part)
                 shared_state, origins, options = pickle.loads(arguments)
                 final_rows = rows(
                     blocks, partition, carry_over, shared_state, origins, options, save, now_ns, secrets()
@@ -174,51 +149,3 @@ class MicroBatchRun(IngestRun):
 
 def _silent(stage: str, done: int, total: int) -> None:
     """Report no progress: a line for each micro-batch does."""
-
-
-def write_state(folder: Path, state: FollowState) -> None:
-    """Write the follower's state, completely or not at all."""
-    new = folder / f"{STATE}.new"
-    data = pickle.dumps(state)
-    new.write_bytes(b"%s\n%s\n%s" % (_written_by().encode(), sha256(data).hexdigest().encode(), data))
-    new.replace(folder / STATE)
-
-
-def read_state(folder: Path) -> FollowState | None:
-    """Return the follower's state; None if there is none. Raises `StorageError` for that of another version, whose
-    stages may be others, and for a damaged one: nothing of these is unpickled."""
-    path = folder / STATE
-    if not path.exists():
-        return None
-    writer, _, rest = path.read_bytes().partition(b"\n")
-    digest, _, data = rest.partition(b"\n")
-    remedy = f"remove {folder} to begin again: captures that are in the tables are not read again"
-    if sha256(data).hexdigest().encode() != digest:
-        raise StorageError(f"{path}: damaged: {remedy}")
-    if writer.decode() != _written_by():
-        raise StorageError(f"{path}: of {writer.decode()}: end it by that with --follow --idle 1, or {remedy}")
-    state = pickle.loads(data)
-    assert isinstance(state, FollowState)
-    return state
-
-
-def _written_by() -> str:
-    """Return the versions on which a state depends."""
-    return f"kdissect {version('kafka-dissector')}, Python {sys.version_info.major}.{sys.version_info.minor}"
-
-
-def _read_carry_over(folder: str, part: int) -> CarryOver:
-    path = Path(folder) / str(part)
-    return CarryOver.from_bytes(path.read_bytes()) if path.exists() else CarryOver()
-
-
-class _CarryOverFile:
-    """Writes the carry-over of a partition. The file is complete, however many attempts of the task write it."""
-
-    def __init__(self, folder: str, part: int) -> None:
-        self._path = Path(folder) / str(part)
-
-    def __call__(self, carry_over: CarryOver) -> None:
-        temporary = self._path.with_suffix(f".{time.monotonic_ns()}")
-        temporary.write_bytes(carry_over.to_bytes())
-        temporary.replace(self._path)

@@ -3,12 +3,13 @@
 A partition yields observations besides its rows of tables. Those of all partitions, sorted by scope, give findings.
 """
 
-import pickle
+import json
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from dissector.core.finding import Finding
-from dissector.findings.framework.aggregation import Observation, aggregate
+from dissector.findings.framework.aggregation import EXTRACTORS, Observation, aggregate
 from dissector.findings.framework.open_findings import Revision
 from dissector.pipeline.origins import FileOrigins, Origins, Place, Source, Sources
 from dissector.tables.rows import Cells
@@ -16,6 +17,13 @@ from dissector.tables.schemas import OBSERVATIONS
 
 BY: Final = ("extractor", "scope")
 ORDER: Final = (*BY, "packet", "start", "nth")
+_VALUES: Final[dict[str, Callable[..., Any]]] = {
+    name: each
+    for extractor in EXTRACTORS
+    for name, each in vars(sys.modules[extractor.__module__]).items()
+    if isinstance(each, type) and issubclass(each, tuple)
+}
+"""Classes of observed values, by name."""
 
 
 def row_of(observation: Observation, sources: Sources) -> tuple[str, Cells]:
@@ -25,8 +33,15 @@ def row_of(observation: Observation, sources: Sources) -> tuple[str, Cells]:
         "file": file, "file_packet": file_packet,
         "extractor": observation.extractor, "scope": repr(observation.scope), "packet": observation.packet,
         "start": observation.start, "nth": observation.nth,
-        "pickled": pickle.dumps((observation.scope, observation.value)),
+        "value": _to_json(observation),
     }  # fmt: skip
+
+
+def observation_of(cells: Cells) -> Observation:
+    """Return the observation of a row."""
+    scope, name, value = json.loads(cells["value"])
+    value = _VALUES[name](*_tuples(value))
+    return Observation(cells["extractor"], _tuples(scope), cells["packet"], cells["start"], cells["nth"], value)
 
 
 def findings_of(
@@ -69,5 +84,14 @@ def _observations(rows: Iterable[Cells], sources: dict[int, Source]) -> Iterator
         last = order
         if cells["file"] is not None:
             sources[cells["packet"]] = cells["file"], cells["file_packet"]
-        scope, value = pickle.loads(cells["pickled"])
-        yield Observation(cells["extractor"], scope, cells["packet"], cells["start"], cells["nth"], value)
+        yield observation_of(cells)
+
+
+def _to_json(observation: Observation) -> str:
+    """Return scope and value of an observation, whose tuples become arrays. Names from the wire may have any bytes."""
+    value = observation.value
+    return json.dumps((observation.scope, type(value).__name__, value), default=lambda number: number.item())
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

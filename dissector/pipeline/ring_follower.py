@@ -42,9 +42,10 @@ from dissector.capture_session.tls_problems import KEY_LOG
 from dissector.core.finding import Finding, Severity
 from dissector.pipeline import closed_files
 from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.follow_state import FOLLOWER, FollowState, read_state, write_state
 from dissector.pipeline.ingest import ingested_digests
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
-from dissector.pipeline.micro_batch_run import FOLLOWER, FollowState, MicroBatchRun, read_state, write_state
+from dissector.pipeline.micro_batch_run import MicroBatchRun
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import QUIET_SECONDS, RingFile, ring_file
 from dissector.pipeline.runs import Run

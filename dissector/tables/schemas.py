@@ -284,7 +284,7 @@ OBSERVATIONS: Final = TableSchema(
     _C("nth", "BIGINT", "its position among the observations of its partition"),
     _C("file", "INT", "of files that overlap in time and are merged: number of the one with that packet"),
     _C("file_packet", "BIGINT", "the packet's number in it, from 0"),
-    _C("pickled", "BINARY", "scope and value of the observation, pickled"),
+    _C("value", "STRING", "scope, class of the value, and value of the observation as JSON"),
 ))  # fmt: skip
 BY_NAME: Final = {table.name: table for table in TABLES}
 FACT_TABLES: Final = (

@@ -1,6 +1,6 @@
 """The keys with which the records of one direction are read, one epoch after the other.
 
-Invariant: no pickle has a key. A direction that is restored finds its cipher again, once the secrets are there.
+Invariant: no checkpoint has a key. A direction that is restored finds its cipher again, once the secrets are there.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ class DirectionKeys:
         self.sequence = 0
         self._changes = 0
         """ChangeCipherSpec messages of a version before 1.3."""
-        self._pickled: tuple[int, bytes | None] | None = None
+        self._kept: tuple[int, bytes | None] | None = None
         """How a restored direction finds its cipher: which one of its epoch it is, and the block it is chained to."""
 
     def use(self, epoch: Epoch, cipher: "RecordCipher | None", sequence: int = 0) -> None:
@@ -60,13 +60,13 @@ class DirectionKeys:
 
     def restore(self) -> bool:
         """Find the cipher again that a checkpoint does not have; return whether there is nothing to wait for."""
-        if self._pickled is None or self.epoch is None:
+        if self._kept is None or self.epoch is None:
             return True
         ciphers = self._connection.ciphers(self._direction, self.epoch)
         if not ciphers:
             return False
-        number, chained = self._pickled
-        self.cipher, self._pickled = ciphers[min(number, len(ciphers) - 1)], None
+        number, chained = self._kept
+        self.cipher, self._kept = ciphers[min(number, len(ciphers) - 1)], None
         self.cipher.chained = chained
         return True
 
@@ -75,4 +75,4 @@ class DirectionKeys:
             return self.__dict__
         ciphers = self._connection.ciphers(self._direction, self.epoch)
         number = next((n for n, each in enumerate(ciphers) if each.suite == self.cipher.suite), 0)
-        return self.__dict__ | {"cipher": None, "_pickled": (number, self.cipher.chained)}
+        return self.__dict__ | {"cipher": None, "_kept": (number, self.cipher.chained)}

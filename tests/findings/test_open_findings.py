@@ -1,9 +1,8 @@
 """Revisions of findings whose row was taken already."""
 
-import pickle
-
 import numpy as np
 
+from dissector.core.object_graph import from_nodes, to_nodes
 from dissector.findings.detectors.closed_in_flight import ClosedInFlight
 from dissector.findings.framework.decoded_exchange import RowPosition
 from dissector.findings.framework.open_findings import FindingStore, OpenFinding
@@ -53,11 +52,11 @@ def test_a_revision_names_the_row_that_it_updates() -> None:
     assert found.of(1) == [], "the row is gone"
 
 
-def test_it_goes_on_where_it_is_unpickled() -> None:
+def test_it_goes_on_where_it_is_restored() -> None:
     found = FindingStore()
     open_finding = reported(found, 1, "one")
     found.keep(rows(), rows(), place_of)
-    found, open_finding = pickle.loads(pickle.dumps((found, open_finding)))
+    found, open_finding = from_nodes(to_nodes((found, open_finding)))
     open_finding.update("two")
     assert words(found) == [((10, 7), "one", "two")]
 

@@ -1,42 +1,99 @@
 """The state of a follower: read by the version that wrote it, and refused in plain words by any other."""
 
+import stat
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
-
-from dissector.pipeline import micro_batch_run
-from dissector.pipeline.micro_batch_run import STATE, FollowState, read_state, write_state
+from dissector.core.object_graph import to_nodes
+from dissector.findings.detectors.consumer_lag import FetchLag
+from dissector.findings.framework.aggregation import Observation
+from dissector.index.shared_state import SharedState
+from dissector.pipeline import state_file
+from dissector.pipeline.follow_state import (
+    STATE,
+    CarryOver,
+    FollowState,
+    carry_over_folder,
+    read_carry_over,
+    read_state,
+    write_carry_over,
+    write_state,
+)  # fmt: skip
+from dissector.pipeline.observations import observation_of, row_of
+from dissector.pipeline.origins import Origin, Sources
 from dissector.tables.storage import StorageError
 
-KEPT = FollowState(parts=3, epoch=7, batch=4, packets=99, digests=frozenset(["ab"]))
+KEPT = FollowState(
+    parts=2, epoch=7, batch=4, packets=99, origins=[Origin(0, "ab", 1, 7)],
+    shared_states={0: SharedState(topics={("id", 1): (3, "orders")})}, begins={"/ring/a\udcff": 5},
+    digests=frozenset(["ab"]), has_carry_overs=True,
+)  # fmt: skip
+SOME = CarryOver(to_nodes((1, "two")), frozenset((3, 4)))
+
+
+def follower(folder: Path) -> Path:
+    """A follower's folder with its state and two carry-overs."""
+    parts = carry_over_folder(folder, KEPT.batch)
+    parts.mkdir()
+    for part in range(KEPT.parts):
+        write_carry_over(parts, part, SOME)
+    write_state(folder, KEPT)
+    return parts
 
 
 def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
     assert read_state(tmp_path) is None
-    write_state(tmp_path, KEPT)
+    parts = follower(tmp_path)
     found = read_state(tmp_path)
     assert found is not None
-    assert (found.parts, found.epoch, found.batch, found.packets) == (3, 7, 4, 99)
-    assert (found.digests, found.origins, found.begins) == (KEPT.digests, [], {})
+    assert vars(found) | {"aggregation": None} == vars(KEPT) | {"aggregation": None}
+    assert read_carry_over(parts, 1) == SOME
+    assert read_carry_over(parts, 2) == CarryOver()
+
+
+def test_only_its_user_can_read_it_and_any_tool_of_arrow(tmp_path: Path) -> None:
+    parts = follower(tmp_path)
+    for path in (tmp_path / STATE, parts / "0"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with pa.ipc.open_stream((parts / "0").read_bytes()) as stream:
+        assert set(stream.read_all()["graph"].to_pylist()) == {"capture", "connections"}
+    assert sorted(each.name for each in tmp_path.iterdir()) == [parts.name, STATE], "no temporary file"
 
 
 def test_a_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(micro_batch_run, "version", lambda _: "0.1")
+        patched.setattr(state_file, "version", lambda _: "0.1")
         write_state(tmp_path, KEPT)
-    with pytest.raises(StorageError, match=r"state: of kdissect 0\.1, Python .*: end it by that"):
+    with pytest.raises(StorageError, match=r"state: of kdissect 0\.1: end it by that"):
         read_state(tmp_path)
 
 
-@pytest.mark.parametrize("damage", [b"", b"nothing", b"a\nb\nc"])
-def test_a_damaged_state_is_refused_and_nothing_of_it_is_run(tmp_path: Path, damage: bytes) -> None:
-    (tmp_path / STATE).write_bytes(damage)
-    with pytest.raises(StorageError, match="damaged: remove"):
+@pytest.mark.parametrize("damage", [b"", b"nothing", b"a\nb\nc", bytes(64)])
+@pytest.mark.parametrize("name", [STATE, "carry-over-4/1"])
+def test_a_damaged_file_is_refused(tmp_path: Path, name: str, damage: bytes) -> None:
+    follower(tmp_path)
+    path = tmp_path / name
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    for data in (damage, whole[:-1], whole[:middle] + b"!" + whole[middle + 1 :]):
+        path.write_bytes(data)
+        with pytest.raises(StorageError, match=f"{name}: damaged: remove"):
+            read_state(tmp_path)
+
+
+def test_a_carry_over_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    parts = follower(tmp_path)
+    (parts / "1").unlink()
+    with pytest.raises(StorageError, match="carry-over-4/1: missing: remove"):
         read_state(tmp_path)
-    write_state(tmp_path, KEPT)
-    whole = (tmp_path / STATE).read_bytes()
-    (tmp_path / STATE).write_bytes(whole[:-1])
-    with pytest.raises(StorageError, match="damaged: remove"):
-        read_state(tmp_path)
+
+
+def test_an_observation_comes_back_from_its_row() -> None:
+    lag = FetchLag(records=5, time_ns=np.int64(7), path="a[0].\udcff")
+    _, cells = row_of(Observation("LagExtractor", ("rdkafka", "orders", 3), 1, 2, 3, lag), Sources())
+    found = observation_of(cells)
+    assert found == Observation("LagExtractor", ("rdkafka", "orders", 3), 1, 2, 3, lag)
+    assert type(found.value) is FetchLag

@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import shutil
 import struct
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -16,10 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture.partition import Block
+from dissector.core.object_graph import from_nodes, to_nodes
 from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import FileScan, scan_file
-from dissector.pipeline.micro_batch import CarryOver, read_shared_state, rows
+from dissector.pipeline.follow_state import CarryOver, read_carry_over, write_carry_over
+from dissector.pipeline.micro_batch import read_shared_state, rows
 from dissector.pipeline.observations import ORDER, findings_of, revisions_of
 from dissector.pipeline.origins import FileOrigins, Origin
 from dissector.pipeline.partition_rows import WriteOptions
@@ -141,11 +144,12 @@ def at_once(plans: list[FileScan], origins: FileOrigins, secrets: bytes = b"") -
 
 
 def one_by_one(
-    plans: list[FileScan], origins: FileOrigins, beforehand: SharedState | None = None, secrets: bytes = b"",
-    looked_at: Callable[[bytes], object] = len,
+    plans: list[FileScan], origins: FileOrigins, folder: Path, beforehand: SharedState | None = None,
+    secrets: bytes = b"", looked_at: Callable[[bytes], object] = len,
 ) -> Rows:  # fmt: skip
     """As `MicroBatchRun` does it; or with what is learned later known `beforehand`. Each carry-over is `looked_at`."""
-    left = {part: CarryOver().to_bytes() for part in range(PARTS)}
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     tables: Made = []
     known: dict[int, SharedState] = {}
     notes: list[dict[str, Any]] = []
@@ -156,21 +160,21 @@ def one_by_one(
         first, now_ns = first + each.packets, max(now_ns, each.latest_ns)
         is_last = each is plans[-1]
         for part in range(PARTS):
-            before = CarryOver.from_bytes(left[part])
+            before = read_carry_over(folder, part)
             known[part] = read_shared_state(parts[part], Partition(part, PARTS), before, secrets, is_last=is_last)
         shared_state = beforehand or SharedState.merged(known.values())
         for part in range(PARTS):
 
             def put(what: CarryOver, part: int = part) -> None:
-                left[part] = what.to_bytes()
-                looked_at(left[part])
+                write_carry_over(folder, part, what)
+                looked_at((folder / str(part)).read_bytes())
 
-            before = CarryOver.from_bytes(left[part])
+            before = read_carry_over(folder, part)
             made += separate(rows(
                 parts[part], Partition(part, PARTS), before, shared_state, origins, WriteOptions(),
                 None if is_last else put, now_ns, secrets,
             ))  # fmt: skip
-        making = pickle.loads(pickle.dumps(making))
+        making = from_nodes(to_nodes(making))
         upto = min(pickle.loads(tally["tally"]).oldest_pending for tally in of(TALLIES, made))
         notes += of(OBSERVATIONS.name, made)
         new = found_in([note for note in notes if note["packet"] < upto], origins, making)
@@ -202,7 +206,9 @@ def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no
     origins = origins_of(plans)
     secrets = [secret for random in keys.client_randoms for secret in keys.secrets(random).values()]
     carried: list[bytes] = []
-    found = one_by_one(plans, origins, learned(dealt(plans, 0), keys.text), keys.text, carried.append)
+    found = one_by_one(
+        plans, origins, tmp_path / "left", learned(dealt(plans, 0), keys.text), keys.text, carried.append
+    )
     assert found == at_once(plans, origins, keys.text)
     assert sum(table == "exchanges" for table, _ in found) > 20
     assert len(carried) > len(plans)
@@ -215,7 +221,7 @@ def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> N
     origins = origins_of(plans)
     whole = at_once(plans, origins)
     assert any(table == "connections" for table, _ in whole)
-    assert one_by_one(plans, origins) == whole
+    assert one_by_one(plans, origins, tmp_path / "left") == whole
 
 
 def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
@@ -231,7 +237,7 @@ def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path)
     blocks = packets(path)
     plans = cut_at(blocks, tmp_path, ends(data, blocks))
     origins = origins_of(plans)
-    assert one_by_one(plans, origins) == at_once(plans, origins)
+    assert one_by_one(plans, origins, tmp_path / "left") == at_once(plans, origins)
 
 
 @pytest.mark.slow
@@ -243,7 +249,7 @@ def test_every_finding_is_made_wherever_files_end(tmp_path: Path, data: st.DataO
     blocks = packets(Path(busy(tmp_path, chance)))
     plans = cut_at(blocks, tmp_path, ends(data, blocks))
     origins = origins_of(plans)
-    assert one_by_one(plans, origins, learned(dealt(plans, 0))) == at_once(plans, origins)
+    assert one_by_one(plans, origins, tmp_path / "left", learned(dealt(plans, 0))) == at_once(plans, origins)
 
 
 @pytest.mark.slow
@@ -256,7 +262,7 @@ def test_rows_over_a_bad_network_do_not_depend_on_where_files_end(
     blocks = in_time(over_a_bad_network(packets(path), chance))
     plans = cut_at(blocks, tmp_path, ends(data, blocks))
     origins = origins_of(plans)
-    assert one_by_one(plans, origins, learned(dealt(plans, 0))) == at_once(plans, origins)
+    assert one_by_one(plans, origins, tmp_path / "left", learned(dealt(plans, 0))) == at_once(plans, origins)
 
 
 def test_a_sasl_token_waits_for_the_response_that_a_lost_packet_holds_back(tmp_path: Path) -> None:
@@ -267,7 +273,7 @@ def test_a_sasl_token_waits_for_the_response_that_a_lost_packet_holds_back(tmp_p
     origins = origins_of(plans)
     whole = at_once(plans, origins)
     assert any("PLAIN token of the client" in row for _, row in whole)
-    assert one_by_one(plans, origins) == whole
+    assert one_by_one(plans, origins, tmp_path / "left") == whole
 
 
 def in_time(blocks: list[Block]) -> list[Block]:
@@ -286,6 +292,6 @@ def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
     """Open over many files, or closed in the middle of one."""
     path = next(path for path in CAPTURES if path.stem == "librdkafka-pipelined")
     plans = cut(path, tmp_path, 9)
-    found = one_by_one(plans, origins_of(plans))
+    found = one_by_one(plans, origins_of(plans), tmp_path / "left")
     names = [json.loads(row)["connection"] for table, row in found if table == "connections"]
     assert sorted(names) == sorted({json.loads(row)["connection"] for table, row in found if table == "exchanges"})

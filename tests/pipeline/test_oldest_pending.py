@@ -11,7 +11,8 @@ from dissector.core.batches import NEVER
 from dissector.findings.framework.examination_queue import CLOSED_FOR_NS, MAX_OVERTAKES, MAX_WAIT_NS
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
-from dissector.pipeline.micro_batch import CarryOver, rows
+from dissector.pipeline.follow_state import CarryOver
+from dissector.pipeline.micro_batch import rows
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.data_files import TALLIES
 from dissector.transport.partitions import Partition

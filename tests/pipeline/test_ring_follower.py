@@ -21,8 +21,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from dissector.pipeline import micro_batch_run, ring_follower
+from dissector.pipeline.follow_state import FOLLOWER
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
-from dissector.pipeline.micro_batch_run import FOLLOWER
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import ring_file
 from dissector.pipeline.ring_follower import Follower, MicroBatchReport

@@ -15,7 +15,7 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline.micro_batch_run import FOLLOWER, WORK
+from dissector.pipeline.follow_state import FOLLOWER, WORK
 from tests.pipeline.clusters import PATIENCE, kdissect
 from tests.pipeline.contents import contents, lines, rows_that_count
 from tests.pipeline.live_ring import ring

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from dissector.core.batches import NOWHERE, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
+from dissector.core.object_graph import from_nodes, to_nodes
 from dissector.core.stage import StageChain
 from dissector.core.store import Store
 from dissector.tls import KeyLog, TlsStage
 from dissector.tls.suites import SUITES
 from dissector.transport import Transport
-from tests.core.test_stages import NONE, Captured, Cuts, cuts_of_packets, output, pickled, unpickled
+from tests.core.test_stages import NONE, Captured, Cuts, cuts_of_packets, output
 from tests.tls.sessions import Session, session
 from tests.traffic import Mangling, Packet, Turn, conversation, exchanges, manglings
 
@@ -255,9 +256,10 @@ def test_decryption_goes_on_where_it_is_restored_and_no_checkpoint_has_a_secret(
     at %= len(packets) + 1
     chain, tls = stage_of(store, made.key_log)
     before = runs_of(fed(chain, Captured(packets[:at], store)), store)
-    data, other = pickled((chain, tls), store), Store.of(store.excerpt(*chain.held_regions()))
+    nodes = to_nodes((chain, tls, store), store, store.excerpt(*chain.held_regions()))
+    data = b"".join(filter(None, nodes.data))
     assert not any(secret in data for secret in secrets_in(made.key_log))
-    chain, tls = unpickled(data, other)
+    chain, tls, other = from_nodes(nodes)
     assert not tls.keys
     tls.keys.add(made.key_log)
     after = runs_of(output(chain, Captured(packets[at:], other, first=at).batches([])), other)

@@ -1,0 +1,101 @@
+"""The nodes of a graph of objects, and the names of classes and functions in it."""
+
+from collections.abc import Iterable
+from functools import _lru_cache_wrapper
+from importlib import import_module
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+ENGINE: Final = frozenset(
+    ("core", "detection", "exchange", "findings", "framing", "index", "protocol", "records", "tls", "transport")
+)
+"""Packages whose functions may be named: none of them has effects."""
+STATES: Final = ENGINE | {"capture", "capture_session", "pipeline"}
+"""Packages whose classes may be named."""
+BUILT_IN: Final[dict[str, type]] = {
+    each.__name__: each for each in (bool, int, float, str, bytes, list, tuple, dict, set)
+}
+PLAIN_DTYPES: Final = "biufSUV"
+"""Kinds of dtypes without objects."""
+
+
+class GraphError(ValueError):
+    """Nodes that are no graph of objects."""
+
+
+class Nodes(NamedTuple):
+    """The columns, `(n,)` each."""
+
+    kind: list[str]
+    name: list[str | None]
+    number: list[int | None]
+    data: list[bytes | None]
+    items: list[list[int]]
+
+
+class Node(NamedTuple):
+    """One row. Its items are objects where it is written, and rows where it is read."""
+
+    kind: str
+    name: str | None = None
+    number: int | None = None
+    data: bytes | None = None
+    items: Iterable[Any] = ()
+
+
+def name_of(value: Any) -> str:
+    """Return the name of a class or function. Raises `GraphError` for one that `class_named` would not find."""
+    built_in = str(value.__name__)
+    if BUILT_IN.get(built_in) is value:
+        return built_in
+    name = f"{value.__module__}:{value.__qualname__}"
+    if _found(name, STATES if isinstance(value, type) else ENGINE) is not value:
+        raise GraphError(f"{name} has no name")
+    return name
+
+
+def class_named(name: str | None) -> type:
+    """Return the class with a name. Raises `GraphError`."""
+    found = BUILT_IN.get(name or "") or _found(name or "", STATES)
+    if not isinstance(found, type):
+        raise GraphError(f"{name} is no class")
+    return found
+
+
+def function_named(name: str | None) -> FunctionType:
+    """Return the function with a name: of one with a cache, what is behind it. Raises `GraphError`."""
+    found = _found(name or "", ENGINE)
+    if not isinstance(found, FunctionType):
+        raise GraphError(f"{name} is no function")
+    return found
+
+
+def plain_dtype(name: str | None) -> np.dtype[Any]:
+    """Return the dtype with a name, if it has no objects. Raises `GraphError`."""
+    dtype = np.dtype(name or "O")
+    if dtype.kind not in PLAIN_DTYPES:
+        raise GraphError(f"{name} is no dtype of plain values")
+    return dtype
+
+
+def dtype_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype. Raises `GraphError` for one with objects or fields."""
+    if dtype.names is not None or plain_dtype(dtype.str) != dtype:
+        raise GraphError(f"{dtype} is no dtype of plain values")
+    return dtype.str
+
+
+def _found(name: str, packages: frozenset[str]) -> Any:
+    module, _, path = name.partition(":")
+    package = module.split(".")
+    if package[0] != "dissector" or len(package) < 2 or package[1] not in packages:
+        raise GraphError(f"{name} is not of the engine")
+    found: Any = import_module(module)
+    for part in path.split("."):
+        found = vars(found).get(part)
+    found = found.__wrapped__ if isinstance(found, _lru_cache_wrapper) else found
+    if getattr(found, "__module__", None) != module:
+        raise GraphError(f"{name} is not of the engine")
+    return found

@@ -1,0 +1,167 @@
+"""Objects kept as columns are the same objects again, and columns that were made up run nothing."""
+
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.core.columns import Column
+from dissector.core.finding import Finding, Severity
+from dissector.core.limits import DEFAULT, Limits
+from dissector.core.object_graph import GraphError, Nodes, from_nodes, to_nodes
+from dissector.core.store import Excerpt, Store
+from dissector.core.text import clean
+from dissector.index.shared_state import LearnedNames
+from dissector.tls.key_log import KeyLog
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.binary() | st.text()
+keys = scalars | st.tuples(scalars, scalars)
+values = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner, inner)
+        | st.dictionaries(keys, inner)
+        | st.builds(deque, st.lists(inner), st.none() | st.integers(3, 5))
+        | st.builds(OrderedDict, st.lists(st.tuples(keys, inner)))
+        | st.sets(keys)
+        | st.frozensets(keys)
+    ),
+    max_leaves=20,
+)
+
+
+def again(value: Any) -> Any:
+    return from_nodes(to_nodes(value))
+
+
+def shape(value: Any) -> Any:
+    """A value with the types of all in it, as 1 equals True."""
+    if isinstance(value, dict):
+        return type(value), [(shape(key), shape(each)) for key, each in value.items()]
+    if isinstance(value, set | frozenset):
+        return type(value), {(type(each), repr(each)) for each in value}
+    if isinstance(value, list | tuple | deque):
+        return type(value), [*map(shape, value)]
+    return type(value), repr(value)
+
+
+@given(values)
+def test_values_come_back_with_their_types(value: Any) -> None:
+    assert shape(again(value)) == shape(value)
+
+
+def test_names_from_the_wire_and_large_numbers_come_back() -> None:
+    assert again(["\udcff\x00", 1 << 70, -(1 << 63), Severity.WARNING, int]) == [
+        "\udcff\x00", 1 << 70, -(1 << 63), Severity.WARNING, int,
+    ]  # fmt: skip
+
+
+def test_arrays_and_counters_come_back() -> None:
+    grown = array("q", [1, 2])
+    plain, wide, none = np.arange(6).reshape(2, 3), np.zeros(2, "V40"), np.zeros(0, "<i4")
+    restored = again((grown, plain, wide, none, np.int16(7), Counter(a=2), defaultdict(list, {1: [2]})))
+    assert restored[0] == grown
+    for before, after in zip((plain, wide, none), restored[1:4], strict=True):
+        assert (after.dtype, after.tolist()) == (before.dtype, before.tolist())
+        assert after.flags.writeable
+    assert restored[4:6] == (7, Counter(a=2))
+    assert (type(restored[4]), restored[6][9], restored[6][1]) == (np.int16, [], [2])
+
+
+def test_an_object_that_is_there_twice_is_one_and_may_contain_itself() -> None:
+    names = LearnedNames({"a": (1, "b")})
+    loop: list[Any] = [names, names.learn]
+    loop.append((loop,))
+    first, learn, [within] = again(loop)
+    assert within[0] is first
+    learn("c", "d", 2)
+    assert first.values == {"a": "b", "c": "d"}
+
+
+def test_objects_of_each_kind_come_back() -> None:
+    finding = Finding("slow-response", Severity.NOTE, "slow", "request")
+    assert again((finding, DEFAULT)) == (finding, DEFAULT)
+    assert type(again(DEFAULT)) is Limits
+    assert again(clean) is clean
+
+
+def test_a_column_has_the_rows_that_were_kept() -> None:
+    column = Column(np.int64)
+    column.extend([5, 6, 7])
+    column.keep(np.array([1]))
+    assert again(column).values.tolist() == [0, 6, 0]
+
+
+def test_a_store_is_kept_as_an_excerpt() -> None:
+    store = Store()
+    base = store.add(b"abcdef")
+    [restored] = from_nodes(to_nodes([store], store, Excerpt(base + 6, [(base + 2, b"cd")])))
+    assert bytes(restored.read(base + 2, 2)) == b"cd"
+
+
+def test_a_cache_comes_back_empty_and_a_secret_not_at_all() -> None:
+    cached = lru_cache(maxsize=7)(clean)
+    cached("a")
+    restored = again(cached)
+    assert (restored.cache_info().currsize, restored.cache_parameters()["maxsize"], restored("b")) == (0, 7, "b")
+    log = KeyLog()
+    log.add_lines([f"CLIENT_RANDOM {'ab' * 32} {'cd' * 48}".encode()])
+    assert len(log)
+    assert not len(again(log))
+
+
+@dataclass
+class Foreign:
+    """No class of the engine."""
+
+    value: int = 1
+
+
+@pytest.mark.parametrize("value", [Foreign(), Foreign, lambda: 1, open, np.array([Foreign()]), np.zeros(1, "i4,i4")])
+def test_what_cannot_be_restored_is_refused_where_it_is_kept(value: object) -> None:
+    with pytest.raises(GraphError):
+        to_nodes(value)
+
+
+def nodes(kind: str, name: str | None = None, items: int = 0, data: bytes | None = None) -> Nodes:
+    """A node with items that are empty tuples."""
+    rows = 1 + items
+    return Nodes(
+        [kind] + ["tuple"] * items, [name] * rows, [None] * rows, [data] * rows,
+        [list(range(1, rows))] + [[] for _ in range(items)],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        nodes("function", "os:system"),
+        nodes("function", "dissector.cli.main:main"),
+        nodes("function", "dissector.core.text:os.system"),
+        nodes("new", "subprocess:Popen"),
+        nodes("new", "dissector.core.store:mmap"),
+        nodes("object", "dissector.core.store:Path", items=4),
+        nodes("object", "dissector.core.text:clean", items=4),
+        nodes("class", "dissector.pipeline.nowhere:Thing"),
+        nodes("method", "system", items=1),
+        nodes("enum", "dissector.core.store:Store", items=1),
+        nodes("array", "O", items=0, data=b"12345678"),
+        nodes("array", "<i8", items=1, data=b"1"),
+        nodes("typed", "z"),
+        nodes("exec"),
+        nodes("list")._replace(items=[[1]]),
+        nodes("tuple")._replace(items=[[0]]),
+        nodes("dict", items=1),
+        Nodes([], [], [], [], []),
+    ],
+)
+def test_nodes_that_were_made_up_run_nothing(made_up: Nodes) -> None:
+    with pytest.raises(GraphError):
+        from_nodes(made_up)
