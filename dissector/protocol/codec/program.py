@@ -119,9 +119,12 @@ class Wanted:
     def __len__(self) -> int:
         return len(self.columns)
 
-    def __reduce__(self) -> tuple[type["Wanted"], tuple[UInt8]]:
-        """In a checkpoint: an address is that of this process only."""
-        return Wanted, (self.columns,)
+    def __getstate__(self) -> UInt8:
+        """For a checkpoint: an address is that of this process only."""
+        return self.columns
+
+    def __setstate__(self, columns: UInt8) -> None:
+        Wanted.__init__(self, columns)
 
 
 class Program:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.protocol.codec.json_program import JsonProgram, Mark
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import Program
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
@@ -232,6 +233,9 @@ def test_what_was_in_a_checkpoint_reads_its_own_memory() -> None:
     copy, what, room = pickle.loads(pickle.dumps((program, wanted, Arena())))
     assert copy.address == copy.code.ctypes.data != program.address
     assert what.address == what.columns.ctypes.data != wanted.address
+    printed = JsonProgram([("body", plan("ApiVersionsResponse", 3))], lambda _: Mark(0))
+    again = pickle.loads(pickle.dumps(printed))
+    assert again.addresses[0] == again.code.ctypes.data != printed.addresses[0]
     [restored], [part] = room.shred(memory(frames), copy, what, 0), shred_all(program, frames)
     for number, _ in program.values:
         assert restored.column(number).values.tolist() == part.column(number).values.tolist()
