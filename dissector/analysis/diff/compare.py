@@ -80,6 +80,7 @@ class _DiffBuilder:
         self._names = NameMatching(a.names, b.names, (NameUses(a.keys), NameUses(b.keys)))
         self._keys = [{self._names.key(n, key): profile for key, profile in side.keys.items()} for n, side in
                       enumerate(self._sides)]  # fmt: skip
+        self._connections = (a.roles.connections, b.roles.connections)
         self._differences: dict[MatchingKey, list[KeyDifference]] = {}
 
     def build(self) -> DiffResult:
@@ -102,13 +103,13 @@ class _DiffBuilder:
 
     def _summary(self, side: int) -> SideSummary:
         profile = self._sides[side]
-        connections = tuple(sorted(profile.roles.connections.items()))
+        connections = tuple(sorted(self._connections[side].items()))
         return SideSummary(profile.side.label, profile.exchanges, profile.roles.labeled_clients, connections,
                            tuple(sorted(profile.skipped.items())))  # fmt: skip
 
     def _connection_entries(self) -> Iterator[DiffEntry]:
         """Compare the numbers of connections by role."""
-        roles = [side.roles.connections for side in self._sides]
+        roles = self._connections
         if roles[0] != roles[1]:
             differing = sorted(role for role in roles[0] | roles[1] if roles[0][role] != roles[1][role])
             counts = [side.total() for side in roles]

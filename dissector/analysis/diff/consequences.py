@@ -175,8 +175,8 @@ def _waits(entry: DiffEntry, waits: DiffEntry) -> bool:
 
 def _asks_for(request: DiffEntry, response: DiffEntry) -> bool:
     """Return whether a request has the array elements, on the same sides, that a response has."""
-    asked, told = ((each.api, each.explanation, each.a, each.b) for each in (request, response))
-    return request.part == "request" and asked == told
+    elements = [(each.api, each.explanation, each.a, each.b) for each in (request, response)]
+    return request.part == "request" and elements[0] == elements[1]
 
 
 def _is_once_a_connection(entry: DiffEntry, connections: DiffEntry) -> bool:

@@ -43,6 +43,8 @@ ASSIGNED: Final = {
 }
 """A leader assigns nothing while it does not know the topic; when it learns of it varies from run to run."""
 ELEMENTS: Final = "array elements"
+UNTIL: Final = " up to "
+"""In a range of versions, before the last one that has a field."""
 EMPTY_VALUES: Final[frozenset[ComparedValue]] = frozenset((None, "", EMPTY))
 """What a broker responds for "nothing": which of them depends on the version."""
 
@@ -270,9 +272,6 @@ def _has_only_defaults(schema: Field | None, field: FieldOnSide) -> bool:
     default = default_of(schema) if schema is not None else None
     defaults = (default,) if default is not None else (0, "", None, False, EMPTY, 0.0)
     return all(value in (*defaults, NO_SESSION, WITHOUT_SESSION) for value in field.values)
-
-
-UNTIL: Final = " up to "
 
 
 def _version_range(field: Field) -> str:
