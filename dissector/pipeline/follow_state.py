@@ -15,7 +15,7 @@ from dissector.core.object_graph import GraphError, Nodes, from_nodes, to_nodes
 from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.origins import Origin
-from dissector.pipeline.state_file import OtherVersionError, StateFileError, read_state_file, write_state_file
+from dissector.pipeline.state_file import StateFileError, StateVersionError, read_state_file, write_state_file
 from dissector.tables.storage import StorageError
 
 FOLLOWER: Final = "_follow"
@@ -79,7 +79,7 @@ def read_state(folder: Path) -> FollowState | None:
             for part in range(state.parts):
                 path = carry_over_folder(folder, state.batch) / str(part)
                 read_state_file(path)
-    except OtherVersionError as error:
+    except StateVersionError as error:
         raise StorageError(f"{path}: {error}: end it by that with --follow --idle 1, or {remedy}") from error
     except (StateFileError, GraphError, KeyError) as error:
         raise StorageError(f"{path}: damaged: {remedy}") from error

@@ -39,7 +39,7 @@ class StateFileError(ValueError):
     """A file that is damaged."""
 
 
-class OtherVersionError(StateFileError):
+class StateVersionError(StateFileError):
     """A file of another version of kdissect, whose stages may be others."""
 
 
@@ -76,7 +76,7 @@ def read_state_file(path: Path) -> dict[str, Nodes]:
         with pa.ipc.open_stream(pa.py_buffer(data[:-_DIGEST_BYTES])) as stream:
             metadata = stream.schema.metadata or {}
             if (metadata.get(b"format"), metadata.get(b"kdissect")) != (_FORMAT, _version().encode()):
-                raise OtherVersionError(f"of kdissect {metadata.get(b'kdissect', b'?').decode(errors='replace')}")
+                raise StateVersionError(f"of kdissect {metadata.get(b'kdissect', b'?').decode(errors='replace')}")
             if not stream.schema.equals(_NODE_TYPES):
                 raise StateFileError("damaged")
             table = stream.read_all()

@@ -35,7 +35,7 @@ class Nodes(NamedTuple):
     items: list[list[int]]
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """One row. Its items are objects where it is written, and rows where it is read."""
 
     kind: str

@@ -12,21 +12,29 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.columns import Column, restored_column
-from dissector.core.object_graph.nodes import GraphError, Node, Nodes, class_named, function_named, name_of, plain_dtype
+from dissector.core.object_graph.nodes import (
+    GraphError,
+    GraphNode,
+    Nodes,
+    class_named,
+    function_named,
+    name_of,
+    plain_dtype,
+)
 from dissector.core.store import Excerpt, Store
 
 
 def from_nodes(nodes: Nodes) -> Any:
     """Return the object of these nodes. Raises `GraphError`."""
     try:
-        return _Reader(nodes).value(0)
+        return _GraphReader(nodes).value(0)
     except GraphError:
         raise
     except Exception as error:  # constructors raise whatever they like of arguments that are not theirs
         raise GraphError(f"no graph of objects: {error}") from error
 
 
-class _Reader:
+class _GraphReader:
     """Makes the object of each row once. One that may refer to itself is there before its items are made."""
 
     def __init__(self, nodes: Nodes) -> None:
@@ -39,7 +47,7 @@ class _Reader:
             return self._made[row]
         nodes = self._nodes
         kind, items = nodes.kind[row], nodes.items[row]
-        node = Node(kind, nodes.name[row], nodes.number[row], nodes.data[row], items)
+        node = GraphNode(kind, nodes.name[row], nodes.number[row], nodes.data[row], items)
         empty = _EMPTY.get(kind)
         if empty is not None:
             return self._filled(row, empty(node), node)
@@ -50,7 +58,7 @@ class _Reader:
         made = _MADE[kind](node, [self.value(item) for item in items])
         return self._made.setdefault(row, made)  # one of the items may have made it
 
-    def _filled(self, row: int, container: Any, node: Node) -> Any:
+    def _filled(self, row: int, container: Any, node: GraphNode) -> Any:
         self._made[row] = container
         if isinstance(container, dict):
             items = iter(node.items)
@@ -62,14 +70,14 @@ class _Reader:
             add(self.value(item))
         return container
 
-    def _default_dict(self, row: int, node: Node) -> Any:
+    def _default_dict(self, row: int, node: GraphNode) -> Any:
         factory, *items = node.items
         made_by = self.value(factory)
         if made_by is not None and not isinstance(made_by, type):
             raise GraphError("a default that is no class")
         return self._filled(row, defaultdict(made_by), node._replace(items=items))
 
-    def _object(self, row: int, node: Node) -> Any:
+    def _object(self, row: int, node: GraphNode) -> Any:
         arguments, state, items, pairs = node.items
         kind, made_of = class_named(node.name), self.value(arguments)
         if row in self._made:
@@ -96,7 +104,7 @@ def _set_state(made: Any, state: Any) -> None:
         setattr(made, name, value)
 
 
-def _method(node: Node, items: list[Any]) -> Any:
+def _method(node: GraphNode, items: list[Any]) -> Any:
     """Return a method of an object or class of the engine."""
     [owner] = items
     kind = owner if isinstance(owner, type) else type(owner)
@@ -108,33 +116,33 @@ def _method(node: Node, items: list[Any]) -> Any:
     return getattr(owner, name)
 
 
-def _enum(node: Node, items: list[Any]) -> Any:
+def _enum(node: GraphNode, items: list[Any]) -> Any:
     kind = class_named(node.name)
     if not issubclass(kind, Enum):
         raise GraphError(f"{node.name} is no enum")
     return kind(items[0])
 
 
-def _array(node: Node, items: list[Any]) -> Any:
+def _array(node: GraphNode, items: list[Any]) -> Any:
     return np.frombuffer(node.data or b"", plain_dtype(node.name)).reshape(items).copy()
 
 
-def _integer(node: Node, _: list[Any]) -> int:
+def _integer(node: GraphNode, _: list[Any]) -> int:
     return int(node.data or b"") if node.number is None else node.number
 
 
-def _cache(node: Node, items: list[Any]) -> Any:
+def _cache(node: GraphNode, items: list[Any]) -> Any:
     if not callable(items[0]):
         raise GraphError("a cache of no function")
     return lru_cache(maxsize=node.number)(items[0])
 
 
-def _column(node: Node, items: list[Any]) -> Column:
+def _column(node: GraphNode, items: list[Any]) -> Column:
     default, size, kept, rows = items
     return restored_column(plain_dtype(node.name), default, size, kept, rows)
 
 
-_EMPTY: Final[dict[str, Callable[[Node], Any]]] = {
+_EMPTY: Final[dict[str, Callable[[GraphNode], Any]]] = {
     "list": lambda _: [],
     "set": lambda _: set(),
     "deque": lambda node: deque(maxlen=node.number),
@@ -143,7 +151,7 @@ _EMPTY: Final[dict[str, Callable[[Node], Any]]] = {
     "OrderedDict": lambda _: OrderedDict(),
 }
 """Containers that may contain themselves."""
-_MADE: Final[dict[str, Callable[[Node, list[Any]], Any]]] = {
+_MADE: Final[dict[str, Callable[[GraphNode, list[Any]], Any]]] = {
     "none": lambda _node, _items: None,
     "bool": lambda node, _: bool(node.number),
     "int": _integer,

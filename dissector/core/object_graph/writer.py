@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.columns import Column
-from dissector.core.object_graph.nodes import GraphError, Node, Nodes, dtype_name, name_of
+from dissector.core.object_graph.nodes import GraphError, GraphNode, Nodes, dtype_name, name_of
 from dissector.core.store import Excerpt, Store
 
 _INT64: Final = range(-(1 << 63), 1 << 63)
@@ -23,12 +23,12 @@ _INT64: Final = range(-(1 << 63), 1 << 63)
 def to_nodes(root: object, store: Store | None = None, excerpt: Excerpt | None = None) -> Nodes:
     """Return the nodes of an object; `store` is kept as this excerpt of it. Raises `GraphError` for what can't be kept:
     functions without a name, for example."""
-    writer = _Writer(store, excerpt)
+    writer = _GraphWriter(store, excerpt)
     writer.row_of(root)
     return writer.nodes
 
 
-class _Writer:
+class _GraphWriter:
     """Gives each object a row when it meets it first."""
 
     def __init__(self, store: Store | None, excerpt: Excerpt | None) -> None:
@@ -53,7 +53,7 @@ class _Writer:
         items += [self.row_of(item) for item in node.items]
         return row
 
-    def _append(self, node: Node) -> list[int]:
+    def _append(self, node: GraphNode) -> list[int]:
         """Append a row; return its items, which are still empty."""
         items: list[int] = []
         self.nodes.kind.append(node.kind)
@@ -63,49 +63,49 @@ class _Writer:
         self.nodes.items.append(items)
         return items
 
-    def _node_of(self, value: Any) -> Node:
+    def _node_of(self, value: Any) -> GraphNode:
         if value is self._store and self._excerpt is not None:
-            return Node("store", items=self._excerpt)
+            return GraphNode("store", items=self._excerpt)
         write = _OBJECTS.get(type(value))
         if write is not None:
             return write(value)
         if isinstance(value, Enum):
-            return Node("enum", name_of(type(value)), items=(value.value,))
+            return GraphNode("enum", name_of(type(value)), items=(value.value,))
         if isinstance(value, np.generic):
-            return Node("scalar", dtype_name(value.dtype), data=value.tobytes())
+            return GraphNode("scalar", dtype_name(value.dtype), data=value.tobytes())
         if isinstance(value, type):
-            return Node("class", name_of(value))
+            return GraphNode("class", name_of(value))
         return _object(value)
 
 
-def _object(value: Any) -> Node:
+def _object(value: Any) -> GraphNode:
     """Return the node of an object: by the protocol that `copy` and `pickle` use."""
     make, arguments, *rest = value.__reduce_ex__(2)
     state, items, pairs = (*rest, None, None, None)[:3]
     if make is copyreg.__newobj__:  # type: ignore[attr-defined]  # not in its stub
         flat = None if pairs is None else list(chain.from_iterable(pairs))
         items = None if items is None else list(items)
-        return Node("object", name_of(arguments[0]), items=(arguments[1:], state, items, flat))
+        return GraphNode("object", name_of(arguments[0]), items=(arguments[1:], state, items, flat))
     if isinstance(make, type) and not arguments and not rest:
-        return Node("new", name_of(make))
+        return GraphNode("new", name_of(make))
     raise GraphError(f"{type(value).__name__} can't be kept")
 
 
-def _integer(value: int) -> Node:
-    return Node("int", number=value) if value in _INT64 else Node("int", data=str(value).encode())
+def _integer(value: int) -> GraphNode:
+    return GraphNode("int", number=value) if value in _INT64 else GraphNode("int", data=str(value).encode())
 
 
-def _array(value: np.ndarray[Any, Any]) -> Node:
-    return Node("array", dtype_name(value.dtype), data=value.tobytes(), items=value.shape)
+def _array(value: np.ndarray[Any, Any]) -> GraphNode:
+    return GraphNode("array", dtype_name(value.dtype), data=value.tobytes(), items=value.shape)
 
 
-def _column(value: Column) -> Node:
+def _column(value: Column) -> GraphNode:
     dtype, default, size, kept, rows = value.__reduce__()[1]
-    return Node("column", dtype_name(dtype), items=(default, size, kept, rows))
+    return GraphNode("column", dtype_name(dtype), items=(default, size, kept, rows))
 
 
-def _cache(value: Any) -> Node:
-    return Node("cache", number=value.cache_parameters()["maxsize"], items=(value.__wrapped__,))
+def _cache(value: Any) -> GraphNode:
+    return GraphNode("cache", number=value.cache_parameters()["maxsize"], items=(value.__wrapped__,))
 
 
 def _double(value: float) -> bytes:
@@ -116,29 +116,29 @@ def _flat(value: dict[Any, Any]) -> Iterator[Any]:
     return chain.from_iterable(value.items())
 
 
-_SCALARS: Final[dict[type, Callable[[Any], Node]]] = {
-    type(None): lambda _: Node("none"),
-    bool: lambda value: Node("bool", number=int(value)),
+_SCALARS: Final[dict[type, Callable[[Any], GraphNode]]] = {
+    type(None): lambda _: GraphNode("none"),
+    bool: lambda value: GraphNode("bool", number=int(value)),
     int: _integer,
-    float: lambda value: Node("float", data=_double(value)),
-    str: lambda value: Node("str", data=value.encode("utf-8", "surrogatepass")),
-    bytes: lambda value: Node("bytes", data=value),
+    float: lambda value: GraphNode("float", data=_double(value)),
+    str: lambda value: GraphNode("str", data=value.encode("utf-8", "surrogatepass")),
+    bytes: lambda value: GraphNode("bytes", data=value),
 }
-_OBJECTS: Final[dict[type, Callable[[Any], Node]]] = {
-    bytearray: lambda value: Node("bytearray", data=bytes(value)),
-    list: lambda value: Node("list", items=value),
-    tuple: lambda value: Node("tuple", items=value),
-    set: lambda value: Node("set", items=value),
-    frozenset: lambda value: Node("frozenset", items=value),
-    deque: lambda value: Node("deque", number=value.maxlen, items=value),
-    dict: lambda value: Node("dict", items=_flat(value)),
-    Counter: lambda value: Node("Counter", items=_flat(value)),
-    OrderedDict: lambda value: Node("OrderedDict", items=_flat(value)),
-    defaultdict: lambda value: Node("defaultdict", items=(value.default_factory, *_flat(value))),
-    array: lambda value: Node("typed", value.typecode, data=value.tobytes()),
+_OBJECTS: Final[dict[type, Callable[[Any], GraphNode]]] = {
+    bytearray: lambda value: GraphNode("bytearray", data=bytes(value)),
+    list: lambda value: GraphNode("list", items=value),
+    tuple: lambda value: GraphNode("tuple", items=value),
+    set: lambda value: GraphNode("set", items=value),
+    frozenset: lambda value: GraphNode("frozenset", items=value),
+    deque: lambda value: GraphNode("deque", number=value.maxlen, items=value),
+    dict: lambda value: GraphNode("dict", items=_flat(value)),
+    Counter: lambda value: GraphNode("Counter", items=_flat(value)),
+    OrderedDict: lambda value: GraphNode("OrderedDict", items=_flat(value)),
+    defaultdict: lambda value: GraphNode("defaultdict", items=(value.default_factory, *_flat(value))),
+    array: lambda value: GraphNode("typed", value.typecode, data=value.tobytes()),
     np.ndarray: _array,
     Column: _column,
-    FunctionType: lambda value: Node("function", name_of(value)),
-    MethodType: lambda value: Node("method", value.__name__, items=(value.__self__,)),
+    FunctionType: lambda value: GraphNode("function", name_of(value)),
+    MethodType: lambda value: GraphNode("method", value.__name__, items=(value.__self__,)),
     _lru_cache_wrapper: _cache,
 }
