@@ -40,7 +40,7 @@ class GroupProtocols(ProtocolRule):
 
     code = "group-protocols"
     title = "JoinGroup has a protocol type and at least one protocol"
-    source = "KIP-62; error INCONSISTENT_GROUP_PROTOCOL"
+    source = "error INCONSISTENT_GROUP_PROTOCOL"
     apis = frozenset({"JoinGroup"})
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
@@ -74,7 +74,7 @@ class Assignments(ProtocolRule):
 
     code = "assignment"
     title = "a leader assigns each partition to one member, in a format that can be read"
-    source = "ConsumerProtocolAssignment.json; KIP-62"
+    source = "ConsumerProtocolAssignment.json"
     apis = frozenset({"SyncGroup"})
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
@@ -100,7 +100,7 @@ class Generations(ProtocolRule):
 
     code = "stale-generation"
     title = "a member does not use a generation older than the one that it joined"
-    source = "KIP-62; error ILLEGAL_GENERATION"
+    source = "error ILLEGAL_GENERATION"
     apis = _CLASSIC
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class UnknownMember(ProtocolRule):
 
     code = "unknown-member"
     title = "after UNKNOWN_MEMBER_ID a member does not use its id again"
-    source = "KIP-62; Kafka's ConsumerCoordinator"
+    source = "Kafka's ConsumerCoordinator"
     apis = _CLASSIC
 
     def __init__(self) -> None:
@@ -300,7 +300,7 @@ class GenerationsGoUp(ProtocolRule):
 
     code = "generation-order"
     title = "the generation of a group does not go down"
-    source = "KIP-62; Kafka's group coordinator"
+    source = "Kafka's group coordinator"
     side = RuleSide.BROKER
     apis = frozenset({"JoinGroup"})
 
