@@ -7,7 +7,7 @@ Invariant: a state that is damaged, incomplete or of another version raises `Sto
 what to do.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -73,7 +73,7 @@ def read_state(folder: Path) -> FollowState | None:
     remedy = f"remove {folder} to begin again: captures that are in the tables are not read again"
     try:
         state = from_nodes(read_state_file(path)["state"])
-        if not isinstance(state, FollowState):
+        if not isinstance(state, FollowState) or not _is_whole(state):
             raise GraphError("no state")
         if state.has_carry_overs:
             for part in range(state.parts):
@@ -86,6 +86,15 @@ def read_state(folder: Path) -> FollowState | None:
     except FileNotFoundError as error:
         raise StorageError(f"{path}: missing: {remedy}") from error
     return state
+
+
+def _is_whole(state: FollowState) -> bool:
+    """Whether a state has all attributes, and numbers where numbers are: some of them name files."""
+    kinds = {each.name: type(each.default) for each in fields(FollowState) if each.default is not MISSING}
+    kinds |= {"parts": int, "epoch": int, "origins": list, "shared_states": dict, "begins": dict}
+    kinds |= {"aggregation": IncrementalAggregation}
+    found = vars(state)
+    return found.keys() == kinds.keys() and all(type(found[name]) is kind for name, kind in kinds.items())
 
 
 def carry_over_folder(folder: Path, batch: int) -> Path:

@@ -81,7 +81,7 @@ def read_state_file(path: Path) -> dict[str, Nodes]:
                 raise StateFileError("damaged")
             table = stream.read_all()
         table.validate(full=True)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError) as error:  # what is read is in memory: no error of a disk
         raise StateFileError("damaged") from error
     graphs = {name: table.filter(pc.equal(table["graph"], name)) for name in table["graph"].unique().to_pylist()}
     return {name: Nodes(*(column.to_pylist() for column in graph.columns[1:])) for name, graph in graphs.items()}

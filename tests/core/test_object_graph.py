@@ -165,3 +165,30 @@ def nodes(kind: str, name: str | None = None, items: int = 0, data: bytes | None
 def test_nodes_that_were_made_up_run_nothing(made_up: Nodes) -> None:
     with pytest.raises(GraphError):
         from_nodes(made_up)
+
+
+def test_a_method_that_the_nodes_put_into_an_object_is_not_called() -> None:
+    """`append` of an object was looked up among its attributes: those of the nodes."""
+    made_up = Nodes(
+        ["object", "tuple", "dict", "str", "function", "list", "str"],
+        ["dissector.core.columns:ValueNumbers", None, None, None, "dissector.core.text:clean", None, None],
+        [None] * 7,
+        [None, None, None, b"append", None, None, b"x"],
+        [[1, 2, 5, 1], [], [3, 4], [], [], [6], []],
+    )
+    with pytest.raises(GraphError, match="ValueNumbers has no items"):
+        from_nodes(made_up)
+
+
+@pytest.mark.parametrize(
+    "made_up",
+    [
+        nodes("class", "dissector.capture.live.recording:Recording"),
+        nodes("function", "dissector.protocol.schema.importer.user_releases:remove"),
+        nodes("function", "dissector.protocol.kernel.build:main"),
+        nodes("new", "dissector.core.columns:ValueNumbers"),
+    ],
+)
+def test_what_has_effects_or_is_made_otherwise_is_refused(made_up: Nodes) -> None:
+    with pytest.raises(GraphError):
+        from_nodes(made_up)

@@ -1,7 +1,11 @@
 """The state of a follower: read by the version that wrote it, and refused in plain words by any other."""
 
+import random
 import stat
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,3 +101,27 @@ def test_an_observation_comes_back_from_its_row() -> None:
     found = observation_of(cells)
     assert found == Observation("LagExtractor", ("rdkafka", "orders", 3), 1, 2, 3, lag)
     assert type(found.value) is FetchLag
+
+
+@pytest.mark.parametrize("wrong", [{"parts": "x"}, {"batch": "../../x"}, {"origins": 5}, {"has_carry_overs": None}])
+def test_a_state_with_other_values_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    follower(tmp_path)
+    write_state(tmp_path, replace(KEPT, **wrong))
+    with pytest.raises(StorageError, match="state: damaged: remove"):
+        read_state(tmp_path)
+
+
+def test_a_changed_file_with_a_right_digest_is_read_or_refused(tmp_path: Path) -> None:
+    """Arrow has several kinds of errors for files that are none of its own."""
+    follower(tmp_path)
+    path, chance, refused = tmp_path / STATE, random.Random(1), 0
+    whole = path.read_bytes()[:-32]
+    for number in range(200):
+        data = bytearray(whole if number else whole[: len(whole) // 2])
+        data[chance.randrange(len(data))] = chance.randrange(256)
+        path.write_bytes(bytes(data) + sha256(data).digest())
+        try:
+            read_state(tmp_path)
+        except StorageError:
+            refused += 1
+    assert refused > 50

@@ -11,9 +11,16 @@ import numpy as np
 ENGINE: Final = frozenset(
     ("core", "detection", "exchange", "findings", "framing", "index", "protocol", "records", "tls", "transport")
 )
-"""Packages whose functions may be named: none of them has effects."""
+"""Packages whose functions may be named."""
 STATES: Final = ENGINE | {"capture", "capture_session", "pipeline"}
 """Packages whose classes may be named."""
+EFFECTS: Final = (
+    "dissector.capture.live",
+    "dissector.protocol.kernel.build",
+    "dissector.protocol.schema.importer",
+    "dissector.records.values.schema_registry",
+)
+"""Modules and packages of these that start programs, write files or ask servers: no state has anything of them."""
 BUILT_IN: Final[dict[str, type]] = {
     each.__name__: each for each in (bool, int, float, str, bytes, list, tuple, dict, set)
 }
@@ -92,6 +99,8 @@ def _found(name: str, packages: frozenset[str]) -> Any:
     package = module.split(".")
     if package[0] != "dissector" or len(package) < 2 or package[1] not in packages:
         raise GraphError(f"{name} is not of the engine")
+    if any(module == each or module.startswith(f"{each}.") for each in EFFECTS):
+        raise GraphError(f"{name} has effects")
     found: Any = import_module(module)
     for part in path.split("."):
         found = vars(found).get(part)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dissector.core.columns import Column, restored_column
 from dissector.core.object_graph.nodes import (
+    BUILT_IN,
     GraphError,
     GraphNode,
     Nodes,
@@ -80,21 +81,31 @@ class _GraphReader:
     def _object(self, row: int, node: GraphNode) -> Any:
         arguments, state, items, pairs = node.items
         kind, made_of = class_named(node.name), self.value(arguments)
+        if kind in BUILT_IN.values():
+            raise GraphError(f"{node.name} has a kind of node of its own")
         if row in self._made:
             return self._made[row]
         made = self._made[row] = kind.__new__(kind, *made_of)
         _set_state(made, self.value(state))
         for item in self.value(items) or ():
-            made.append(item)
+            _list_of(made, kind).append(made, item)
         flat = iter(self.value(pairs) or ())
         for key, value in zip(flat, flat, strict=True):
-            made[key] = value
+            dict.__setitem__(made, key, value)
         return made
+
+
+def _list_of(made: Any, kind: type) -> Any:
+    """Return the built-in class of an object with items: an `append` of its own could be any function."""
+    built_in = next((each for each in (list, deque) if isinstance(made, each)), None)
+    if built_in is None:
+        raise GraphError(f"{kind.__name__} has no items")
+    return built_in
 
 
 def _set_state(made: Any, state: Any) -> None:
     """Give an object its attributes, as `copy` does."""
-    if hasattr(made, "__setstate__"):  # that of a frozen data class with slots
+    if hasattr(type(made), "__setstate__"):  # that of a frozen data class with slots
         made.__setstate__(state)
         return
     attributes, slots = state if isinstance(state, tuple) else (state, None)
@@ -114,6 +125,13 @@ def _method(node: GraphNode, items: list[Any]) -> Any:
     if not isinstance(defined, FunctionType | classmethod):
         raise GraphError(f"{name} is no method of {kind.__name__}")
     return getattr(owner, name)
+
+
+def _new(node: GraphNode, _: list[Any]) -> Any:
+    kind = class_named(node.name)
+    if not any("__reduce__" in vars(each) for each in kind.__mro__ if each is not object):  # nobody wrote such a node
+        raise GraphError(f"{node.name} has no such node")
+    return kind()
 
 
 def _enum(node: GraphNode, items: list[Any]) -> Any:
@@ -171,5 +189,5 @@ _MADE: Final[dict[str, Callable[[GraphNode, list[Any]], Any]]] = {
     "method": _method,
     "cache": _cache,
     "enum": _enum,
-    "new": lambda node, _: class_named(node.name)(),
+    "new": _new,
 }
