@@ -13,7 +13,6 @@ ROOMS = sorted(path.parent for path in (ROOT / "dissector").glob("*/__init__.py"
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md")),
     *(room / "README.md" for room in ROOMS),
-    ROOT / "tui/README.md",
 ]
 PATH = re.compile(r"`((?:[\w.-]+/)*[\w.-]+(?:\.(?:py|md|json|toml|txt|java|c)|/))`")
 """A file or a folder in backticks: ``transport/registry.py``, ``tests/lab/``."""
@@ -23,7 +22,7 @@ DIALECT = re.compile(r"\b(?:anew|untold|retell|Noter|Maker|Lives|Peeling|put_dow
 
 
 def source() -> Iterator[Path]:
-    for package in ("dissector", "tui"):
+    for package in ("dissector",):
         yield from sorted((ROOT / package).rglob("*.py"))
 
 

@@ -16,7 +16,7 @@ def imported(code: str) -> set[str]:
 def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
     modules = imported("import dissector; dissector.open; import dissector.cli.show")
     assert "numpy" in modules
-    assert not modules & {"textual", "tui", "pyspark", "typer"}
+    assert not modules & {"textual", "pyspark", "typer"}
 
 
 def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:
@@ -83,7 +83,7 @@ def test_printing_a_capture_imports_no_masked_arrays_and_no_secrets() -> None:
 def test_help_imports_nothing_heavy() -> None:
     called = "import contextlib, sys; sys.argv = ['kdissect', '--help']; from dissector.cli.main import main"
     modules = imported(f"{called}\nwith contextlib.suppress(SystemExit): main()")
-    assert not modules & {"numpy", "textual", "orjson", "cramjam", "tui", "pyspark"}
+    assert not modules & {"numpy", "textual", "orjson", "cramjam", "pyspark"}
 
 
 def test_the_public_names_are_there() -> None:

@@ -19,7 +19,7 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
         if not args and is_terminal():
-            from tui.recents import recent_captures
+            from dissector.tui.recents import recent_captures
 
             args = ["recent"] if recent_captures() else args
         return super().parse_args(ctx, args)

@@ -1,4 +1,4 @@
-"""Sends the package to Spark's workers, so that it need not be installed there.
+"""Sends the package to Spark's workers, so that it need not be installed there: all but its faces on a terminal.
 
 Its own library in C is sent as it was compiled here, so workers must have the same system and processor. Dependencies
 in C can't be sent like that (numpy, orjson, cramjam, lz4, google-re2, google-crc32c): workers must have them, as they
@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 _ROOT: Final = Path(__file__).parents[1]
-_EXCLUDED: Final = ("__pycache__", "cli")
+_EXCLUDED: Final = ("__pycache__", "cli", "tui")
 
 
 @contextmanager

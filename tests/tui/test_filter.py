@@ -12,14 +12,14 @@ from textual.widgets import OptionList
 from dissector.capture_session import Capture
 from dissector.filter import Filter
 from dissector.filter.selection import SelectedRows
+from dissector.tui.app import KDissectApp
+from dissector.tui.messages import ApplyFilter
+from dissector.tui.recents import FILTERS, recent
+from dissector.tui.screens.main_screen import MainScreen
+from dissector.tui.screens.menu import Menu
+from dissector.tui.widgets.filter_bar import FilterBar
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Halting, Screen, opened, to
-from tui.app import KDissectApp
-from tui.messages import ApplyFilter
-from tui.recents import FILTERS, recent
-from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Menu
-from tui.widgets.filter_bar import FilterBar
 
 
 def shown(screen: Screen) -> list[int]:

@@ -6,11 +6,11 @@ import pytest
 from textual.widgets import Input
 
 from dissector.capture_session import Capture
+from dissector.tui.connection_text import ConnectionText
+from dissector.tui.screens.follow_screen import FollowScreen
+from dissector.tui.widgets.line_list import LineList
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.connection_text import ConnectionText
-from tui.screens.follow_screen import FollowScreen
-from tui.widgets.line_list import LineList
 
 
 def follow(screen: Screen) -> FollowScreen:

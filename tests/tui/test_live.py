@@ -14,12 +14,12 @@ from textual.widgets import Input, Static
 import dissector
 from dissector.capture.live import CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture
+from dissector.tui.app import KDissectApp
+from dissector.tui.screens.live_screen import LiveScreen
+from dissector.tui.widgets.sequence_view import SequenceView
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
 from tests.tui.main_driver import Screen
-from tui.app import KDissectApp
-from tui.screens.live_screen import LiveScreen
-from tui.widgets.sequence_view import SequenceView
 
 pytestmark = needs_rights
 

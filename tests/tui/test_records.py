@@ -11,16 +11,16 @@ from textual.widgets import Static
 from dissector.capture_session import Capture
 from dissector.records.record import records_of
 from dissector.records.values.schema_location import opener_with
+from dissector.tui.app import KDissectApp
+from dissector.tui.features.records import record_nodes
+from dissector.tui.record_labels import record_lines
+from dissector.tui.screens.main_screen import MainScreen
+from dissector.tui.screens.records_screen import RecordsScreen
+from dissector.tui.widgets.record_list import RecordLines
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.app import KDissectApp
-from tui.features.records import record_nodes
-from tui.record_labels import record_lines
-from tui.screens.main_screen import MainScreen
-from tui.screens.records_screen import RecordsScreen
-from tui.widgets.record_list import RecordLines
 
 ORDERS = str(PCAPS / "records/orders.pcapng")
 SCHEMAS = str(PCAPS / "records/schemas")

@@ -4,12 +4,12 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
+from dissector.tui.list_columns import MARKS_WIDTH, all_columns
+from dissector.tui.row_order import reversed_order, sorted_rows
+from dissector.tui.screens.menu import Menu
+from dissector.tui.widgets.exchange_list import ExchangeList
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.list_columns import MARKS_WIDTH, all_columns
-from tui.row_order import reversed_order, sorted_rows
-from tui.screens.menu import Menu
-from tui.widgets.exchange_list import ExchangeList
 
 
 @pytest.mark.parametrize("name", [column.field for column in all_columns() if column.is_indexed])
