@@ -43,6 +43,9 @@ def main(sections: list[str]) -> None:
     unknown = [name for name, _, _ in chosen if name not in SECTIONS]
     if unknown:
         raise SystemExit(f"no section {unknown[0]!r}: there are {', '.join(SECTIONS)}")
+    sized = [name for name, _, sizes in chosen if sizes and name != "spark"]
+    if sized:
+        raise SystemExit(f"{sized[0]} has no sizes: only spark has them")
     print(machine())
     for name, _, sizes in chosen:
         with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 `python -m tools.benchmarks.bare_job FOLDER`
 """
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 
 def main(folder: str) -> None:
     """Write a file of one row from a task."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     out = str(Path(folder).absolute())
 

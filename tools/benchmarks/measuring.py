@@ -40,8 +40,8 @@ class Figure(NamedTuple):
 def measured(command: list[str], runs: int = RUNS, folder: str | None = None) -> Figure:
     """Run a command several times, in a folder, its output thrown away. A failure (not a negative answer) ends the
     benchmark."""
-    index_columns = [_once(command, folder) for _ in range(runs)]
-    seconds, cpu, memory = zip(*index_columns, strict=True)
+    figures = [_once(command, folder) for _ in range(runs)]
+    seconds, cpu, memory = zip(*figures, strict=True)
     return Figure(statistics.median(seconds), statistics.median(cpu), max(memory))
 
 
