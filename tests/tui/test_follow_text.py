@@ -72,8 +72,8 @@ async def test_both_sides_are_read_searched_narrowed_and_opened() -> None:
 
 
 async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.screens.follow_screen.AHEAD", 10)
-    monkeypatch.setattr("tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)
+    monkeypatch.setattr("dissector.tui.screens.follow_screen.AHEAD", 10)
+    monkeypatch.setattr("dissector.tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)
     async with opened(str(PCAPS / "librdkafka.pcapng"), size=(80, 24)) as screen:
         counts = [screen.main.capture.connection_of(row) for row in range(len(screen.main.capture))]
         screen.list.cursor = counts.index(max(set(counts), key=counts.count))

@@ -50,7 +50,8 @@ async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Record
 
 
 async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.screens.live_screen.PATIENCE", math.inf)  # else a slow start is told from no traffic
+    # a slow start is not told from no traffic otherwise
+    monkeypatch.setattr("dissector.tui.screens.live_screen.PATIENCE", math.inf)
     with broker() as port:
         async with watched(port) as (screen, _):
             await screen.until(lambda: f"listening on lo, port {port}" in screen.lines())

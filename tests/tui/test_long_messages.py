@@ -43,7 +43,7 @@ class Held:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held = Held()
-    monkeypatch.setattr("tui.features.long_messages.TracedMessage", held.look)
+    monkeypatch.setattr("dissector.tui.features.long_messages.TracedMessage", held.look)
     yield held
     held.go.set()
 
