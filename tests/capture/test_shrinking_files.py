@@ -152,6 +152,6 @@ def test_the_screen_outlives_a_file_that_becomes_shorter(tmp_path: Path) -> None
         its.until("100%")
         os.truncate(path, 4096)
         its.press("G")
-        its.until("became shorter")
+        its.until("shorter")  # wherever the line breaks, as the path may be long
         its.press("q")
         assert its.process.wait(HANGS) == 0
