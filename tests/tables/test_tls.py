@@ -1,20 +1,15 @@
 """The TLS of captures, read from their tables: what `show` says of the captures themselves."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.test_commands import kdissect
 from tests.conftest import ENCRYPTED
 
 pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
 MUTUAL = next(str(path) for path in ENCRYPTED if path.stem == "librdkafka-1.3-mtls")
 OLDER = next(str(path) for path in ENCRYPTED if path.stem == "java-1.2-resumed")
-
-
-def kdissect(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dissector.cli.main", *words], capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +37,7 @@ def test_a_key_log_of_the_environment_is_not_for_tables(encrypted: str, monkeypa
     assert kdissect("show", encrypted, "--limit", "2").returncode == 0
     done = kdissect("show", encrypted, "--keylog", "/nowhere/other.log")
     assert done.returncode == 2
-    assert "--keylog" in done.stderr
+    assert b"--keylog" in done.stderr
 
 
 def test_captures_with_a_key_log_are_not_replaced_without_it(tmp_path: Path) -> None:
@@ -51,10 +46,10 @@ def test_captures_with_a_key_log_are_not_replaced_without_it(tmp_path: Path) -> 
     assert kdissect("ingest", MUTUAL, "--keylog", str(log), "--out", folder).returncode == 0
     done = kdissect("tables", "replace", folder, MUTUAL)
     assert done.returncode == 2
-    assert "which is not kept: give --keylog" in done.stderr
+    assert b"which is not kept: give --keylog" in done.stderr
 
 
 def test_a_key_log_that_is_not_there_is_one_plain_line(tmp_path: Path) -> None:
     done = kdissect("ingest", MUTUAL, "--keylog", str(tmp_path / "none"), "--out", str(tmp_path / "tables"))
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].endswith("none: no such file or directory")
+    assert done.stderr.splitlines()[-1].endswith(b"none: no such file or directory")
