@@ -18,13 +18,14 @@ from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
+from dissector.exchange.json_fields import FieldTexts, HoledMessages
 from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import ColumnPlan
-from dissector.protocol.embedded.formats import FORMATS
+from dissector.protocol.embedded.formats import FORMATS, GROUP_MESSAGES
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
 from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID
 from dissector.protocol.kernel.json_messages import (
@@ -45,7 +46,7 @@ MOST_PLAIN: Final = 16 << 20
 """Decompressed bytes that are held for the kernel: messages come in parts where they have more."""
 MOST_FRAME_BYTES: Final = 4 << 20
 """Bytes of the frames of rows that are written together, unless one row has more."""
-ROWS_PER_STEP: Final = 1 << 12
+ROWS_PER_STEP: Final = 1 << 14
 CODE_SHIFT: Final = 32
 _TOPIC_FIELDS: Final = ("topic", "name")
 _RECORDS: Final = "records"
@@ -62,6 +63,7 @@ class JsonBodies:
         self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._messages = JsonMessages(packs_records=packs_records)
         self._arena = Arena()
+        self._fields = FieldTexts(indexer.conversation_state.common)
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
 
@@ -133,11 +135,11 @@ class JsonBodies:
         programs = np.repeat(np.array([program.addresses for _, _, program in groups], np.uint64), counts, axis=0)
         times = np.concatenate([each for _, each, _ in groups])
         written = self._messages.write(frames, times, programs, self._topics, PREFIX)
-        at = np.concatenate([messages.at for messages, _, _ in groups])
-        both.take(at, written)
-        both.names_log[at] |= np.concatenate([messages.names_log for messages, _, _ in groups])
-        compressed = np.flatnonzero(written.outcomes == Outcome.COMPRESSED)
         ends = np.cumsum(counts)
+        at = np.concatenate([messages.at for messages, _, _ in groups])
+        both.names_log[at] |= np.concatenate([messages.names_log for messages, _, _ in groups])
+        parts = [(at, written, np.repeat(np.arange(len(groups)), counts))]
+        compressed = np.flatnonzero(written.outcomes == Outcome.COMPRESSED)
         for number in np.unique(np.searchsorted(ends, compressed, side="right")).tolist():
             messages, times, _ = groups[number]
             first = int(ends[number]) - counts[number]
@@ -146,7 +148,28 @@ class JsonBodies:
                 again = self._messages.write(
                     messages.frames.at(some), times[some], programs[first + some], self._topics, PREFIX, sections
                 )
-                both.take(messages.at[some], again)
+                parts.append((messages.at[some], again, np.full(len(some), number)))
+        for at, some_written, _ in parts:
+            both.names_log[at] |= some_written.reports["is_like_log"] != 0
+        layouts = [(messages.layout, program) for messages, _, program in groups]
+        for at, some_written, group in parts:
+            if len(some_written.holes):
+                self._fill(some_written, at, layouts, group, both.names_log)
+            both.take(at, some_written)
+
+    def _fill(
+        self, written: Written, at: Int64, layouts: list[tuple[MessageLayout, JsonProgram]], group: Int64, log: Bool
+    ) -> None:
+        """Fill the holes of messages, of these layouts, which are at some places among requests and responses."""
+        holes = written.holes
+        row = holes["row"]
+        reports, half = written.reports[row], len(log) // 2
+        may_be_log = log[at[row]] | log[(at[row] + half) % len(log)]
+        messages = HoledMessages(
+            layouts, group[row], written.sizes[row], reports["records_fields"] <= 1, reports["has_compressed"] != 0,
+            may_be_log & (not self._decoder.shows_secrets),
+        )  # fmt: skip
+        self._messages.fill(written, self._fields.texts(holes, messages))
 
     def _session(self, row: int) -> bytes:
         """The member of a request that has the partitions of its session, of an incremental Fetch."""
@@ -233,7 +256,6 @@ class WrittenSide(NamedTuple):
         reports = written.reports[is_there]
         self.epochs[some] = reports["reported"]
         self.errors[some] = reports["error"] << CODE_SHIFT | reports["errors"]
-        self.names_log[some] |= reports["is_like_log"] != 0
         self.may_be_masked[some] = reports["may_be_masked"] != 0
 
     def part(self, text: UInt8, at: Int64, cut: int = 0) -> "TextPart":
@@ -284,7 +306,7 @@ def _program(api_key: int, layout: MessageLayout, *, is_request: bool) -> JsonPr
     """The program that writes messages of a layout; None where they need a careful look."""
     header, body = layout.header, layout.body
     is_ruled = any(rule.code != ERROR_RESPONSE for rule in MESSAGE_RULES.of_api(api_key))
-    if header is None or body is None or body in FORMATS or is_ruled:
+    if header is None or body is None or (body in FORMATS and body not in GROUP_MESSAGES) or is_ruled:
         return None
     layouts = (("header", plan(header, layout.header_version)), ("body", plan(body, layout.body_version)))
     return JsonProgram(layouts, partial(marks, body, is_request=is_request))
@@ -292,6 +314,8 @@ def _program(api_key: int, layout: MessageLayout, *, is_request: bool) -> JsonPr
 
 def marks(body: str, column: ColumnPlan, *, is_request: bool) -> Mark:
     """What the kernel does with a field besides writing it."""
+    if ".".join(column.path[1:]) in FORMATS.get(body, ()) and is_value(column, "bytes"):
+        return Mark.OPENED
     topics, *_ = RECORDS_FIELDS.get(body, "").split(".")
     if is_value(column, "uuid") and column.name == TOPIC_ID:
         return Mark.TOPIC_ID

@@ -88,6 +88,11 @@ class ConversationState:
         """By connection."""
         self._decoded_software = lru_cache(maxsize=CACHE_SIZE)(_decoded_software)
 
+    @property
+    def common(self) -> DecodingContext:
+        """What is known for messages of all connections; it fills as more is learned."""
+        return self._common
+
     def context(self, connection: int, packet: int) -> DecodingContext:
         """What is known for a message of that connection that begins in that packet."""
         if not self._secrecy.may_have_secrets(connection, packet):

@@ -14,6 +14,11 @@ from dissector.protocol.codec.plan import StructPlan
 from dissector.protocol.codec.program import ColumnPlan, Operation, Part, Program
 
 _BEFORE: Final = {"header": ',"header":', "body": ',"body":'}
+SCOPE: Final = (
+    "topic", "name", "topic_id", "group_id", "protocol_type", "protocol_name", "protocol_data", "protocol",
+)  # fmt: skip
+"""Fields of bodies, texts and topic ids, that say what others hold. Each stands in front of these, in the same
+structure or one around it."""
 
 
 class Mark(IntFlag):
@@ -30,6 +35,8 @@ class Mark(IntFlag):
     bytes."""
     TIME = 64
     """A number of eight bytes that is a time or a duration, if the message is to be believed."""
+    OPENED = 128
+    """Behind bytes a hole is left for what they hold."""
 
 
 class JsonProgram(Program):
@@ -41,7 +48,9 @@ class JsonProgram(Program):
         super().__init__(plans)
         for row in self._rows:
             if row[0] in (Operation.FIXED, Operation.VARIABLE):
-                row[1] |= marks(self.columns[row[2]])
+                column = self.columns[row[2]]
+                row[1] |= marks(column)
+                row[5] = SCOPE.index(column.name) + 1 if is_scope(column) else 0
         self.code: Int32 = np.array(self._rows, np.int32)
         self._literals: UInt8 = np.frombuffer(bytes(self._texts), np.uint8)
         self.addresses = self._addresses()
@@ -66,6 +75,11 @@ class JsonProgram(Program):
         if place == len(self._texts):
             self._texts += text.encode()
         self._emit(Operation.LITERAL, 0, -1, place, len(text.encode()))
+
+
+def is_scope(column: ColumnPlan) -> bool:
+    """Return whether a column is a field that says what others hold."""
+    return column.name in SCOPE and is_value(column, "string", "uuid")
 
 
 def is_value(column: ColumnPlan, *types: str) -> bool:

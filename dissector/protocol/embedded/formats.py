@@ -164,6 +164,10 @@ FORMATS: Final[dict[str, dict[str, Format]]] = {
     "EnvelopeResponse": {"response_data": _response},
 }
 """By message, then by the field's path in it."""
+GROUP_MESSAGES: Final = frozenset(
+    ("JoinGroupRequest", "JoinGroupResponse", "SyncGroupRequest", "SyncGroupResponse", "DescribeGroupsResponse")
+)
+"""Those of which the contents depend on texts alone, and on what is known of all connections."""
 
 
 def match_format(

@@ -98,7 +98,7 @@ def _at(values: Values, names: list[str], place: tuple[str, str], context: Decod
     value = values.get(name)
     chain = (*outer, values)
     if not rest:
-        found = _decoded(value, place, context, chain) if isinstance(value, bytes) else None
+        found = decoded_bytes(value, place, context, chain) if isinstance(value, bytes) else None
         return values if found is None else _insert_after(values, name, found)
     if isinstance(value, list):
         return values | {name: [_at(each, rest, place, context, chain) for each in value]}
@@ -115,7 +115,9 @@ def _insert_after(values: Values, name: str, found: object) -> Values:
     return out
 
 
-def _decoded(raw: bytes, place: tuple[str, str], context: DecodingContext, chain: Chain) -> Values | None:
+def decoded_bytes(raw: bytes, place: tuple[str, str], context: DecodingContext, chain: Chain) -> Values | None:
+    """Return the contents of a bytes field, given by its message and its path; `chain` are the structures around it.
+    None if they are not known."""
     try:
         found = match_format(*place, raw, lambda name: _nearest(chain, name), context)
     except LimitError:  # the tree has the finding

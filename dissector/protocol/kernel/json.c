@@ -3,7 +3,8 @@
  *
  * A message is written as a whole or not at all. One that needs the careful way has the code CAREFUL: its bytes don't fit
  * the layout, or it has what is rare (text that is not ASCII, numbers with a fraction, unknown tags, records of internal
- * topics, damaged batches).
+ * topics, damaged batches). Where only the contents of a field are rare, or its records, a hole is left for what Python
+ * makes of it (`leave_hole`).
  *
  * Why no byte outside a frame is read: as in shred.c, `at` and `end` are offsets in the frame, 0 <= at <= end <= size
  * holds at each operation, and each advance of n follows a check of n <= end - at. A decompressed section comes with its
@@ -16,10 +17,11 @@
 
 /* Operations and flags: as in codec/program.py and json_program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT, LITERAL };
-enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, ERROR_CODE = 32, TIME = 64 };
+enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, ERROR_CODE = 32, TIME = 64, OPENED = 128 };
 enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID };
 enum { STRING, BYTES, RECORDS };
 enum { WIDTH = 6, DEPTH = 40, ID_SIZE = 16 };
+enum { SMALL = 1 << 20 }; /* bytes of a frame that holds fewer records and headers than any limit, if none are compressed */
 
 typedef struct {
   int64_t left; /* elements of an array, or tagged fields */
@@ -100,7 +102,7 @@ static int write_fixed(JsonOut *out, const KernelJson *call, const uint8_t *data
     if (is_like_log_id(data)) report->is_like_log = 1;
     int64_t topic = find_topic(call, data);
     if (topic < 0) {
-      *is_internal = 0;
+      *is_internal = is_like_log_id(data);
       return DONE;
     }
     *is_internal = call->topic_is_internal[topic];
@@ -117,6 +119,54 @@ static int write_fixed(JsonOut *out, const KernelJson *call, const uint8_t *data
     case FLOAT64: return write_float(out, be_uint64(data));
     default: return write_int(out, be_int64(data));
   }
+}
+
+/* The fields of a message that say what others hold, by name. */
+typedef struct {
+  const uint8_t *data[SCOPE_NAMES];
+  int64_t sizes[SCOPE_NAMES];
+} Scope;
+
+static inline void keep_name(Scope *scope, const int32_t *op, const uint8_t *data, int64_t size) {
+  if (!op[5]) return;
+  scope->data[op[5] - 1] = data;
+  scope->sizes[op[5] - 1] = size;
+}
+
+/* Leaves a place for what a field holds. */
+static int leave_hole(KernelJson *call, int64_t row, const JsonOut *out, const int32_t *op, const uint8_t *data,
+                      int64_t size, const Scope *scope) {
+  if (call->hole_count >= call->hole_capacity) return FULL;
+  KernelJsonHole *hole = &call->holes[call->hole_count++];
+  hole->row = row;
+  hole->at = out->at;
+  hole->column = op[2];
+  hole->address = (int64_t)(uintptr_t)data;
+  hole->size = size;
+  for (int n = 0; n < SCOPE_NAMES; n++) {
+    hole->names[n] = (int64_t)(uintptr_t)scope->data[n];
+    hole->name_sizes[n] = scope->sizes[n];
+  }
+  return DONE;
+}
+
+/* Writes a `records` field, or leaves a place for it where it is for Python, if it is all that the message has, or the
+ * budget of the message does not matter. */
+static int write_records_field(KernelJson *call, int64_t row, JsonOut *out, const int32_t *op, const uint8_t *data,
+                               int64_t size, const Scope *scope, int is_internal, JsonRecords *records) {
+  KernelJsonReport *report = &call->reports[row];
+  int64_t start = out->at;
+  if (size) report->records_fields++;
+  if (call->packs_records && is_internal && size) return CAREFUL;
+  if (call->packs_records) {
+    if (size) report->may_be_masked = 1;
+    return write_packed_records(out, data, size);
+  }
+  int code = is_internal && size ? CAREFUL : write_records(out, data, size, records);
+  if (code == DONE && size) report->may_be_masked = 1;
+  if (code != CAREFUL || call->sizes[row] > SMALL) return code;
+  out->at = start;
+  return leave_hole(call, row, out, op, data, size, scope);
 }
 
 #define WRITE(call_)                     \
@@ -146,6 +196,8 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
     records.section_end = call->first_section[row + 1];
   }
   Level levels[DEPTH];
+  Scope scope;
+  for (int n = 0; n < SCOPE_NAMES; n++) scope.data[n] = NULL, scope.sizes[n] = -1;
   int depth = 0, code = DONE, is_internal = 0;
   KernelJsonReport *report = &call->reports[row];
   *report = (KernelJsonReport){0};
@@ -164,6 +216,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
         REFUSE_UNLESS(op[4] <= end - at);
         if (op[1] & (REPORTED | ERROR_CODE | TIME)) REFUSE_UNLESS(report_number(report, data + at, op));
         WRITE(write_fixed(out, call, data + at, op, report, &is_internal));
+        keep_name(&scope, op, data + at, op[4]);
         at += op[4];
         op += WIDTH;
         break;
@@ -183,21 +236,21 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
         if (size < 0) {
           REFUSE_UNLESS(op[1] & NULLABLE);
           WRITE(write_text(out, "null", 4));
+          keep_name(&scope, op, NULL, -1);
         } else {
           REFUSE_UNLESS(size <= end - at);
           if (op[3] == STRING) {
             WRITE(write_string(out, data + at, size));
+            keep_name(&scope, op, data + at, size);
             if (op[1] & TOPIC_NAME) {
               is_internal = size > 1 && data[at] == '_' && data[at + 1] == '_';
               if (is_like_log_name(data + at, size)) report->is_like_log = 1;
             }
           } else if (op[3] == BYTES) {
             WRITE(write_hex(out, data + at, size));
+            if (op[1] & OPENED && size) WRITE(leave_hole(call, row, out, op, data + at, size, &scope));
           } else {
-            REFUSE_UNLESS(!is_internal || !size);
-            if (size) report->may_be_masked = 1;
-            WRITE(call->packs_records ? write_packed_records(out, data + at, size)
-                                      : write_records(out, data + at, size, &records));
+            WRITE(write_records_field(call, row, out, op, data + at, size, &scope, is_internal, &records));
           }
           at += size;
         }
@@ -289,6 +342,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
       }
       default: /* END */
         REFUSE_UNLESS(at == end);
+        report->has_compressed = records.is_compressed;
         return DONE;
     }
   }
@@ -301,8 +355,9 @@ KERNEL_API int64_t kernel_json(KernelJson *call) {
   JsonOut out = {call->out, 0, call->capacity};
   int64_t row = 0;
   for (; row < call->rows; row++) {
-    int64_t start = out.at;
+    int64_t start = out.at, holes = call->hole_count;
     int code = write_message(call, row, &out);
+    if (code) call->hole_count = holes;
     if (code == FULL) break;
     if (code) out.at = start;
     call->codes[row] = (uint8_t)code;

@@ -25,6 +25,7 @@ typedef struct {
   uint8_t *scratch;
   int64_t scratch_size;
   int64_t plain_left; /* bytes that may still be decompressed here */
+  int is_compressed;  /* whether a compressed batch was met */
 } JsonRecords;
 
 /* Decompresses an lz4 frame of one block without checksums, as `lz4.single_block` knows it, and most are. Returns how

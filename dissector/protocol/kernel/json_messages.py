@@ -6,7 +6,7 @@ Memory is bounded by `MOST_BYTES`; a message for which there is no room is for t
 
 import ctypes
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -17,6 +17,7 @@ import numpy as np
 from dissector.core import limits
 from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.json_text import dumps
+from dissector.protocol.codec.json_program import SCOPE
 from dissector.protocol.kernel.library import function
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text
@@ -80,11 +81,26 @@ class Sections(NamedTuple):
     owner: object
 
 
-REPORT: Final = np.dtype([(name, np.int64) for name in ("reported", "error", "errors", "is_like_log", "may_be_masked")])
+REPORT: Final = np.dtype([
+    (name, np.int64)
+    for name in (
+        "reported", "error", "errors", "is_like_log", "may_be_masked", "records_fields", "has_compressed",
+    )
+])  # fmt: skip
 """`KernelJsonReport` of kernel.h: the value of the field that is marked so, else 0; the error code, and how many fields
-have it; whether a topic is the metadata log, or what damage made of it; whether the message has records, or times that
-are none: what the metadata log would have masked."""
+have it; whether a topic is the metadata log, or what damage made of it; whether the message has records that were
+written, or times that are none: what the metadata log would have masked; how many fields of it have records, and
+whether a compressed batch was met among those that were written."""
+HOLE: Final = np.dtype([
+    *((name, np.int64) for name in ("row", "at", "column", "address", "size")),
+    ("names", np.int64, len(SCOPE)), ("name_sizes", np.int64, len(SCOPE)),
+])  # fmt: skip
+"""`KernelJsonHole` of kernel.h: the message; the place in the text for what a field holds, behind its bytes, or in
+place of records; the field's column in the program, its address and size; the addresses and sizes of the fields of
+`SCOPE` that were read last, -1 for null."""
+HOLES_TOGETHER: Final = 1 << 12
 Reports = np.ndarray[tuple[int], np.dtype[np.void]]
+Holes = np.ndarray[tuple[int], np.dtype[np.void]]
 
 
 class Written(NamedTuple):
@@ -93,9 +109,13 @@ class Written(NamedTuple):
     starts: Int64
     """Where the text of each begins in `JsonMessages.text`."""
     ends: Int64
+    sizes: Int64
+    """Of the frames."""
     outcomes: UInt8
     reports: Reports
     """What else is known of each, as `REPORT`."""
+    holes: Holes
+    """As `HOLE`, in the order of the text. Until they are filled (`JsonMessages.fill`), messages are not whole."""
 
 
 class _JsonCall(ctypes.Structure):
@@ -105,15 +125,15 @@ class _JsonCall(ctypes.Structure):
         (
             name,
             ctypes.c_int64
-            if name in ("rows", "begin", "topics", "capacity", "packs_records")
+            if name in ("rows", "begin", "topics", "capacity", "packs_records", "hole_capacity", "hole_count")
             or name.startswith(("most_", "scratch_"))
             else ctypes.c_void_p,
         )
         for name in (
             "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
             "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_plain", "most_packed", "most_records", "packs_records", "out", "capacity", "ends", "codes",
-            "reports",
+            "most_plain", "most_packed", "most_records", "packs_records", "holes", "hole_capacity", "hole_count", "out",
+            "capacity", "ends", "codes", "reports",
         )
     ]  # fmt: skip
 
@@ -128,6 +148,7 @@ class JsonMessages:
         self.text: UInt8 = np.empty(FEW_BYTES, np.uint8)
         self._filled = 0
         self._scratch: UInt8 = np.empty(SCRATCH, np.uint8)
+        self._holes: Holes = np.zeros(HOLES_TOGETHER, HOLE)
 
     def clear(self) -> None:
         """Forget all text."""
@@ -146,22 +167,59 @@ class JsonMessages:
         `begin` bytes behind the start of their frames."""
         rows = len(frames)
         starts, ends = np.zeros((2, rows), np.int64)
-        written = Written(starts, ends, np.zeros(rows, np.uint8), np.zeros(rows, REPORT))
+        outcomes, reports = np.zeros(rows, np.uint8), np.zeros(rows, REPORT)
+        holes: list[Holes] = [np.zeros(0, HOLE)]
         first = 0
         while first < rows:
             step = slice(first, rows)
-            part = Written(starts[step], ends[step], written.outcomes[step], written.reports[step])
+            part = Written(starts[step], ends[step], frames.sizes[step], outcomes[step], reports[step], self._holes)
             some = FrameMemory(frames.addresses[step], frames.sizes[step], frames.owner)
             of_some = sections and sections._replace(first=sections.first[first:])
-            count = self._write(some, times[step], programs[step], topics, begin, of_some, part)
+            count, filled = self._write(some, times[step], programs[step], topics, begin, of_some, part)
             part.ends[:count] += self._filled
             part.starts[:count] = np.append(self._filled, part.ends[: count - 1])[:count]
+            holes.append(self._holes[:filled].copy())
+            holes[-1]["row"] += first
+            holes[-1]["at"] += self._filled
             self._filled = int(part.ends[count - 1]) if count else self._filled
             first += count
-            if first < rows and not self._grow():
-                written.outcomes[first] = Outcome.CAREFUL
+            are_many = count > 0 and filled >= HOLES_TOGETHER // 2
+            if first < rows and not are_many and not self._grow():
+                outcomes[first] = Outcome.CAREFUL
                 first += 1
-        return written
+        return Written(starts, ends, frames.sizes, outcomes, reports, np.concatenate(holes))
+
+    def fill(self, written: Written, texts: Sequence[bytes | None]) -> None:
+        """Insert a text in each hole: messages are whole then. One is left to Python where a text is None, or where
+        there is no room."""
+        row = written.holes["row"]
+        refused = row[np.array([text is None for text in texts], np.bool_)]
+        written.outcomes[refused] = Outcome.CAREFUL
+        kept = np.flatnonzero(~np.isin(row, refused))
+        at, row = written.holes["at"][kept], row[kept]
+        inserted = [text for number in kept.tolist() if (text := texts[number]) is not None]
+        sizes = np.array([len(text) for text in inserted], np.int64)
+        total = int(sizes.sum() + (written.ends - written.starts)[np.unique(row)].sum())
+        while self._filled + total > len(self.text):
+            if not self._grow():
+                written.outcomes[row] = Outcome.CAREFUL
+                return
+        memory = np.frombuffer(b"".join(inserted) or b"\0", np.uint8)
+        is_first, is_last = np.diff(row, prepend=-1) != 0, np.diff(row, append=-1) != 0
+        # In front of each text what was written behind the one before it, and behind the last one the rest.
+        before = np.where(is_first, written.starts[row], np.roll(at, 1))
+        place = 2 * np.arange(len(row)) + np.cumsum(is_first) - 1
+        behind = place[is_last] + 2
+        addresses, lengths = np.zeros((2, 2 * len(row) + len(behind)), np.int64)
+        addresses[place], lengths[place] = self.text.ctypes.data + before, at - before
+        addresses[place + 1], lengths[place + 1] = memory.ctypes.data + np.cumsum(sizes) - sizes, sizes
+        addresses[behind] = self.text.ctypes.data + at[is_last]
+        lengths[behind] = written.ends[row[is_last]] - at[is_last]
+        _join()(addresses.ctypes.data, lengths.ctypes.data, len(lengths), self.text.ctypes.data + self._filled)
+        ends = self._filled + np.cumsum(lengths)[behind]
+        written.starts[row[is_last]] = np.append(self._filled, ends[:-1])[: len(ends)]
+        written.ends[row[is_last]] = ends
+        self._filled += total
 
     def _grow(self) -> bool:
         """Make more room, if that is allowed."""
@@ -181,7 +239,8 @@ class JsonMessages:
         begin: int,
         sections: Sections | None,
         written: Written,
-    ) -> int:
+    ) -> tuple[int, int]:
+        """Write as many messages as there is room for; return how many, and how many holes they have."""
         addresses, sizes = np.ascontiguousarray(frames.addresses), np.ascontiguousarray(frames.sizes)
         times, programs = np.ascontiguousarray(times, np.int64), np.ascontiguousarray(programs, np.uint64)
         found = sections or Sections(_NONE, _NONE.astype(np.uint64), _NONE, None)
@@ -191,11 +250,13 @@ class JsonMessages:
             topics.is_internal.ctypes.data, len(topics.is_internal), found.first.ctypes.data,
             found.addresses.ctypes.data if sections is not None else None, found.sizes.ctypes.data,
             self._scratch.ctypes.data, len(self._scratch), self._bounds.packed_size, self._bounds.packed_records,
-            self._bounds.frame_records, self._packs_records, self.text.ctypes.data + self._filled,
+            self._bounds.frame_records, self._packs_records, self._holes.ctypes.data, len(self._holes), 0,
+            self.text.ctypes.data + self._filled,
             len(self.text) - self._filled,
             written.ends.ctypes.data, written.outcomes.ctypes.data, written.reports.ctypes.data,
         )  # fmt: skip
-        return _json()(ctypes.byref(call))
+        count = _json()(ctypes.byref(call))
+        return count, int(call.hole_count)
 
 
 def join(addresses: UInt64, sizes: Int64) -> UInt8:

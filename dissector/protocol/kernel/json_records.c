@@ -171,6 +171,7 @@ static int write_batch(JsonOut *out, const uint8_t *batch, int64_t size, JsonRec
   Reader section = {batch + BATCH_HEADER, 0, wire_size};
   int codec = attributes & CODEC;
   if (attributes & CONTROL || codec >= KNOWN_CODECS || is_masked(section.data, wire_size)) return CAREFUL;
+  if (codec) budget->is_compressed = 1;
   if (codec && budget->section < budget->section_end) {
     section.data = (const uint8_t *)(uintptr_t)budget->sections[budget->section];
     section.end = budget->section_sizes[budget->section++];

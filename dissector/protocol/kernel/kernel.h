@@ -15,8 +15,17 @@
 #define KERNEL_API __attribute__((visibility("default")))
 /* What a reader of a message wants to know besides: `json_messages.REPORT` in Python, which says more. */
 typedef struct {
-  int64_t reported, error, errors, is_like_log, may_be_masked;
+  int64_t reported, error, errors, is_like_log, may_be_masked, records_fields, has_compressed;
 } KernelJsonReport;
+
+enum { SCOPE_NAMES = 8 };
+
+/* A place in the text of a message where Python inserts what a field holds: `json_messages.HOLE`, which says more. */
+typedef struct {
+  int64_t row, at, column, address, size;
+  int64_t names[SCOPE_NAMES]; /* address of the last field of each name, */
+  int64_t name_sizes[SCOPE_NAMES]; /* and its size; -1 for null, and where there is none */
+} KernelJsonHole;
 
 /* Messages, and where `kernel_json` writes them. `kernel/json_messages.py` has the same. */
 typedef struct {
@@ -40,6 +49,9 @@ typedef struct {
   int64_t most_packed; /* records and headers beyond one for each byte, all of them */
   int64_t most_records;
   int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
+  KernelJsonHole *holes;
+  int64_t hole_capacity;
+  int64_t hole_count; /* of those that are filled */
   uint8_t *out;
   int64_t capacity;
   int64_t *ends; /* by row, as are the next two */

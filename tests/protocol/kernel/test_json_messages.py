@@ -10,6 +10,7 @@ import pytest
 from dissector import encode_request
 from dissector.core.json_text import dumps
 from dissector.exchange.json_bodies import marks
+from dissector.exchange.json_fields import FieldTexts, HoledMessages
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import message_object
 from dissector.protocol.codec.json_program import JsonProgram, Mark
@@ -17,9 +18,9 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.embedded.formats import FORMATS
+from dissector.protocol.embedded.formats import FORMATS, GROUP_MESSAGES
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS
-from dissector.protocol.kernel.json_messages import JsonMessages, NamedTopics, Outcome
+from dissector.protocol.kernel.json_messages import JsonMessages, NamedTopics, Outcome, Written
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.records.batch import CRC_FROM
@@ -39,7 +40,7 @@ def layouts() -> Iterator[tuple[MessageLayout, bool]]:
         for version in range(api.versions.low, api.versions.high + 1):
             for layout in (request_layout(api.key, version), response_layout(api.key, version, b"")):
                 assert layout.body is not None
-                if layout.body not in FORMATS and not alternatives(layout.body, version):
+                if layout.body not in FORMATS.keys() - GROUP_MESSAGES and not alternatives(layout.body, version):
                     yield layout, layout.header == "RequestHeader"
 
 
@@ -55,10 +56,23 @@ def written(layout: MessageLayout, data: bytes, names: dict[str, str], *, is_req
     topics = NamedTopics.of(names, INTERNAL_TOPICS.__contains__, "topic_id_decoded")
     frames = FrameMemory.of_buffer(np.frombuffer(data, np.uint8), np.zeros(1, np.int64), np.array([len(data)]))
     messages = JsonMessages()
-    program = JsonProgram(plans, mark)
+    program, context = JsonProgram(plans, mark), DecodingContext(topic_names=names)
     found = messages.write(frames, np.array([17]), np.array([program.addresses], np.uint64), topics, PREFIX)
+    if found.outcomes[0] == Outcome.WRITTEN and len(found.holes):
+        fill(messages, found, layout, program, context)
     text = messages.text[found.starts[0] : found.ends[0]].tobytes()
     return text if found.outcomes[0] == Outcome.WRITTEN else None
+
+
+def fill(
+    messages: JsonMessages, found: Written, layout: MessageLayout, program: JsonProgram, context: DecodingContext
+) -> None:
+    """Fill the holes of a message."""
+    same, reports = np.zeros(len(found.holes), np.int64), found.reports[found.holes["row"]]
+    holed = HoledMessages(
+        [(layout, program)], same, same, reports["records_fields"] <= 1, reports["has_compressed"] != 0, same > 0
+    )
+    messages.fill(found, FieldTexts(context).texts(found.holes, holed))
 
 
 def decoded(layout: MessageLayout, data: bytes, names: dict[str, str]) -> bytes:
@@ -145,10 +159,10 @@ def in_one_block(raw: bytes) -> bytes:
     return raw[:8] + (len(changed) - 4).to_bytes(4, "big") + changed[4:]
 
 
-def produce_request(*fields: bytes) -> tuple[MessageLayout, bytes]:
+def produce_request(*fields: bytes, topic: str = "orders") -> tuple[MessageLayout, bytes]:
     layout = request_layout(ApiKey.PRODUCE, 9)
     partitions = [{"index": n, "records": field} for n, field in enumerate(fields)]
-    body = {"acks": 1, "timeout_ms": 5, "topic_data": [{"name": "orders", "partition_data": partitions}]}
+    body = {"acks": 1, "timeout_ms": 5, "topic_data": [{"name": topic, "partition_data": partitions}]}
     return layout, encode_request("Produce", 9, body, correlation_id=1, client_id="test")
 
 
@@ -176,6 +190,36 @@ def test_damaged_records_are_refused_or_written_as_python_writes_them(codec: int
         assert found in (None, decoded(layout, data, {}))
         outcomes.add(found is None)
     assert outcomes == {False, True}
+
+
+@pytest.mark.parametrize("codec", [0, 3])
+def test_records_of_internal_topics_are_inserted(codec: int) -> None:
+    chance = random.Random(codec)
+    for topic in ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__mine"):
+        layout, data = produce_request(produced(codec, chance), topic=topic)
+        assert written(layout, data, {}, is_request=True) == decoded(layout, data, {})
+
+
+def test_control_batches_and_old_messages_are_inserted_among_others() -> None:
+    chance = random.Random(3)
+    plain, control, old = produced(0, chance), produced(0, chance, attributes=32), old_message(b"v")
+    layout, data = produce_request(plain, control, b"", old, old[:-1], plain)
+    assert written(layout, data, {}, is_request=True) == decoded(layout, data, {})
+
+
+def test_records_that_share_a_budget_are_left_to_python() -> None:
+    chance = random.Random(4)
+    plain, lz4, control = (produced(codec, chance, attributes=more) for codec, more in ((0, 0), (3, 0), (3, 32)))
+    for fields, is_written in (((lz4, plain), True), ((control,), True), ((control, plain), False)):
+        layout, data = produce_request(*fields)
+        assert written(layout, data, {}, is_request=True) == (decoded(layout, data, {}) if is_written else None)
+    layout, data = produce_request(lz4, produced(0, chance, attributes=32))
+    assert written(layout, data, {}, is_request=True) is None
+
+
+def old_message(value: bytes) -> bytes:
+    """A message of magic 1."""
+    return records_bytes({"batches": [{"offset": 3, "magic": 1, "timestamp": 5, "key": None, "value": value.hex()}]})
 
 
 def test_sections_of_other_codecs_are_asked_for() -> None:

@@ -1,0 +1,155 @@
+"""What Python writes into the JSON of many messages: what bytes fields hold, and records that the kernel leaves out, as
+those of internal topics, control batches, and messages of old formats.
+
+Real traffic repeats: members of a group send the same subscription again and again, and each broker fetches the same
+batches of the metadata log. Equal bytes among equal names are opened once, as long as their texts are kept.
+
+Invariant: a text is what `message_object` has there. None where it may be another one, as the records of a message
+share a budget that they may use up, or where a secret would be masked.
+"""
+
+import ctypes
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64
+from dissector.core.json_text import dumps
+from dissector.protocol.bulk_metadata_log import MetadataRecords
+from dissector.protocol.codec.json_program import SCOPE, JsonProgram, is_scope
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID, decoded_bytes, has_names, records_decoder
+from dissector.protocol.kernel.json_messages import Holes
+from dissector.protocol.message import MessageLayout
+from dissector.protocol.metadata_log import LARGEST, have_no_secrets
+from dissector.protocol.wire import uuid_text
+
+MOST_BYTES: Final = 8 << 20
+"""Of texts that are kept, with what they were made of."""
+_UNCOMPRESSED: Final = (None, "none")
+
+
+class HoledMessages(NamedTuple):
+    """The messages that holes are in, each by its hole, `(n,)`."""
+
+    layouts: list[tuple[MessageLayout, JsonProgram]]
+    which: Int64
+    """The layout of each."""
+    sizes: Int64
+    is_alone: Bool
+    """Whether no other field of it has records."""
+    has_compressed: Bool
+    """Whether records of it that the kernel wrote are compressed."""
+    may_be_log: Bool
+    """Whether its records may be those of the metadata log, of which secrets are masked."""
+
+
+class _Field:
+    """A field that is opened."""
+
+    def __init__(self, layout: MessageLayout, program: JsonProgram, column: int) -> None:
+        path = program.columns[column].path
+        self.is_records = program.columns[column].type == "records"
+        self.body, self.version = layout.body or "", layout.body_version
+        self.path, self.name = ".".join(path[1:]), path[-1]
+        self.scope = sorted({SCOPE.index(each.name) for each in program.columns if is_scope(each)})
+        """The names that the message has, by their numbers."""
+
+
+_field = lru_cache(maxsize=1024)(_Field)
+
+
+class _Text(NamedTuple):
+    text: bytes
+    is_compressed: bool
+    """Whether it depends on a budget."""
+
+
+_Key = tuple[_Field, bytes, tuple[bytes | None, ...]]
+
+
+class FieldTexts:
+    """The texts of one capture."""
+
+    def __init__(self, context: DecodingContext) -> None:
+        """`context` is that of all connections, which fills as more is learned."""
+        self._context = context
+        self._names: dict[str, str] = {}
+        self._protocols: dict[str, str] = {}
+        self._log = MetadataRecords()
+        self._texts: dict[_Key, _Text] = {}
+        self._are_public: dict[bytes, bool] = {}
+        self._bytes = 0
+
+    def texts(self, holes: Holes, messages: HoledMessages) -> list[bytes | None]:
+        """Return the texts of some holes."""
+        self._forget_outdated()
+        names, name_sizes = holes["names"].tolist(), holes["name_sizes"].tolist()
+        places = zip(messages.which.tolist(), holes["column"].tolist(), strict=True)
+        fields = [_field(*messages.layouts[which], column) for which, column in places]
+        contents = [
+            ctypes.string_at(*each) for each in zip(holes["address"].tolist(), holes["size"].tolist(), strict=True)
+        ]
+        may_be_masked = messages.may_be_log & np.array([field.is_records for field in fields], np.bool_)
+        self._look_for_secrets(holes, contents, may_be_masked & (messages.sizes <= LARGEST))
+        found: list[bytes | None] = []
+        for at, (field, raw, masked) in enumerate(zip(fields, contents, may_be_masked.tolist(), strict=True)):
+            at_names, sizes = names[at], name_sizes[at]
+            key = field, raw, tuple(
+                ctypes.string_at(at_names[each], sizes[each]) if sizes[each] >= 0 else None for each in field.scope
+            )  # fmt: skip
+            text = self._texts.get(key) or self._opened(key)
+            is_sure = not messages.has_compressed[at] and (messages.is_alone[at] or not text.is_compressed)
+            is_sure &= not masked or self._are_public.get(raw, False)
+            found.append(text.text if is_sure or not field.is_records else None)
+        return found
+
+    def _forget_outdated(self) -> None:
+        """Forget texts from before names of topics or protocols of groups were known."""
+        names, protocols = self._context.topic_names, self._context.group_protocols
+        if names != self._names or protocols != self._protocols:
+            self._names, self._protocols = dict(names), dict(protocols)
+            self._texts.clear()
+
+    def _opened(self, key: _Key) -> _Text:
+        text = _opened(*key, self._context)
+        self._charge(len(key[1]) + len(text.text))
+        self._texts[key] = text
+        return text
+
+    def _charge(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > MOST_BYTES:
+            self._texts.clear()
+            self._are_public.clear()
+            self._bytes = size
+
+    def _look_for_secrets(self, holes: Holes, contents: list[bytes], wanted: Bool) -> None:
+        """Look at fields that were not looked at before."""
+        new = {contents[at]: at for at in np.flatnonzero(wanted).tolist() if contents[at] not in self._are_public}
+        if not new:
+            return
+        at = np.array(list(new.values()), np.int64)
+        public = self._log.are_public(holes["address"][at].astype(np.uint64), holes["size"][at])
+        self._charge(sum(map(len, new)))
+        for raw, is_public in zip(new, public.tolist(), strict=True):
+            self._are_public[raw] = is_public or have_no_secrets(raw)
+
+
+def _opened(field: _Field, raw: bytes, scope: tuple[bytes | None, ...], context: DecodingContext) -> _Text:
+    """Return the text of a field, with the fields in `field.scope`."""
+    names: dict[str, object] = {
+        SCOPE[number]: None if value is None else uuid_text(value) if SCOPE[number] == TOPIC_ID else value.decode()
+        for number, value in zip(field.scope, scope, strict=True)
+    }
+    if not field.is_records:
+        values = decoded_bytes(raw, (field.body, field.path), context, (names,))
+        text = b"" if values is None else f',"{field.name}{SUFFIX}":'.encode() + dumps(values)
+        return _Text(text, is_compressed=False)
+    decode = records_decoder(context, named=has_names(field.body, field.version, context))
+    value = decode(raw, names, {})
+    batches = value["batches"]
+    assert isinstance(batches, list)
+    is_compressed = any(each.get("compression") not in _UNCOMPRESSED for each in batches)
+    return _Text(dumps(value), is_compressed)
