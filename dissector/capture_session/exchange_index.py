@@ -1,6 +1,6 @@
 """Rows of a capture as columns. No frame is decoded, except for responses whose API has to be inferred."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -22,7 +22,9 @@ from dissector.index.shared_state import SharedState
 from dissector.tls.record_parts import TlsRecord
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
+    from dissector.core.columns import ValueNumbers
     from dissector.exchange.body_numbers import BodyNumbers, OfBodies
+    from dissector.exchange.body_partitions import BodyPartitions, Lists, OfPartitions
     from dissector.exchange.index_rows import IndexRows, Summaries
     from dissector.exchange.info_texts import InfoTexts
     from dissector.exchange.json_lines import JsonLines, JsonText
@@ -109,6 +111,12 @@ class ExchangeIndex:
 
         return BodyNumbers(self._bodies)
 
+    @cached_property
+    def _partitions(self) -> "BodyPartitions":
+        from dissector.exchange.body_partitions import BodyPartitions
+
+        return BodyPartitions(self._bodies)
+
     def is_complete(self, rows: Int64) -> Bool:
         """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
         complete = self._rows.is_entry(rows)
@@ -192,6 +200,16 @@ class ExchangeIndex:
     def body_numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""
         return self._numbers.of(self._rows.index_rows(rows), names, is_request=is_request)
+
+    def body_partitions(
+        self, rows: Int64, lists: "Mapping[int, Lists]", fields: Sequence[str], alone: Sequence[str],
+        texts: "ValueNumbers[str]", *, is_request: bool,
+    ) -> "OfPartitions":  # fmt: skip
+        """The partitions of topics in the bodies of rows of connections: see `BodyPartitions`."""
+        names = self._indexer.conversation_state.topic_names
+        return self._partitions.of(
+            self._rows.index_rows(rows), lists, fields, alone, names, texts, is_request=is_request
+        )
 
     def fetch_session(self, row: int) -> dict[str, list[int]] | None:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""

@@ -27,7 +27,8 @@ from dissector.protocol.wire import uuid_text
 
 ID_SIZE: Final = 16
 _PARTITION_FIELDS: Final = ("partition_index", "index")
-_TOPIC_FIELDS: Final = ("topic", "name")
+TOPIC_FIELDS: Final = ("topic", "name")
+"""Names of a topic's name."""
 _BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
 
 
@@ -94,7 +95,7 @@ class RecordsOfRows:
             topic, is_id = _topic_column(messages.program, ("body", "topics"))
             wanted = messages.program.wanted(values=(topic,))
             for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
-                numbers, names = _topics(part, topic, messages.frames.addresses, {}, are_ids=is_id)
+                numbers, names = topics(part, topic, messages.frames.addresses, {}, are_ids=is_id)
                 is_log = np.array(
                     [is_metadata_log(*((None, each) if is_id else (each, None))) for each in names], np.bool_
                 )
@@ -168,7 +169,7 @@ def _number(program: Program, of: tuple[str, ...], names: tuple[str, ...], part:
 
 def _topic_column(program: Program, of_topic: tuple[str, ...]) -> tuple[int, bool]:
     """The number of the column that names topics, and whether it does by their ids."""
-    topic = _number(program, of_topic, (*_TOPIC_FIELDS, TOPIC_ID))
+    topic = _number(program, of_topic, (*TOPIC_FIELDS, TOPIC_ID))
     return topic, program.columns[topic].name == TOPIC_ID
 
 
@@ -191,7 +192,7 @@ class RecordsFields(NamedTuple):
         frames = messages.frames.addresses
         sizes, positions, in_row = part.column(columns.records)
         rows = part.first + in_row.astype(np.int64)
-        topic, texts = _topics(part, columns.topic, frames, names, are_ids=columns.topic_is_id)
+        topic, texts = topics(part, columns.topic, frames, names, are_ids=columns.topic_is_id)
         of_topic = np.repeat(topic, np.maximum(part.column(columns.partitions).values, 0))
         some = sizes > 0
         addresses, ends = frames[rows[some]] + positions[some].astype(np.uint64), np.cumsum(sizes[some])
@@ -201,7 +202,7 @@ class RecordsFields(NamedTuple):
         )  # fmt: skip
 
 
-def _topics(
+def topics(
     part: Shredded, column: int, frames: UInt64, names: Mapping[str, str], *, are_ids: bool
 ) -> tuple[Int32, list[str]]:
     """The topics of a part as numbers, and their names."""

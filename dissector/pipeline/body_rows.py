@@ -1,6 +1,7 @@
 """Rows of the tables `partitions`, `groups`, `topics` and `brokers`: what bodies of exchanges say, in typed columns.
 
-Invariant: they are made of the JSON in `bodies`, so that they say what it says, and no secret.
+Invariant: they are made of the JSON in `bodies`, so that they say what it says, and no secret. Nearly all rows of
+`partitions` come by columns instead (`partition_columns`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -7,6 +7,7 @@ leaves out of its requests what did not change (KIP-227), and of its responses w
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from dissector.exchange.body_partitions import NUMBERS, Lists
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 
@@ -18,43 +19,42 @@ COLUMNS: Final = (
     "last_stable_offset", "log_start_offset", "leader", "leader_epoch", "records_size", "error",
 )  # fmt: skip
 _NOTHING: Final[Body] = {}
-_NUMBERS: Final = ("partition_index", "index", "partition")
-_SENT_OFFSETS: Final = ("committed_offset", "fetch_offset")
-_RECEIVED_OFFSETS: Final = ("committed_offset", "offset", "base_offset")
+SENT_OFFSETS: Final = ("committed_offset", "fetch_offset")
+RECEIVED_OFFSETS: Final = ("committed_offset", "offset", "base_offset")
 ISOLATION: Final[dict[Any, str]] = {0: "read_uncommitted", 1: "read_committed"}
 
 
-class _Lists(NamedTuple):
-    """Names of the lists of topics and of partitions, in request and response; empty where there are none."""
+class _Sides(NamedTuple):
+    """The lists of a request and of its response; names are empty where there are none."""
 
-    request: tuple[str, str]
-    response: tuple[str, str]
+    request: Lists
+    response: Lists
 
 
-_SAME: Final = _Lists(("topics", "partitions"), ("topics", "partitions"))
-_LISTS: Final = {
-    ApiKey.PRODUCE: _Lists(("topic_data", "partition_data"), ("responses", "partition_responses")),
-    ApiKey.FETCH: _Lists(("topics", "partitions"), ("responses", "partitions")),
+_SAME: Final = _Sides(("topics", "partitions"), ("topics", "partitions"))
+LISTS: Final = {
+    ApiKey.PRODUCE: _Sides(("topic_data", "partition_data"), ("responses", "partition_responses")),
+    ApiKey.FETCH: _Sides(("topics", "partitions"), ("responses", "partitions")),
     ApiKey.LIST_OFFSETS: _SAME,
-    ApiKey.METADATA: _Lists(("", ""), ("topics", "partitions")),
+    ApiKey.METADATA: _Sides(("", ""), ("topics", "partitions")),
     ApiKey.OFFSET_COMMIT: _SAME,
     ApiKey.TXN_OFFSET_COMMIT: _SAME,
-    ApiKey.OFFSET_FETCH: _Lists(("topics", "partition_indexes"), ("topics", "partitions")),
+    ApiKey.OFFSET_FETCH: _Sides(("topics", "partition_indexes"), ("topics", "partitions")),
 }
-APIS: Final = frozenset(_LISTS)
+APIS: Final = frozenset(LISTS)
 """Keys of the APIs whose exchanges have rows."""
 
 
 def partition_cells(api_key: int, request: Body | None, response: Body | None) -> list[PartitionCells]:
     """Return the cells of each partition, in the order of the request, and then of the response."""
-    names, request, response = _LISTS[ApiKey(api_key)], request or {}, response or {}
+    names, request, response = LISTS[ApiKey(api_key)], request or {}, response or {}
     if "groups" in request or "groups" in response:
         groups = _by_group(request, response)
         return [row for each, asked, answered in groups for row in _rows(names, each, request, asked, answered)]
     return _rows(names, request.get("group_id"), request, request, response)
 
 
-def _rows(names: _Lists, group_id: str | None, request: Body, asked: Body, answered: Body) -> list[PartitionCells]:
+def _rows(names: _Sides, group_id: str | None, request: Body, asked: Body, answered: Body) -> list[PartitionCells]:
     """Return the cells of the partitions in what is asked and answered about a group, or about all."""
     of = (
         group_id, request.get("acks"), request.get("transactional_id"), ISOLATION.get(request.get("isolation_level")),
@@ -71,7 +71,7 @@ def _by_group(request: Body, response: Body) -> Iterator[tuple[str | None, Body,
         yield group, asked.get(group, _NOTHING), answered.get(group, _NOTHING)
 
 
-def _partitions(body: Body, names: tuple[str, str]) -> list[tuple[tuple[str | None, int], Body]]:
+def _partitions(body: Body, names: Lists) -> list[tuple[tuple[str | None, int], Body]]:
     """Return each partition of a body by topic and number. A topic is its name, or its id where no name is known."""
     topics, partitions = names
     found: list[tuple[tuple[str | None, int], Body]] = []
@@ -81,7 +81,7 @@ def _partitions(body: Body, names: tuple[str, str]) -> list[tuple[tuple[str | No
             if isinstance(each, int):
                 found.append(((name, each), _NOTHING))
                 continue
-            for number in _NUMBERS:
+            for number in NUMBERS:
                 if number in each:
                     found.append(((name, each[number]), each))
                     break
@@ -106,10 +106,10 @@ def _values(sent: Body, received: Body) -> tuple[Any, ...]:
 
 def _offset(sent: Body, received: Body) -> Any:
     """Return the offset that is committed or asked for, or else found or given to records."""
-    for name in _SENT_OFFSETS:
+    for name in SENT_OFFSETS:
         if name in sent:
             return sent[name]
-    for name in _RECEIVED_OFFSETS:
+    for name in RECEIVED_OFFSETS:
         if name in received:
             return received[name]
     return None

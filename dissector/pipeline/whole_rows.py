@@ -19,6 +19,7 @@ from dissector.pipeline.carried_columns import Columns, batch_columns, record_co
 from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import Origins
+from dissector.pipeline.partition_columns import PARTITIONS, partition_rows
 from dissector.pipeline.request_columns import number_columns
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.rows import TableRow
@@ -63,17 +64,21 @@ class WholeRowBuilder:
         self, whole: WholeRows, where: Columns, info: Sequence[str | None], carried: list[CarriedRows], is_known: Bool,
     ) -> Made:  # fmt: skip
         """Return the rows of the exchanges that are known."""
-        tables: list[tuple[str, Columns]] = [
-            ("exchanges", self._exchanges(whole, where, info)),
-            ("bodies", self._bodies(whole, where)),
-        ]
+        exchanges = self._exchanges(whole, where, info)
+        tables: list[tuple[str, Columns]] = [("exchanges", exchanges), ("bodies", self._bodies(whole, where))]
         found: list[TableRow] = [(name, pa.table(_kept(columns, is_known))) for name, columns in tables]
         for at, _, finding in whole.bodies.errors:
             if is_known[at]:
                 key = {name: where[name][at].as_py() for name in _KEY}
                 found.append(("findings", key | finding_cells(finding) | {"nth": 0, "replaces": None}))
         api_keys, of_row = self._capture.index_columns(whole.rows).api_key, self._of_carried(whole.rows, where)
-        found += body_columns(api_keys, whole.bodies.requests, whole.bodies.responses, is_known, of_row)
+        partitions = partition_rows(self._capture, whole.rows, exchanges)
+        chosen = is_known[partitions.row]
+        if chosen.any():
+            columns = {name: each.take(partitions.row) for name, each in of_row.items()} | partitions.columns
+            found.append((PARTITIONS, pa.table(_kept(columns, chosen))))
+        is_left = is_known & ~partitions.is_known
+        found += body_columns(api_keys, whole.bodies.requests, whole.bodies.responses, is_left, of_row)
         for table, row, columns in carried:
             found.append((table, pa.table(_kept(columns, is_known[row]))))
         return Made(found, whole.rows[is_known])
