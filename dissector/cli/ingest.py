@@ -144,6 +144,7 @@ def _follow(
 
     from dissector.pipeline.ring import QUIET_SECONDS
     from dissector.pipeline.ring_follower import Follower
+    from dissector.pipeline.spark_session import reason
 
     files = 0
 
@@ -160,9 +161,7 @@ def _follow(
         print("stopped: pending requests are kept; start again to continue", file=sys.stderr)
         return 0
     except StreamingQueryException as error:
-        cause = str(error).partition("terminated with exception: ")[2] or str(error)
-        first_line, *_ = cause.split("\n")
-        return print_error(f"stopped; start again to continue: {first_line}")
+        return print_error(f"stopped; start again to continue: {clean(reason(error))}")
     return 0 if files else NEGATIVE
 
 

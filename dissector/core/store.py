@@ -124,7 +124,7 @@ class Store:
             intact = intact_size(self._regions[at].obj)
             data = np.frombuffer(self._regions[at][: len(self._regions[at]) if intact is None else intact], np.uint8)
             starts = addresses - self._bases[at]
-            rows = (regions == at) & (starts + sizes <= len(data))
+            rows = (regions == at) & (starts >= 0) & (sizes >= 0) & (sizes <= len(data) - starts)
             found[rows] = (starts[rows] + data.ctypes.data).astype(np.uint64)
             keep.append(data)
         self._read_bytes += int(sizes.sum()) + FAULT
@@ -150,11 +150,17 @@ class Store:
 
     @classmethod
     def of(cls, excerpt: "Excerpt") -> "Store":
-        """Make a store that has an excerpt's bytes, at their addresses. New regions come behind all of the original."""
-        store = cls()
+        """Make a store that has an excerpt's bytes, at their addresses. New regions come behind all of the original.
+        Raises `ValueError` for pieces that are none of a store."""
+        store, end = cls(), 0
         for address, data in excerpt.pieces:
+            if address < end:
+                raise ValueError("pieces that overlap, or are in no order")
+            end = address + len(data)
             store._bases.append(address)
             store._regions.append(memoryview(data))
+        if excerpt.end < end:
+            raise ValueError("pieces behind the end")
         store._end = excerpt.end
         return store
 

@@ -7,10 +7,11 @@ Invariant: a state that is damaged, incomplete or of another version raises `Sto
 what to do.
 """
 
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from dissector.capture_session.checkpoint import load
 from dissector.core.object_graph import GraphError, Nodes, from_nodes, to_nodes
 from dissector.findings.framework.aggregation import IncrementalAggregation
 from dissector.index.shared_state import SharedState
@@ -23,6 +24,8 @@ FOLLOWER: Final = "_follow"
 WORK: Final = f"{FOLLOWER}/work"
 """Folder of what a micro-batch writes for itself."""
 STATE: Final = "state"
+MOST_PARTS: Final = 1 << 14
+"""Partitions of a state that is read."""
 CARRY_OVER: Final = "carry-over-"
 """Prefix of the folders of carry-overs, before the number of the micro-batch."""
 
@@ -78,7 +81,7 @@ def read_state(folder: Path) -> FollowState | None:
         if state.has_carry_overs:
             for part in range(state.parts):
                 path = carry_over_folder(folder, state.batch) / str(part)
-                read_state_file(path)
+                _check_carry_over(path)
     except StateVersionError as error:
         raise StorageError(f"{path}: {error}: end it by that with --follow --idle 1, or {remedy}") from error
     except (StateFileError, GraphError, KeyError) as error:
@@ -89,12 +92,34 @@ def read_state(folder: Path) -> FollowState | None:
 
 
 def _is_whole(state: FollowState) -> bool:
-    """Whether a state has all attributes, and numbers where numbers are: some of them name files."""
-    kinds = {each.name: type(each.default) for each in fields(FollowState) if each.default is not MISSING}
-    kinds |= {"parts": int, "epoch": int, "origins": list, "shared_states": dict, "begins": dict}
-    kinds |= {"aggregation": IncrementalAggregation}
+    """Whether a state has all attributes, and in them what they are for: some of them name files."""
     found = vars(state)
-    return found.keys() == kinds.keys() and all(type(found[name]) is kind for name, kind in kinds.items())
+    return (
+        found.keys() == {each.name for each in fields(FollowState)}
+        and all(type(found[name]) is int for name in ("parts", "epoch", "batch", "packets", "latest_ns"))
+        and 0 < state.parts <= MOST_PARTS and state.batch >= -1 and state.packets >= 0
+        and type(state.has_carry_overs) is bool and type(state.aggregation) is IncrementalAggregation
+        and type(state.origins) is list and all(type(each) is Origin for each in state.origins)
+        and _has(state.shared_states, dict, int) and _has(state.begins, dict, str)
+        and _has(state.digests, frozenset, str)
+        and all(type(each) is SharedState for each in state.shared_states.values())
+        and all(type(each) is int for each in state.begins.values())
+    )  # fmt: skip
+
+
+def _has(found: Any, kind: type, element: type) -> bool:
+    """Whether it is a collection of a kind, with such elements or keys."""
+    is_one = type(found) is kind
+    return is_one and all(type(each) is element for each in found)
+
+
+def _check_carry_over(path: Path) -> None:
+    """Raise what `read_state` raises for a carry-over that no task could continue from."""
+    graphs = read_state_file(path)
+    if not _has(from_nodes(graphs["connections"]), frozenset, int):
+        raise GraphError("no connections")
+    if "capture" in graphs:
+        load(graphs["capture"])
 
 
 def carry_over_folder(folder: Path, batch: int) -> Path:

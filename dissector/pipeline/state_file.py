@@ -3,26 +3,33 @@
 A file is a stream of Arrow IPC, then 32 bytes: the SHA-256 of the stream. Its table has the nodes of one or more graphs
 (`core/object_graph`), which any tool that reads Arrow can list; its metadata say which version of kdissect wrote it.
 
-Invariant: nothing of a file is used unless it is whole and of this version. Whatever else is there raises
-`StateFileError`, with the reason.
+Invariants:
+  * nothing of a file is used unless it is whole and of this version. Whatever else is there raises `StateFileError`,
+    with the reason;
+  * memory is bounded by the size of the file: a compressed one, which nobody wrote, is refused before it is opened.
 """
 
+import struct
 import time
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dissector.core.object_graph import Nodes
+from dissector.pipeline.arrow_messages import is_compressed
 
 _FORMAT: Final = b"1"
 _DIGEST_BYTES: Final = 32
-_MAX_BYTES: Final = 4 << 30
+_MAX_BYTES: Final = 1 << 30
 """Bytes of a file that is read."""
+_MAX_NODES: Final = 1 << 22
+_MAX_ITEMS: Final = 1 << 25
+"""References of all nodes together."""
 _NODE_TYPES: Final = pa.schema(
     [
         ("graph", pa.dictionary(pa.int8(), pa.string())),
@@ -73,6 +80,8 @@ def read_state_file(path: Path) -> dict[str, Nodes]:
     if sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
         raise StateFileError("damaged")
     try:
+        if is_compressed(data[:-_DIGEST_BYTES]):
+            raise StateFileError("compressed")
         with pa.ipc.open_stream(pa.py_buffer(data[:-_DIGEST_BYTES])) as stream:
             metadata = stream.schema.metadata or {}
             if (metadata.get(b"format"), metadata.get(b"kdissect")) != (_FORMAT, _version().encode()):
@@ -81,10 +90,24 @@ def read_state_file(path: Path) -> dict[str, Nodes]:
                 raise StateFileError("damaged")
             table = stream.read_all()
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:  # what is read is in memory: no error of a disk
+    except (pa.ArrowException, OSError, struct.error) as error:  # what is read is in memory: no error of a disk
         raise StateFileError("damaged") from error
+    if len(table) > _MAX_NODES or (pc.sum(pc.list_value_length(table["items"])).as_py() or 0) > _MAX_ITEMS:
+        raise StateFileError("too many nodes")
     graphs = {name: table.filter(pc.equal(table["graph"], name)) for name in table["graph"].unique().to_pylist()}
-    return {name: Nodes(*(column.to_pylist() for column in graph.columns[1:])) for name, graph in graphs.items()}
+    return {name: Nodes(*map(_values, graph.columns[1:])) for name, graph in graphs.items()}
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column: one object for all that have one place in a dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    found: list[Any] = []
+    for chunk in column.chunks:
+        words = [*chunk.dictionary.to_pylist(), None]
+        found += [words[place] for place in chunk.indices.fill_null(len(words) - 1).to_pylist()]
+    return found
 
 
 def _version() -> str:

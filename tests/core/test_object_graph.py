@@ -17,7 +17,12 @@ from dissector.core.limits import DEFAULT, Limits
 from dissector.core.object_graph import GraphError, Nodes, from_nodes, to_nodes
 from dissector.core.store import Excerpt, Store
 from dissector.core.text import clean
+from dissector.findings.framework.aggregation import ObservationLog
+from dissector.findings.framework.recurrence import Burst
+from dissector.index.conversation_state import _decoded_software
 from dissector.index.shared_state import LearnedNames
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.program import Program, message_program
 from dissector.tls.key_log import KeyLog
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.binary() | st.text()
@@ -76,20 +81,22 @@ def test_arrays_and_counters_come_back() -> None:
 
 
 def test_an_object_that_is_there_twice_is_one_and_may_contain_itself() -> None:
-    names = LearnedNames({"a": (1, "b")})
-    loop: list[Any] = [names, names.learn]
-    loop.append((loop,))
-    first, learn, [within] = again(loop)
-    assert within[0] is first
-    learn("c", "d", 2)
-    assert first.values == {"a": "b", "c": "d"}
+    log = ObservationLog()
+    loop: list[Any] = [log, log.add, LearnedNames({"a": (1, "b")})]
+    loop.append((loop, loop[2]))
+    first, add, names, within = again(loop)
+    assert within[0][0] is first
+    assert within[1] is names
+    assert add.__self__ is first
+    names.learn("c", "d", 2)
+    assert names.values == {"a": "b", "c": "d"}
 
 
 def test_objects_of_each_kind_come_back() -> None:
     finding = Finding("slow-response", Severity.NOTE, "slow", "request")
     assert again((finding, DEFAULT)) == (finding, DEFAULT)
     assert type(again(DEFAULT)) is Limits
-    assert again(clean) is clean
+    assert again(Burst) is Burst
 
 
 def test_a_column_has_the_rows_that_were_kept() -> None:
@@ -107,14 +114,39 @@ def test_a_store_is_kept_as_an_excerpt() -> None:
 
 
 def test_a_cache_comes_back_empty_and_a_secret_not_at_all() -> None:
-    cached = lru_cache(maxsize=7)(clean)
-    cached("a")
+    cached = lru_cache(maxsize=7)(_decoded_software)
+    cached(3, b"", b"")
     restored = again(cached)
-    assert (restored.cache_info().currsize, restored.cache_parameters()["maxsize"], restored("b")) == (0, 7, "b")
+    assert restored.__wrapped__ is cached.__wrapped__
+    assert (restored.cache_info().currsize, restored.cache_parameters()["maxsize"]) == (0, 7)
     log = KeyLog()
     log.add_lines([f"CLIENT_RANDOM {'ab' * 32} {'cd' * 48}".encode()])
     assert len(log)
     assert not len(again(log))
+
+
+def test_a_program_comes_back_by_the_message_that_it_is_of() -> None:
+    """The kernel follows a program wherever it leads."""
+    program = message_program("RequestHeader", 2, "FetchRequest", 12)
+    kept = to_nodes(program)
+    assert "array" not in kept.kind
+    assert from_nodes(kept).code.tolist() == program.code.tolist()
+    with pytest.raises((GraphError, TypeError), match="of no message"):
+        to_nodes(Program([("body", plan("FetchRequest", 12))]))
+
+
+def test_a_key_whose_hash_takes_for_ever_is_refused() -> None:
+    """Each tuple has the one before twice."""
+    rows = 60
+    made_up = Nodes(
+        ["dict", *["tuple"] * rows], [None] * (rows + 1), [None] * (rows + 1), [None] * (rows + 1),
+        [[1, 1], *([row + 1, row + 1] for row in range(1, rows)), []],
+    )  # fmt: skip
+    with pytest.raises(GraphError, match="too many values"):
+        from_nodes(made_up)
+    for kind in ("set", "frozenset"):
+        with pytest.raises(GraphError, match="too many values"):
+            from_nodes(made_up._replace(kind=[kind, *made_up.kind[1:]], items=[[1], *made_up.items[1:]]))
 
 
 @dataclass
@@ -124,7 +156,13 @@ class Foreign:
     value: int = 1
 
 
-@pytest.mark.parametrize("value", [Foreign(), Foreign, lambda: 1, open, np.array([Foreign()]), np.zeros(1, "i4,i4")])
+@pytest.mark.parametrize(
+    "value",
+    [
+        Foreign(), Foreign, lambda: 1, open, clean, KeyLog().add_lines, Store, np.array([Foreign()]),
+        np.zeros(1, "i4,i4"),
+    ],
+)  # fmt: skip
 def test_what_cannot_be_restored_is_refused_where_it_is_kept(value: object) -> None:
     with pytest.raises(GraphError):
         to_nodes(value)
@@ -169,9 +207,10 @@ def test_nodes_that_were_made_up_run_nothing(made_up: Nodes) -> None:
 
 def test_a_method_that_the_nodes_put_into_an_object_is_not_called() -> None:
     """`append` of an object was looked up among its attributes: those of the nodes."""
+    function = "dissector.index.conversation_state:_decoded_software"
     made_up = Nodes(
         ["object", "tuple", "dict", "str", "function", "list", "str"],
-        ["dissector.core.columns:ValueNumbers", None, None, None, "dissector.core.text:clean", None, None],
+        ["dissector.core.columns:ValueNumbers", None, None, None, function, None, None],
         [None] * 7,
         [None, None, None, b"append", None, None, b"x"],
         [[1, 2, 5, 1], [], [3, 4], [], [], [6], []],
@@ -187,6 +226,9 @@ def test_a_method_that_the_nodes_put_into_an_object_is_not_called() -> None:
         nodes("function", "dissector.protocol.schema.importer.user_releases:remove"),
         nodes("function", "dissector.protocol.kernel.build:main"),
         nodes("new", "dissector.core.columns:ValueNumbers"),
+        nodes("function", "dissector.core.text:clean"),
+        nodes("class", "dissector.core.store:Store"),
+        nodes("object", "dissector.protocol.codec.program:Program", items=4),
     ],
 )
 def test_what_has_effects_or_is_made_otherwise_is_refused(made_up: Nodes) -> None:

@@ -3,6 +3,7 @@
 import random
 import stat
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dissector.core.object_graph import to_nodes
+from dissector.capture_session import Capture
+from dissector.core.object_graph import Nodes, to_nodes
 from dissector.findings.detectors.consumer_lag import FetchLag
 from dissector.findings.framework.aggregation import Observation
 from dissector.index.shared_state import SharedState
@@ -28,22 +30,32 @@ from dissector.pipeline.follow_state import (
 )  # fmt: skip
 from dissector.pipeline.observations import observation_of, row_of
 from dissector.pipeline.origins import Origin, Sources
+from dissector.pipeline.state_file import read_state_file, write_state_file
 from dissector.tables.storage import StorageError
+from tests.conftest import PCAPS
 
 KEPT = FollowState(
     parts=2, epoch=7, batch=4, packets=99, origins=[Origin(0, "ab", 1, 7)],
     shared_states={0: SharedState(topics={("id", 1): (3, "orders")})}, begins={"/ring/a\udcff": 5},
     digests=frozenset(["ab"]), has_carry_overs=True,
 )  # fmt: skip
-SOME = CarryOver(to_nodes((1, "two")), frozenset((3, 4)))
 
 
-def follower(folder: Path) -> Path:
+@cache
+def some() -> CarryOver:
+    """That of a capture in the middle of which a file ended."""
+    with Capture([PCAPS / "librdkafka.pcapng"]) as capture:
+        for _ in capture.read_available():
+            pass
+        return CarryOver(capture.incremental.checkpoint(), frozenset((3, 4)))
+
+
+def follower(folder: Path, carry_over: CarryOver | None = None) -> Path:
     """A follower's folder with its state and two carry-overs."""
     parts = carry_over_folder(folder, KEPT.batch)
     parts.mkdir()
     for part in range(KEPT.parts):
-        write_carry_over(parts, part, SOME)
+        write_carry_over(parts, part, carry_over or some())
     write_state(folder, KEPT)
     return parts
 
@@ -54,7 +66,7 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
     found = read_state(tmp_path)
     assert found is not None
     assert vars(found) | {"aggregation": None} == vars(KEPT) | {"aggregation": None}
-    assert read_carry_over(parts, 1) == SOME
+    assert read_carry_over(parts, 1) == some()
     assert read_carry_over(parts, 2) == CarryOver()
 
 
@@ -103,12 +115,72 @@ def test_an_observation_comes_back_from_its_row() -> None:
     assert type(found.value) is FetchLag
 
 
-@pytest.mark.parametrize("wrong", [{"parts": "x"}, {"batch": "../../x"}, {"origins": 5}, {"has_carry_overs": None}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"parts": "x"},
+        {"parts": 1 << 40},
+        {"parts": 0},
+        {"batch": "../../x"},
+        {"batch": -2},
+        {"packets": -1},
+        {"origins": 5},
+        {"origins": [5]},
+        {"has_carry_overs": None},
+        {"shared_states": {0: 1}},
+        {"begins": {5: 5}},
+        {"digests": frozenset([b"a"])},
+    ],
+)
 def test_a_state_with_other_values_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     follower(tmp_path)
     write_state(tmp_path, replace(KEPT, **wrong))
     with pytest.raises(StorageError, match="state: damaged: remove"):
         read_state(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "carry_over",
+    [
+        CarryOver(to_nodes((1, "two"))),
+        CarryOver(connections=frozenset(("a",))),
+        CarryOver(to_nodes([1])._replace(kind=["exec", "int"])),
+    ],
+)
+def test_a_carry_over_that_no_task_could_continue_from_is_refused(tmp_path: Path, carry_over: CarryOver) -> None:
+    follower(tmp_path, carry_over)
+    with pytest.raises(StorageError, match="carry-over-4/0: damaged: remove"):
+        read_state(tmp_path)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+@pytest.mark.parametrize("name", [STATE, "carry-over-4/1"])
+def test_a_compressed_file_is_refused_before_it_is_opened(tmp_path: Path, name: str, codec: str) -> None:
+    """A few kilobytes would be some gigabytes."""
+    follower(tmp_path)
+    path, out = tmp_path / name, pa.BufferOutputStream()
+    with pa.ipc.open_stream(path.read_bytes()[:-32]) as stream:
+        table = stream.read_all()
+    at = table.schema.get_field_index("data")
+    zeros = pa.array([bytes(1 << 24)] + [None] * (len(table) - 1), pa.large_binary())
+    table = table.set_column(at, table.schema.field(at), zeros)
+    with pa.ipc.new_stream(out, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as stream:
+        stream.write_table(table)
+    data = out.getvalue().to_pybytes()
+    assert len(data) < 1 << 18
+    path.write_bytes(data + sha256(data).digest())
+    before = pa.total_allocated_bytes()
+    peak = pa.default_memory_pool().max_memory()
+    with pytest.raises(StorageError, match=f"{name}: damaged: remove"):
+        read_state(tmp_path)
+    assert (pa.total_allocated_bytes(), pa.default_memory_pool().max_memory()) == (before, peak)
+
+
+def test_equal_names_of_nodes_are_one_object(tmp_path: Path) -> None:
+    """A long name in a dictionary, and many nodes with it, would be as many copies."""
+    write_state_file(tmp_path / "file", {"one": Nodes(["x" * 99] * 3, [None] * 3, [None] * 3, [None] * 3, [[]] * 3)})
+    kinds = read_state_file(tmp_path / "file")["one"].kind
+    assert len({id(each) for each in kinds}) == 1
 
 
 def test_a_changed_file_with_a_right_digest_is_read_or_refused(tmp_path: Path) -> None:

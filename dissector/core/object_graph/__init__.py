@@ -5,8 +5,9 @@ has a kind, the name of its class, function or dtype, a number or bytes, and the
 Equal numbers and texts are one node; an object that is referred to twice is one object again.
 
 Invariants (`tests/core/test_object_graph.py`):
-  * reading calls nothing that the nodes choose: classes and functions are those of the engine, an object is made
-    without its `__init__` and gets its attributes, a member of an enum is looked up;
+  * reading calls nothing that the nodes choose: classes are those of the engine, an object is made without its
+    `__init__` and gets its attributes, a member of an enum is looked up; functions and methods are those that stages
+    hold to call them later (`callables`);
   * a cache (`functools.lru_cache`) comes back empty, and a class with a way of its own to be copied (`__reduce__`,
     `__getstate__`) is kept that way: so secrets, files and sockets stay out;
   * nodes that are no graph of objects raise `GraphError`.

@@ -6,12 +6,13 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from enum import Enum
 from functools import lru_cache
-from types import FunctionType
+from types import FunctionType, MemberDescriptorType
 from typing import Any, Final
 
 import numpy as np
 
 from dissector.core.columns import Column, restored_column
+from dissector.core.object_graph.callables import check_class, check_function, check_method
 from dissector.core.object_graph.nodes import (
     BUILT_IN,
     GraphError,
@@ -19,7 +20,6 @@ from dissector.core.object_graph.nodes import (
     Nodes,
     class_named,
     function_named,
-    name_of,
     plain_dtype,
 )
 from dissector.core.store import Excerpt, Store
@@ -35,12 +35,17 @@ def from_nodes(nodes: Nodes) -> Any:
         raise GraphError(f"no graph of objects: {error}") from error
 
 
+MOST_OF_KEY: Final = 10_000
+"""Values in a key of a dict or set, however often it refers to one: its hash is computed from all."""
+
+
 class _GraphReader:
     """Makes the object of each row once. One that may refer to itself is there before its items are made."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._made: dict[int, Any] = {}
+        self._weights: dict[int, int] = {}
 
     def value(self, row: int) -> Any:
         """Return the object of a row."""
@@ -56,7 +61,8 @@ class _GraphReader:
             return self._default_dict(row, node)
         if kind == "object":
             return self._object(row, node)
-        made = _MADE[kind](node, [self.value(item) for item in items])
+        item_of = self._key if kind == "frozenset" else self.value
+        made = _MADE[kind](node, [item_of(item) for item in items])
         return self._made.setdefault(row, made)  # one of the items may have made it
 
     def _filled(self, row: int, container: Any, node: GraphNode) -> Any:
@@ -64,12 +70,27 @@ class _GraphReader:
         if isinstance(container, dict):
             items = iter(node.items)
             for key, value in zip(items, items, strict=True):
-                container[self.value(key)] = self.value(value)
+                container[self._key(key)] = self.value(value)
             return container
-        add = container.add if isinstance(container, set) else container.append
+        if isinstance(container, set):
+            container.update(map(self._key, node.items))
+            return container
         for item in node.items:
-            add(self.value(item))
+            container.append(self.value(item))
         return container
+
+    def _key(self, row: int) -> Any:
+        """Return the object of a row that is hashed."""
+        if self._weight(row) > MOST_OF_KEY:
+            raise GraphError("a key of too many values")
+        return self.value(row)
+
+    def _weight(self, row: int) -> int:
+        """Return how many values a row has, each as often as it is referred to."""
+        if row not in self._weights:
+            self._weights[row] = MOST_OF_KEY + 1  # one that contains itself
+            self._weights[row] = min(1 + sum(map(self._weight, self._nodes.items[row])), MOST_OF_KEY + 1)
+        return self._weights[row]
 
     def _default_dict(self, row: int, node: GraphNode) -> Any:
         factory, *items = node.items
@@ -112,19 +133,32 @@ def _set_state(made: Any, state: Any) -> None:
     if attributes:
         vars(made).update(attributes)
     for name, value in (slots or {}).items():
-        setattr(made, name, value)
+        slot = next((vars(each)[name] for each in type(made).__mro__ if name in vars(each)), None)
+        if not isinstance(slot, MemberDescriptorType):
+            raise GraphError(f"{type(made).__name__} has no slot {name}")
+        slot.__set__(made, value)
 
 
 def _method(node: GraphNode, items: list[Any]) -> Any:
     """Return a method of an object or class of the engine."""
     [owner] = items
     kind = owner if isinstance(owner, type) else type(owner)
-    name_of(kind)
     name = node.name or ""
+    check_method(kind, name)
     defined = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
     if not isinstance(defined, FunctionType | classmethod):
         raise GraphError(f"{name} is no method of {kind.__name__}")
     return getattr(owner, name)
+
+
+def _class(node: GraphNode, _: list[Any]) -> type:
+    check_class(node.name)
+    return class_named(node.name)
+
+
+def _function(node: GraphNode, _: list[Any]) -> Any:
+    check_function(node.name)
+    return function_named(node.name)
 
 
 def _new(node: GraphNode, _: list[Any]) -> Any:
@@ -184,8 +218,8 @@ _MADE: Final[dict[str, Callable[[GraphNode, list[Any]], Any]]] = {
     "scalar": lambda node, _: np.frombuffer(node.data or b"", plain_dtype(node.name))[0],
     "column": _column,
     "store": lambda _, items: Store.of(Excerpt(*items)),
-    "class": lambda node, _: class_named(node.name),
-    "function": lambda node, _: function_named(node.name),
+    "class": _class,
+    "function": _function,
     "method": _method,
     "cache": _cache,
     "enum": _enum,

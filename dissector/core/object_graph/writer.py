@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dissector.core.columns import Column
+from dissector.core.object_graph.callables import check_class, check_function, check_method
 from dissector.core.object_graph.nodes import GraphError, GraphNode, Nodes, dtype_name, name_of
 from dissector.core.store import Excerpt, Store
 
@@ -74,7 +75,7 @@ class _GraphWriter:
         if isinstance(value, np.generic):
             return GraphNode("scalar", dtype_name(value.dtype), data=value.tobytes())
         if isinstance(value, type):
-            return GraphNode("class", name_of(value))
+            return _class(value)
         return _object(value)
 
 
@@ -89,6 +90,22 @@ def _object(value: Any) -> GraphNode:
     if isinstance(make, type) and not arguments and not rest:
         return GraphNode("new", name_of(make))
     raise GraphError(f"{type(value).__name__} can't be kept")
+
+
+def _class(value: type) -> GraphNode:
+    check_class(name := name_of(value))
+    return GraphNode("class", name)
+
+
+def _function(value: FunctionType) -> GraphNode:
+    check_function(name := name_of(value))
+    return GraphNode("function", name)
+
+
+def _method(value: MethodType) -> GraphNode:
+    owner = value.__self__
+    check_method(owner if isinstance(owner, type) else type(owner), value.__name__)
+    return GraphNode("method", value.__name__, items=(owner,))
 
 
 def _integer(value: int) -> GraphNode:
@@ -138,7 +155,7 @@ _OBJECTS: Final[dict[type, Callable[[Any], GraphNode]]] = {
     array: lambda value: GraphNode("typed", value.typecode, data=value.tobytes()),
     np.ndarray: _array,
     Column: _column,
-    FunctionType: lambda value: GraphNode("function", name_of(value)),
-    MethodType: lambda value: GraphNode("method", value.__name__, items=(value.__self__,)),
+    FunctionType: _function,
+    MethodType: _method,
     _lru_cache_wrapper: _cache,
 }

@@ -5,7 +5,7 @@ Invariant: a message that the kernel writes along it is what `json_text.dumps` m
 
 from collections.abc import Callable, Iterable
 from enum import IntFlag
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -53,15 +53,8 @@ class JsonProgram(Program):
                 row[5] = SCOPE.index(column.name) + 1 if is_scope(column) else 0
         self.code: Int32 = np.array(self._rows, np.int32)
         self._literals: UInt8 = np.frombuffer(bytes(self._texts), np.uint8)
-        self.addresses = self._addresses()
+        self.addresses = self.code.ctypes.data, self._literals.ctypes.data
         """Where the kernel finds it, as long as this object lives: the program, its literals."""
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self.addresses = self._addresses()
-
-    def _addresses(self) -> tuple[int, int]:
-        return self.code.ctypes.data, self._literals.ctypes.data
 
     def _struct(self, layout: StructPlan, path: tuple[str, ...], above: tuple[int, ...]) -> None:
         if len(path) == 1:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -108,8 +108,8 @@ class Wanted:
     __slots__ = ("address", "columns", "count", "kept", "places")
 
     def __init__(self, columns: UInt8) -> None:
-        self.columns = columns
-        self.address: int = columns.ctypes.data
+        self.columns = np.ascontiguousarray(columns, np.uint8)
+        self.address: int = self.columns.ctypes.data
         self.kept: Int64 = ((columns & (Want.VALUES | Want.NONZERO)) != 0).astype(np.int64)
         """1 for a column of which values are kept."""
         self.places: Int64 = np.cumsum(self.kept) - self.kept
@@ -127,10 +127,15 @@ class Wanted:
         Wanted.__init__(self, columns)
 
 
+MessageKey = tuple[str, int, str, int, int]
+"""Arguments of `message_program`."""
+
+
 class Program:
     """The program of some plans, one behind the other, each under a name: ``header``, ``body``."""
 
-    def __init__(self, plans: Iterable[tuple[str, StructPlan]]) -> None:
+    def __init__(self, plans: Iterable[tuple[str, StructPlan]], key: MessageKey | None = None) -> None:
+        self._key = key
         self._rows: list[list[int]] = []
         self.columns: list[ColumnPlan] = []
         for name, layout in plans:
@@ -139,10 +144,15 @@ class Program:
         self.code: Int32 = np.array(self._rows, np.int32)
         self.address: int = self.code.ctypes.data
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """From a checkpoint: an address is that of one process only."""
-        self.__dict__.update(state)
-        self.address = self.code.ctypes.data
+    def __getstate__(self) -> MessageKey:
+        """For a checkpoint: of which message it is, as the kernel follows a program wherever it leads. Raises
+        `TypeError` for one that is of no message."""
+        if self._key is None:
+            raise TypeError("a program that is of no message")
+        return self._key
+
+    def __setstate__(self, key: MessageKey) -> None:
+        self.__dict__.update(vars(message_program(*key)))
 
     @cached_property
     def values(self) -> Sequence[tuple[int, ColumnPlan]]:
@@ -239,4 +249,5 @@ def _flags(layout: VariablePlan | ArrayPlan) -> int:
 @lru_cache(maxsize=1024)
 def message_program(header: str, header_version: int, body: str, body_version: int, other: int = 0) -> Program:
     """Return the program of a frame behind its size: a header, then a body; `other` is as in `plan`."""
-    return Program((("header", plan(header, header_version)), ("body", plan(body, body_version, other))))
+    plans = ("header", plan(header, header_version)), ("body", plan(body, body_version, other))
+    return Program(plans, (header, header_version, body, body_version, other))

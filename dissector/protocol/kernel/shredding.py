@@ -170,7 +170,10 @@ class Arena:
         call.base, call.capacity, call.counts, call.saved = (first + number * size for number in range(4))
 
     def shred(self, frames: FrameMemory, program: Program, wanted: Wanted, begin: int) -> Iterator[Shredded]:
-        """Read frames, whose layout begins `begin` bytes behind their start, along a program. Most come at once."""
+        """Read frames, whose layout begins `begin` bytes behind their start, along a program. Most come at once. Raises
+        `ValueError` if what is wanted is not of this program: the kernel would read what is behind it."""
+        if len(wanted) != len(program.columns):
+            raise ValueError(f"{len(wanted)} columns are wanted of a program with {len(program.columns)}")
         rows = len(frames)
         if len(self._errors) < rows:
             self._row_room(2 * rows)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dissector.protocol.codec.json_program import JsonProgram, Mark
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.codec.program import Program
+from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
@@ -227,15 +227,22 @@ def test_what_is_found_clean_is_clean(entry: IndexEntry) -> None:
 
 
 def test_what_was_in_a_checkpoint_reads_its_own_memory() -> None:
-    program = Program([("body", plan("ApiVersionsResponse", 3))])
+    """A program is made again of the message that it is of: one that somebody wrote would lead the kernel anywhere."""
+    program = message_program("ResponseHeader", 0, "ApiVersionsResponse", 3)
     wanted = program.wanted(values=range(len(program.columns)))
-    frames = [write("ApiVersionsResponse", 3, {"api_keys": [{"api_key": 3, "min_version": 0, "max_version": 9}]})]
+    body = write("ApiVersionsResponse", 3, {"api_keys": [{"api_key": 3, "min_version": 0, "max_version": 9}]})
+    frames = [bytes(4) + body]
     copy, what, room = pickle.loads(pickle.dumps((program, wanted, Arena())))
-    assert copy.address == copy.code.ctypes.data != program.address
+    assert copy.address == copy.code.ctypes.data
     assert what.address == what.columns.ctypes.data != wanted.address
-    printed = JsonProgram([("body", plan("ApiVersionsResponse", 3))], lambda _: Mark(0))
-    again = pickle.loads(pickle.dumps(printed))
-    assert again.addresses[0] == again.code.ctypes.data != printed.addresses[0]
     [restored], [part] = room.shred(memory(frames), copy, what, 0), shred_all(program, frames)
     for number, _ in program.values:
         assert restored.column(number).values.tolist() == part.column(number).values.tolist()
+    with pytest.raises(TypeError, match="of no message"):
+        pickle.dumps(JsonProgram([("body", plan("ApiVersionsResponse", 3))], lambda _: Mark(0)))
+
+
+def test_what_is_wanted_of_another_program_is_refused() -> None:
+    program, other = (Program([("body", plan(f"ApiVersions{side}", 3))]) for side in ("Request", "Response"))
+    with pytest.raises(ValueError, match="are wanted of a program with"):
+        next(Arena().shred(memory([bytes(8)]), other, program.wanted(), 0))
