@@ -6,6 +6,7 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -25,7 +26,7 @@ ROTATES: Final = 5.0
 RING_FILES: Final = 8
 RING_PACKETS: Final = 10_000
 """Packets of each: 3 MB."""
-_REPORT: Final = re.compile(r"([\d,]+) files, .* in ([\d.]+) s: .*; ([\d.]+) s behind")
+_REPORT: Final = re.compile(r"(\d+) files, .* in ([\d.]+) s: .*; [\d.]+ s behind")
 
 
 def main(folder: Path) -> None:
@@ -87,24 +88,63 @@ def _first_output(command: list[str]) -> float:
 
 
 def _follow(folder: Path) -> None:
-    """A ring whose packets are captured now. A file is closed when the next one is there: what comes on top is lag."""
-    ring = folder / "ring"
+    """A ring whose packets are captured now. A file is closed when the next one is there, the last one when nothing has
+    come for a while: what comes on top, until the line about its rows, is lag."""
+    ring, out = folder / "ring", folder / "followed"
     ring.mkdir()
-    out = folder / "followed"
-    command = [*KDISSECT, "ingest", str(ring), "--follow", "--out", str(out), "--idle", str(3 * ROTATES)]
+    idle = 3 * ROTATES
+    command = [*KDISSECT, "ingest", str(ring), "--follow", "--out", str(out), "--idle", str(idle)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=ENVIRONMENT, text=True)
+    said = _Lines(process)
+    said.wait_for("following")
+    closed: list[float] = []
     for number in range(RING_FILES):
-        at_time(ring / f"{number:03}.pcap", RING_PACKETS, number, time.time_ns())
+        made = folder / "made.pcap"
+        at_time(made, RING_PACKETS, number, time.time_ns())
+        made.rename(ring / f"{number:03}.pcap")
+        closed.append(time.time())
         time.sleep(ROTATES)
-    _, reports = process.communicate()
+    closed = [*closed[1:], closed[-1] + idle / 2]
+    process.wait()
+    said.join()
     if process.returncode:
-        raise SystemExit(f"{' '.join(command)}: {reports[-500:]}")
+        raise SystemExit(f"{' '.join(command)}: {said.lines[-3:]}")
     print(f"\na ring, a file of {RING_PACKETS:,} packets every {ROTATES:.0f} s", flush=True)
-    for files, seconds, behind in _REPORT.findall(reports):
-        lag = float(behind) - ROTATES
+    read = 0
+    for at, words in said.lines:
+        report = _REPORT.search(words)
+        if report is None:
+            continue
+        files, seconds = int(report[1]), float(report[2])
+        read += files
+        lag = at - closed[read - 1]
         print(
             f"  {files} files: a micro-batch of {seconds} s, {lag:.1f} s after the last file was closed"
-            f" ({lag / float(seconds):.1f} micro-batches; at most 2)", flush=True,
+            f" ({lag / seconds:.1f} micro-batches; at most 2)", flush=True,
         )  # fmt: skip
     packets = sum(len(batch) for path in ring.iterdir() for batch in open_capture(str(path), Store()).batches())
     print(f"  {packets:,} packets", flush=True)
+
+
+class _Lines(threading.Thread):
+    """What a process says, with the time of each line."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._changed = threading.Condition()
+        self.lines: list[tuple[float, str]] = []
+        self.start()
+
+    def run(self) -> None:
+        for words in self._process.stderr or ():
+            with self._changed:
+                self.lines.append((time.time(), words))
+                self._changed.notify()
+
+    def wait_for(self, beginning: str) -> None:
+        """Wait for a line. Raises `SystemExit` if the process ends before."""
+        with self._changed:
+            while not any(words.startswith(beginning) for _, words in self.lines):
+                if not self._changed.wait(1) and self._process.poll() is not None:
+                    raise SystemExit("".join(words for _, words in self.lines))
