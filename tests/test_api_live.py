@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import os
+import socket
 import threading
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 import dissector
 from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.traffic import request
 
 pytestmark = [pytest.mark.slow, needs_rights]
 ENOUGH = 3
@@ -43,6 +46,14 @@ def test_what_was_captured_comes_after_a_stop() -> None:
     assert first.api
     assert rest
     assert traffic.dropped == 0
+
+
+def test_an_exchange_has_the_processes_of_its_connection() -> None:
+    with broker() as port, dissector.live(port) as traffic, socket.create_connection(("127.0.0.1", port)) as client:
+        client.sendall(request(1))
+        exchange = next(iter(traffic))
+        assert exchange["pid"] == exchange["server.pid"] == os.getpid()
+        assert exchange["process"]
 
 
 def test_a_loop_of_asyncio_goes_on_meanwhile() -> None:

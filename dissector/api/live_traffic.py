@@ -10,6 +10,7 @@ from dissector.api.exchange import Exchange, Packet
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture as Session
 from dissector.capture_session.completed_rows import completed_rows
+from dissector.capture_session.process_watch import ProcessWatch
 from dissector.filter import Filter, parse
 
 KAFKA_PORT: Final = 9092
@@ -28,14 +29,16 @@ class Live:
     """
 
     def __init__(
-        self, settings: CaptureSettings, filter: Filter | None, *, key_logs: list[str], show_secrets: bool
-    ) -> None:
+        self, settings: CaptureSettings, filter: Filter | None, *, key_logs: list[str], show_secrets: bool,
+        processes: bool,
+    ) -> None:  # fmt: skip
         self._filter = filter
         self._recording = Recording(settings)
         self._session = Session(
             [recording_source(self._recording)], ports=frozenset(settings.ports), key_logs=key_logs,
             show_secrets=show_secrets,
         )  # fmt: skip
+        self._watch = ProcessWatch(self._session, self._recording.comment) if processes else None
 
     def __enter__(self) -> Self:
         return self
@@ -78,6 +81,8 @@ class Live:
     def _steps(self) -> Iterator[list[Exchange]]:
         """Yield what each step of reading has completed: often nothing. A step takes a fifth of a second at most."""
         for rows in completed_rows(self._session):
+            if self._watch is not None:
+                self._watch.look_when_due()
             if self._filter is not None and self._filter.reads_findings:
                 for _ in self._session.examine():
                     pass
@@ -95,11 +100,13 @@ def live(
     path: str | PathLike[str] = "",
     keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
     show_secrets: bool = False,
+    processes: bool = True,
 ) -> Live:
     """Capture the traffic of one port, or some, and yield its exchanges as they complete.
 
     It begins at once, and ends after so many seconds if they are given. `filter` is one of kdissect's, `expression`
-    one of libpcap's in place of the ports. With a `path` the packets are kept in that file. Raises `FilterError`, and
+    one of libpcap's in place of the ports. With a `path` the packets are kept in that file. Unless `processes` is off,
+    the local process of each connection is looked up: fields `process`, `pid`, `container`. Raises `FilterError`, and
     `CaptureError` where this user may not capture, with one line that says what to do.
 
     >>> with dissector.live(port=9092, filter="api == Produce", seconds=0.1) as traffic:
@@ -110,7 +117,9 @@ def live(
     key_logs = [keylog] if isinstance(keylog, str | PathLike) else keylog
     parsed = None if filter is None else parse(filter)
     settings = CaptureSettings(interface, ports, expression, promiscuous=False, path=fspath(path))
-    made = Live(settings, parsed, key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets)
+    made = Live(
+        settings, parsed, key_logs=[fspath(each) for each in key_logs], show_secrets=show_secrets, processes=processes
+    )
     if seconds is not None:
         made._recording.stop_after(seconds)
     return made

@@ -38,6 +38,7 @@ class ProcessWatch:
         self._find = find
         self._seen = 0
         self._waiting: dict[Pair, int] = {}
+        self._due = 0.0
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="processes", daemon=True)
 
@@ -55,6 +56,14 @@ class ProcessWatch:
             with suppress(ImportError, ValueError, IndexError):  # the capture is closed, or changes while it is read
                 self.look()
             rest = max(SECONDS, SHARE * (time.monotonic() - begun))
+
+    def look_when_due(self) -> None:
+        """Look from this thread, in place of one that is begun, unless the last look was too short ago."""
+        begun = time.monotonic()
+        if begun >= self._due:
+            with suppress(ImportError):
+                self.look()
+            self._due = time.monotonic() + SHARE * (time.monotonic() - begun)
 
     def look(self) -> None:
         """Look up the ends of the connections that came since the last time."""

@@ -4,7 +4,7 @@ draft-ietf-opsawg-pcapng. The section's comment says where the packets come from
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 ETHERNET: Final = 1
@@ -15,6 +15,7 @@ LONGEST_COMMENT: Final = 1 << 14
 """Maximum bytes of UTF-8; an option could have 64 KiB."""
 _SECTION: Final = 0x0A0D0D0A
 _INTERFACE: Final = 1
+_STATISTICS: Final = 5
 _PACKET: Final = 6
 _SECRETS: Final = 10
 """A Decryption Secrets Block."""
@@ -37,8 +38,11 @@ class Packet(NamedTuple):
     comments: tuple[str, ...] = ()
 
 
-def pcapng(packets: Iterable[Packet], comment: str, key_log: bytes = b"") -> Iterator[bytes]:
-    """Yield the file, block by block; with a key log, if there is one, which decrypts TLS connections in it."""
+def pcapng(
+    packets: Iterable[Packet], comment: str, key_log: bytes = b"", *, notes: Sequence[str] = ()
+) -> Iterator[bytes]:
+    """Yield the file, block by block; with a key log, if there is one, which decrypts TLS connections in it; with notes
+    behind the packets, as comments of a statistics block."""
     yield section(option(_COMMENT, _text(comment)))
     if key_log:
         yield block(_SECRETS, struct.pack("<II", TLS_KEY_LOG, len(key_log)) + key_log + bytes(-len(key_log) % 4))
@@ -50,6 +54,9 @@ def pcapng(packets: Iterable[Packet], comment: str, key_log: bytes = b"") -> Ite
         yield _packet(packet, interfaces[packet.link_type])
     if not interfaces:
         yield interface(ETHERNET)  # Wireshark does not open a section without one
+    if notes:
+        options = b"".join(option(_COMMENT, _text(note)) for note in notes)
+        yield block(_STATISTICS, bytes(12) + options + bytes(4))
 
 
 def _packet(packet: Packet, interface: int) -> bytes:

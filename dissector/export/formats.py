@@ -23,12 +23,16 @@ def _pcapng(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -
     from dissector.core.text import counted
     from dissector.export.made_packets import made_packets
     from dissector.export.packets import carrying_packets
+    from dissector.export.processes import process_notes
 
     comment = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
+    notes = [note.comment() for note in process_notes(capture, rows)]
     if request.is_decrypted:
-        return pcapng(made_packets(capture, rows, lambda message: message.data[: message.whole]), comment)
+        made = made_packets(capture, rows, lambda message: message.data[: message.whole])
+        return pcapng(made, comment, notes=notes)
     connections = capture.index.decrypted_connections(rows) if request.has_secrets else set()
-    return pcapng(carrying_packets(capture, rows, request.comments), comment, capture.index.tls_secrets(connections))
+    packets = carrying_packets(capture, rows, request.comments)
+    return pcapng(packets, comment, capture.index.tls_secrets(connections), notes=notes)
 
 
 def _transcript(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:

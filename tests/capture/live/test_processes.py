@@ -88,6 +88,11 @@ def test_processes_of_a_file_are_fields_filters_and_groups(tmp_path: Path) -> No
     ])  # fmt: skip
     done = kdissect("show", path, "--fields", "process,pid,container,server.process,broker.pid", "-Y", "pid == 71")
     assert done.stdout.decode().splitlines() == ["j␛[31m\t71\t0123456789ab\tbroker\t72"] * 3
+    copies = [str(tmp_path / "copy.pcapng"), str(tmp_path / "redacted.pcapng")]
+    assert kdissect("export", path, "-w", copies[0]).returncode == 0
+    assert kdissect("export", path, "-w", copies[1], "--redact").returncode == 0
+    kept, redacted = (kdissect("show", copy, "--fields", "pid,server.process").stdout.decode() for copy in copies)
+    assert (kept.splitlines(), redacted.strip()) == (["71\tbroker"] * 3, "")
     with Capture([path]) as capture:
         for _ in capture.read():
             pass
