@@ -22,6 +22,7 @@ from dissector.core.text import clean, counted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dissector.detection.decode_as import DecodeAs
     from dissector.pipeline.ingest import IngestResult
     from dissector.pipeline.partition_rows import WriteOptions
     from dissector.pipeline.ring_follower import MicroBatchReport
@@ -34,7 +35,8 @@ UNREAD: Final = ("not-a-capture", "file-changed")
 
 def ingest(
     captures: Sequence[str], out: str, cluster: Cluster, *, frames: bool, hashed: bool, show_secrets: bool,
-    ports: frozenset[int], follow: bool, idle: float | None, key_logs: Sequence[str] = (), again: bool = False,
+    decode_as: Sequence["DecodeAs"], follow: bool, idle: float | None, key_logs: Sequence[str] = (),
+    again: bool = False,
 ) -> int:  # fmt: skip
     """Convert captures, and folders of them, to tables in the folder `out`; return the exit code. Those that
     are in the tables are left as they are, unless they are to be ingested `again`."""
@@ -48,7 +50,11 @@ def ingest(
     from dissector.tables.storage import Storage, StorageError
 
     options = WriteOptions(
-        frames=frames, records=not hashed, secrets=show_secrets, key_logs=bool(key_logs), ports=ports
+        frames=frames,
+        records=not hashed,
+        secrets=show_secrets,
+        key_logs=bool(key_logs),
+        decode_as=tuple(decode_as),
     )
     try:
         Storage(out)  # raises before Spark is started

@@ -69,7 +69,7 @@ def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> 
     """Ingest captures again, as they were ingested, or with key logs; return the exit code."""
     from dissector.cli.ingest import ingest
     from dissector.cli.options import THIS_MACHINE
-    from dissector.pipeline.partition_rows import ports_in
+    from dissector.pipeline.partition_rows import decode_as_in
 
     found = [_named(_seen(folder), folder, name) for name in names]
     options = {row["options"] for row in found}
@@ -80,8 +80,8 @@ def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> 
         raise UsageError(f"{folder}: these captures were ingested with a key log, which is not kept: give --keylog")
     return ingest(
         [row["path"] for row in found], folder, THIS_MACHINE, frames="frames" in words,
-        hashed="hash-records" in words, show_secrets="show-secrets" in words, ports=ports_in(words), follow=False,
-        idle=None, key_logs=key_logs, again=True,
+        hashed="hash-records" in words, show_secrets="show-secrets" in words, decode_as=decode_as_in(words),
+        follow=False, idle=None, key_logs=key_logs, again=True,
     )  # fmt: skip
 
 

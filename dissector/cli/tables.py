@@ -56,7 +56,8 @@ def are_tables(files: Sequence[str], cluster: Cluster = THIS_MACHINE, options: C
         raise UsageError(f"{folders[0]}: name one folder of tables and nothing else")
     if options.is_set:
         raise UsageError(
-            f"{folders[0]}: --response, --port, --keylog and --show-secrets are for captures and ingest only"
+            f"{folders[0]}: --response, --port, --decode-as, --keylog and --show-secrets"
+            " are for captures and ingest only"
         )
     return True
 

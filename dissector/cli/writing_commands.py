@@ -162,7 +162,7 @@ def ingest(
     hashed: Annotated[
         bool, typer.Option("--hash-records", help="Keep sizes and hashes of keys and values, not their bytes.")
     ] = False,
-    options: Annotated[CaptureOptions, "port", "show_secrets", "keylog"],
+    options: Annotated[CaptureOptions, "port", "decode_as", "show_secrets", "keylog"],
     log: Annotated[Cluster, "verbose"],
     follow: Annotated[
         bool,
@@ -177,10 +177,12 @@ def ingest(
 ) -> int:
     """Convert captures to Delta Lake tables: up to 1 GiB on this machine, more with Spark."""
     from dissector.cli.ingest import ingest as run
+    from dissector.detection.decode_as import of_ports
 
     return run(
         captures, out, replace(cluster, verbose=log.verbose), frames=frames, hashed=hashed,
-        show_secrets=options.show_secrets, ports=options.ports, follow=follow, idle=idle, key_logs=options.key_logs,
+        show_secrets=options.show_secrets, decode_as=[*of_ports(options.ports), *options.choices], follow=follow,
+        idle=idle, key_logs=options.key_logs,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ decrypted, the choice is about what was in it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
@@ -61,6 +61,10 @@ class PortSelector:
         on_port = [side for side, (_, port) in enumerate(ends) if self.low <= port <= self.high]
         return on_port[0] if len(on_port) == 1 else None
 
+    def with_addresses(self, _replace: Callable[[str], str]) -> "PortSelector":
+        """Return the selector of the same connections once addresses are replaced."""
+        return self
+
     def __str__(self) -> str:
         return f"tcp.port=={self.low}" + (f"-{self.high}" if self.high > self.low else "")
 
@@ -80,6 +84,12 @@ class EndSelector:
         """The broker's side; `opener` as of `PortSelector`."""
         return ends.index(self.server) if ends[0] != ends[1] else 1 - opener if opener >= 0 else None
 
+    def with_addresses(self, replace: Callable[[str], str]) -> "EndSelector":
+        """Return the selector of the same connections once addresses are replaced."""
+        server, client = (None if end is None else (replace(end[0]), end[1]) for end in (self.server, self.client))
+        assert server is not None
+        return EndSelector(server, client)
+
     def __str__(self) -> str:
         return "-".join(endpoint_name(*each) for each in (self.client, self.server) if each is not None)
 
@@ -90,6 +100,10 @@ class DecodeAs:
 
     selector: PortSelector | EndSelector
     protocol: Protocol
+
+    def with_addresses(self, replace: Callable[[str], str]) -> "DecodeAs":
+        """Return the choice for the same connections once addresses are replaced."""
+        return DecodeAs(self.selector.with_addresses(replace), self.protocol)
 
     def __str__(self) -> str:
         return f"{self.selector},{self.protocol}"

@@ -88,15 +88,17 @@ def _redacted(
     capture: Capture, rows: Sequence[int], export_format: ExportFormat, warn: Callable[[str], object]
 ) -> Iterator[bytes]:
     """Yield the pieces of a redacted export. Other formats than captures are made from a redacted copy on disk."""
+    redactor = Redactor()
     if export_format.entry.needs_packets:
-        yield from _redacted_capture(capture, rows, warn)
+        yield from _redacted_capture(capture, rows, redactor, warn)
         return
     carried = [row for row in range(len(capture)) if capture.index.spans(row)]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "redacted.pcapng"
         with path.open("wb") as file:
-            file.writelines(_redacted_capture(capture, carried, warn))
-        with Capture([str(path)], decode_as=capture.decode_as) as copy:
+            file.writelines(_redacted_capture(capture, carried, redactor, warn))
+        decode_as = [choice.with_addresses(redactor.addresses.of) for choice in capture.decode_as]
+        with Capture([str(path)], decode_as=decode_as) as copy:
             deque(copy.read(), maxlen=0)
             if _identities(copy, range(len(copy))) != _identities(capture, carried):
                 raise CaptureError("damaged: reads differently once redacted: redact to a capture (pcapng) instead")
@@ -105,8 +107,9 @@ def _redacted(
             yield from export_format.entry.produce(copy, copied, ExportRequest(export_format))
 
 
-def _redacted_capture(capture: Capture, rows: Sequence[int], warn: Callable[[str], object]) -> Iterator[bytes]:
-    redactor = Redactor()
+def _redacted_capture(
+    capture: Capture, rows: Sequence[int], redactor: Redactor, warn: Callable[[str], object]
+) -> Iterator[bytes]:
     encrypted = capture.index.decrypted_connections(rows)
     is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.index.spans(row)) for row in rows]
     plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), redactor)

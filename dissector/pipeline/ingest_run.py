@@ -152,11 +152,12 @@ class IngestRun:
         return locations(self._spark, self._splits, parts, self._storage.at(self._packets))
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
-        packets_at, secrets, ports = self._storage.at(self._packets), self._sent.value, self._options.ports
+        packets_at = self._storage.at(self._packets)
+        secrets, decode_as = self._sent.value, self._options.decode_as
 
         def read_states(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, blocks in by_partition(locations, packets_at):
-                state = pickle.dumps(read_shared_state(blocks, Partition(number, parts), secrets(), ports))
+                state = pickle.dumps(read_shared_state(blocks, Partition(number, parts), secrets(), decode_as))
                 yield pa.RecordBatch.from_pydict({"state": pa.array([state], pa.binary())})
 
         states = shuffled.mapInArrow(read_states, "state BINARY").collect()

@@ -12,6 +12,7 @@ import numpy as np
 from dissector.capture.partition import Block, CapturePartition
 from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
+from dissector.detection.decode_as import DecodeAs
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.follow_state import CarryOver
 from dissector.pipeline.observations import revisions_of, row_of
@@ -34,7 +35,7 @@ def _open(
     part = CapturePartition(
         "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
     )
-    return Capture([part], ports=options.ports, checkpoint=carry_over.capture, show_secrets=options.secrets)
+    return Capture([part], decode_as=options.decode_as, checkpoint=carry_over.capture, show_secrets=options.secrets)
 
 
 def read_shared_state(
@@ -42,13 +43,13 @@ def read_shared_state(
     partition: Partition,
     carry_over: CarryOver,
     secrets: bytes = b"",
-    ports: frozenset[int] = frozenset(),
+    decode_as: tuple[DecodeAs, ...] = (),
     *,
     is_last: bool,
 ) -> SharedState:
     """Return what the other partitions need from this one: of all that it has read so far and, after the last packets,
     also of what was pending."""
-    with _open(blocks, partition, carry_over, [], secrets, options=WriteOptions(ports=ports)) as capture:
+    with _open(blocks, partition, carry_over, [], secrets, options=WriteOptions(decode_as=decode_as)) as capture:
         for _ in capture.read(sort=False) if is_last else capture.read_available():
             pass
         return capture.index.shared_state()

@@ -86,13 +86,13 @@ class MicroBatchRun(IngestRun):
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
         packets_at, before, is_last = self._storage.at(self._packets), self._before, self._is_last
-        secrets, ports = self._sent.value, self._options.ports
+        secrets, decode_as = self._sent.value, self._options.decode_as
 
         def read_states(locations: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for part, blocks in by_partition(locations, packets_at):
                 carry_over = read_carry_over(before, part)
                 state = pickle.dumps(
-                    read_shared_state(blocks, Partition(part, parts), carry_over, secrets(), ports, is_last=is_last)
+                    read_shared_state(blocks, Partition(part, parts), carry_over, secrets(), decode_as, is_last=is_last)
                 )
                 yield pa.RecordBatch.from_pydict({"part": pa.array([part], pa.int32()), "state": pa.array([state])})
 

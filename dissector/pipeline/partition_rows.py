@@ -17,6 +17,7 @@ from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
+from dissector.detection.decode_as import DecodeAs, parse_decode_as
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import Exchange
@@ -41,7 +42,7 @@ _OPTIONAL_CELLS: Final[Cells] = dict.fromkeys(("request", "response", "rest", "r
 _NOT_IN_REST: Final = frozenset(("kind", "number", "connection", "client", "server", "file", "time_ns", "findings"))
 """Fields of rows that are not exchanges, and that have columns here or in `captures`: they are not in `rest`."""
 
-_PORT: Final = "port "
+_DECODE_AS: Final = "decode-as "
 
 RowStart = tuple[int, int]
 """Packet and stream offset of a row's first byte."""
@@ -58,8 +59,8 @@ class WriteOptions(NamedTuple):
     """Secrets, unmasked."""
     key_logs: bool = False
     """What key logs decrypt."""
-    ports: frozenset[int] = frozenset()
-    """Server ports that are Kafka's, whatever the bytes look like."""
+    decode_as: tuple[DecodeAs, ...] = ()
+    """What connections are, whatever their bytes look like."""
 
     @property
     def words(self) -> str:
@@ -69,14 +70,15 @@ class WriteOptions(NamedTuple):
             ("hash-records", not self.records),
             ("show-secrets", self.secrets),
             ("keylog", self.key_logs),
-            *((f"{_PORT}{port}", True) for port in sorted(self.ports)),
+            *((f"{_DECODE_AS}{choice}", True) for choice in self.decode_as),
         )
         return ", ".join(name for name, is_set in named if is_set)
 
 
-def ports_in(words: str) -> frozenset[int]:
-    """Return the ports in the words of options."""
-    return frozenset(int(each.removeprefix(_PORT)) for each in words.split(", ") if each.startswith(_PORT))
+def decode_as_in(words: str) -> list[DecodeAs]:
+    """Return the choices in the words of options."""
+    found = (each for each in words.split(", ") if each.startswith(_DECODE_AS))
+    return [parse_decode_as(each.removeprefix(_DECODE_AS)) for each in found]
 
 
 class _SingleRow(NamedTuple):
@@ -231,7 +233,7 @@ def _read(
     part = CapturePartition(
         "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
     )
-    capture = Capture([part], ports=options.ports, show_secrets=options.secrets)
+    capture = Capture([part], decode_as=options.decode_as, show_secrets=options.secrets)
     for _ in capture.read():
         pass
     return capture
@@ -254,10 +256,10 @@ def _noted(blocks: Iterable[Block], sources: Sources) -> Iterator[Block]:
 
 
 def read_shared_state(
-    blocks: Iterable[Block], partition: Partition, secrets: bytes = b"", ports: frozenset[int] = frozenset()
+    blocks: Iterable[Block], partition: Partition, secrets: bytes = b"", decode_as: tuple[DecodeAs, ...] = ()
 ) -> SharedState:
     """Return what the other partitions need from this one, decrypted with the `secrets` of a key log."""
-    with _read(blocks, partition, WriteOptions(ports=ports), [], secrets) as capture:
+    with _read(blocks, partition, WriteOptions(decode_as=decode_as), [], secrets) as capture:
         return capture.index.shared_state()
 
 

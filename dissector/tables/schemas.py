@@ -68,8 +68,8 @@ TABLES: Final = (
         _C("merged_with", "STRING", "the first capture of those that were ingested with it and overlap in time with it;"
            " itself if there are none"),
         _C("version", "STRING", "version of kdissect that ingested it"),
-        _C("options", "STRING", "how it was ingested: frames, hash-records, show-secrets, keylog, port 19092; empty for"
-           " none of them"),
+        _C("options", "STRING", "how it was ingested: frames, hash-records, show-secrets, keylog, decode-as"
+           " tcp.port==19092,kafka; empty for none of them"),
         _C("problems", f"ARRAY<{_FINDING}>", "problems of this file, and of all files that its run read together"),
     )),
     TableSchema("connections", "One row per TCP connection of Kafka", (

@@ -58,7 +58,7 @@ def test_a_diff_of_captures_has_no_cluster() -> None:
     [
         (
             ("show", "{}", "--port", "9092"),
-            "{}: --response, --port, --keylog and --show-secrets are for captures",
+            "{}: --response, --port, --decode-as, --keylog and --show-secrets are for captures",
         ),
         (("show", "{}", JAVA), "{}: name one folder of tables and nothing else"),
         (("show", "{}", "--conf", "spark.x"), "--conf spark.x: not NAME=VALUE"),

@@ -129,6 +129,15 @@ def test_the_user_says_which_end_is_the_broker(tmp_path: Path) -> None:
         assert all(each.request is not None and each.response is not None for each in rows)
 
 
+def test_a_choice_by_address_reaches_a_redacted_copy_and_names_no_address_there(tmp_path: Path) -> None:
+    path = capture_of(tmp_path, conversation([Turn(not each.from_client, each.data) for each in exchanges(4)]))
+    words = ["export", path, "-d", "10.0.0.1:40001,kafka", "--redact", "-w", "-", "-f"]
+    done = CliRunner().invoke(app, [*words, "json"])
+    assert (done.exit_code, len(done.stdout.splitlines())) == (0, 4), done.output
+    assert "10.0.0.1" not in done.output
+    assert ':40001"' in done.stdout.partition('"server"')[2].partition(",")[0]
+
+
 def test_another_protocol_is_read_as_kafka_on_request_and_only_then(tmp_path: Path) -> None:
     http = [Turn(True, b"GET / HTTP/1.1\r\n\r\n"), Turn(False, b"HTTP/1.1 200 OK\r\n\r\n")]
     path = capture_of(tmp_path, conversation(http, server=("10.0.0.2", 5555)))

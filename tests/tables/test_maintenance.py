@@ -86,18 +86,18 @@ def test_captures_that_end_before_a_day_are_forgotten(tmp_path: Path) -> None:
     assert b"--before" in kdissect("tables", "forget", folder).stderr
 
 
-def test_ports_are_kept_and_replaced_with_the_capture(tmp_path: Path) -> None:
-    """Bytes that no one knows are rows where the server's port is said to be Kafka's."""
+def test_what_the_user_says_of_connections_is_kept_and_replaced_with_the_capture(tmp_path: Path) -> None:
+    """Bytes that no one knows are rows where the server is said to be a broker."""
     unknown = tmp_path / "unknown.pcap"
     turns = [Turn(True, bytes(range(64))), Turn(False, bytes(range(64)))]
     unknown.write_bytes(pcap([ethernet(each) for each in conversation(turns, server=("10.0.0.2", 7777))]))
     folder = str(tmp_path / "tables")
     ingested(Path(folder), unknown)
     assert rows_that_count(folder)["exchanges"] == []
-    ingest_here([str(unknown)], folder, WriteOptions(ports=frozenset({7777})))
+    assert kdissect("ingest", str(unknown), "--out", folder, "-d", "10.0.0.2:7777,kafka").returncode == 0
     rows, [row] = rows_that_count(folder)["exchanges"], seen(Path(folder)).captures
     assert rows
-    assert row["options"] == "port 7777"
+    assert row["options"] == "decode-as 10.0.0.2:7777,kafka"
     assert kdissect("tables", "replace", folder, "unknown").returncode == 0
     assert len(rows_that_count(folder)["exchanges"]) == len(rows)
 
