@@ -63,6 +63,12 @@ def size(count: int) -> str:
     return f"{count // 1_000_000_000}G"
 
 
+def byte_size(count: int) -> str:
+    """Format a count of bytes with its unit: ``142 B``, ``8.1 kB``."""
+    words = size(count)
+    return f"{words} B" if words.isdecimal() else f"{words[:-1]} {words[-1]}B"
+
+
 def endpoint_name(host: str, port: int) -> str:
     """An end of a connection as `host:port`, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

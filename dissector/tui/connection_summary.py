@@ -10,7 +10,7 @@ import numpy as np
 from dissector.capture.process_notes import Process
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.core.text import clean, counted, duration, seconds, shortened
+from dissector.core.text import clean, duration, seconds, shortened
 from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.tls.session import TlsSession
 from dissector.transport.tcp_facts import TcpFacts
@@ -63,7 +63,7 @@ def connection_summary(capture: Capture, connection: int) -> ConnectionSummary:
     named += [("decoded as", f"{choice.protocol}, as you said: {choice}" if choice is not None else "")]
     first, last = (int(rows[0]), int(rows[-1]))
     span = f"{first + 1:,}" if first == last else f"{first + 1:,} to {last + 1:,}"
-    named += [("rows", f"{counted(len(rows), 'row')}: {span}")]
+    named += [("rows", span if len(rows) == 1 else f"{len(rows):,}, from {span}")]
     named += [
         ("first packet", _since(capture, known.first_time_ns(connection))),
         ("closed", _closed(capture, connection)),

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dissector.capture_session import Progress
 from dissector.core.finding import Severity
-from dissector.core.text import clean, counted, duration, shortened, size
+from dissector.core.text import byte_size, clean, counted, duration, shortened, size
 from dissector.exchange.field_paths import found, leads_into_bytes
 from dissector.exchange.field_values import plain_path
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
@@ -33,7 +33,7 @@ def progress_words(progress: Progress, *, done: bool) -> str:
     if done:
         return "● 100%"
     if not progress.total:
-        return f"○ {size(progress.done)}B" if progress.done else "○ waiting"
+        return f"○ {byte_size(progress.done)}" if progress.done else "○ waiting"
     share = min(100, 100 * progress.done // progress.total)
     return f"▕{('█' * (share // 10)).ljust(10, '░')}▏ ○ {share}%"
 

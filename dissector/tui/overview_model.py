@@ -12,7 +12,7 @@ from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_labe
 from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, ExchangeCounts
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
 from dissector.analysis.stats.statistics import Statistics
-from dissector.core.text import bar, clean, counted, duration, size
+from dissector.core.text import bar, byte_size, clean, counted, duration, size
 from dissector.tui.widgets.line_list import StyledLine
 
 PAGES: Final = {
@@ -77,7 +77,7 @@ def overview_snapshot(statistics: Statistics) -> OverviewSnapshot:
     """Return a snapshot of statistics that do not change meanwhile."""
     total = statistics.total
     summary = (
-        f"{counted(total.exchanges, 'exchange')} · {size(total.bytes_out)}B out · {size(total.bytes_in)}B in · "
+        f"{counted(total.exchanges, 'exchange')} · {byte_size(total.bytes_out)} out · {byte_size(total.bytes_in)} in · "
         f"{total.errors:,} with errors · {total.unanswered:,} unanswered"
     )
     groups = {}
@@ -208,7 +208,7 @@ def _group_lines(picture: OverviewSnapshot, page: str, width: int, most: int) ->
     columns = f"{'count':>8}{sizes}{'err':>6}{'p50':>9}{'p99':>9}"
     yield _head(f"{columns}  {' ' * room} {PAGES[page]}" + (f" ({words.rstrip(': ')})" if words else ""))
     for entry in entries[:most]:
-        latencies = ["" if ns is None else duration(ns).replace(" ", "") for ns in (entry.p50, entry.p99)]
+        latencies = ["" if ns is None else duration(ns) for ns in (entry.p50, entry.p99)]
         sizes = "" if slim else f"{size(entry.bytes_out):>7}{size(entry.bytes_in):>6}"
         pieces = (
             (f"{entry.exchanges:>8,}{sizes}", ""), (f"{entry.errors or '':>6}", "bad"),

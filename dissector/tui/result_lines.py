@@ -28,9 +28,12 @@ def check_lines(result: CheckResult) -> list[StyledLine]:
     kept = [rule for rule in result.rules if result.counts(rule)[0] and not result.counts(rule)[1]]
     unseen = sum(not any(result.counts(rule)) for rule in result.rules)
     lines.append(StyledLine(((f"{counted(len(kept), 'rule')} kept", "head"),), is_head=True))
+    width = max((len(rule.code) for rule in kept), default=0)
     for rule in kept:
-        count = counted(result.counts(rule)[0], "message")
-        lines.append(StyledLine((("  = ", "good"), (f"{rule.code}  ", "name"), (f"{rule.title} · {count}", "dim"))))
+        count = f"{result.counts(rule)[0]:>7,}× "
+        lines.append(
+            StyledLine((("  = ", "good"), (f"{rule.code:<{width}}", "name"), (count, "dim"), (rule.title, "dim")))
+        )
     lines.append(StyledLine(((f"  {counted(unseen, 'rule')} not applicable", "dim"),)))
     return lines
 

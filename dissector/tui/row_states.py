@@ -51,6 +51,12 @@ _BY_SEVERITY: Final = {
     Severity.ERROR: RowState.DAMAGED,
 }  # fmt: skip
 
+ERROR_MARKS: Final = {
+    None: (RowState.REFUSED.mark, "warning"), Severity.NOTE: (RowState.NOTED.mark, ""),
+    Severity.WARNING: (RowState.REFUSED.mark, "warning"), Severity.ERROR: (RowState.DAMAGED.mark, "bad"),
+}  # fmt: skip
+"""The mark and the role of the color of a broker's error where rows are lines of text, as the list would mark it."""
+
 
 def row_state(exchange: Exchange, *, is_read: bool) -> RowState:
     """Return the state of a row. Unless the capture `is_read`, a response may still come while the connection is

@@ -12,6 +12,7 @@ from rich.cells import set_cell_size
 
 from dissector.analysis.sequence_diagram import Lane, SequenceEvent
 from dissector.analysis.sequence_diagram.labels import lane_label, message_label
+from dissector.tui.row_states import ERROR_MARKS
 
 WIDE: Final = 34
 """Least cells between lanes."""
@@ -126,10 +127,11 @@ def _arrow(
     words = f" {message_label(event)} "
     words = words if len(words) <= room - 4 else words[: max(0, room - 6)] + "… "
     left = max(0, (room - len(words)) // 2)
-    tip = "✕" if event.error else "▶" if right else "◀"
+    alarm = ERROR_MARKS[event.severity][1] if event.error else ""
+    tip = "✕" if alarm else "▶" if right else "◀"
     shaft = dash * left + words + dash * (room - left - len(words))
     shaft = f"{shaft[:-1]}{tip}" if right else f"{tip}{shaft[1:]}"
-    role = "bad" if event.error else "bar" if event.is_request else "good"
+    role = alarm or ("bar" if event.is_request else "good")
     before, after = _lanes(marks, 0, low + 1), _lanes(marks, high, width)
     return [StyledText(before, "dim"), StyledText(set_cell_size(shaft, room), role), StyledText(after, "dim")]
 

@@ -133,7 +133,8 @@ FilterBar.open #filter-text { background: $boost; }
 FilterBar.open #filter-error { display: block; }
 #filter-offers {
   overlay: screen; constrain: inside inside; display: none; width: auto; min-width: 20; max-width: 90%; height: auto;
-  max-height: 10; background: $panel; border: none; scrollbar-size: 1 1; text-wrap: nowrap; text-overflow: ellipsis;
+  max-height: 10; padding: 0 1; background: $panel; border: none; scrollbar-size: 1 1; text-wrap: nowrap;
+  text-overflow: ellipsis;
 }
 #filter-offers.shown { display: block; }
 #legend { height: auto; max-height: 2; background: $panel; padding: 0 1; display: none; }
@@ -144,9 +145,9 @@ FilterBar.open #filter-error { display: block; }
 }
 #fields { width: 1fr; overflow-x: hidden; }
 #fields:focus { background-tint: $foreground 0%; }
-#bytes { width: 75; border-left: solid $boost; overflow-x: hidden; }
-Screen.narrow #bytes { width: 42; }
-Screen.slim #bytes { width: 26; }
+#bytes { width: 76; border-left: solid $boost; overflow-x: hidden; }
+Screen.narrow #bytes { width: 43; }
+Screen.slim #bytes { width: 27; }
 #list:focus { background: $surface; }
 #fields:focus, #bytes:focus { border-top: solid $primary; border-title-color: $primary; border-title-style: bold; }
 #inspector { height: 1; background: $panel; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -185,6 +186,7 @@ SequenceView > .sequence--head { background: $panel; color: $secondary; text-sty
 LineList > .lines--name { color: $foreground; }
 LineList > .lines--bar, SequenceView > .sequence--bar { color: $primary; }
 LineList > .lines--bad, SequenceView > .sequence--bad { color: $error; }
+LineList > .lines--warning, SequenceView > .sequence--warning { color: $warning; }
 LineList > .lines--good, SequenceView > .sequence--good { color: $success; }
 #graph { height: 1fr; background: $surface; }
 IoGraphView > .graph--bar { color: $primary; }
@@ -209,7 +211,7 @@ OptionList:nocolor > .option-list--option-highlighted { text-style: reverse; }
 
 HelpScreen { align: center middle; }
 #help {
-  width: 74; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel; padding: 1 2;
+  width: 74; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel; padding: 0 2;
 }
 #help.wide { width: 150; }
 """

@@ -5,6 +5,7 @@ from typing import Final
 
 from dissector.analysis.timelines import Timeline, TimelineEvent
 from dissector.core.text import clean, counted, seconds
+from dissector.tui.row_states import ERROR_MARKS
 from dissector.tui.widgets.line_list import StyledLine
 
 _KINDS: Final = {
@@ -47,5 +48,6 @@ def _event(event: TimelineEvent, start_ns: int, members: Sequence[str], width: i
         (f"{event.what:<{18 if width >= _NARROW else 15}}  ", ""),
     ]
     if event.error:
-        pieces.append((f"‼ {clean(event.error)}  ", "bad"))
+        mark, role = ERROR_MARKS[event.severity]
+        pieces.append((f"{mark} {clean(event.error)}  ", role))
     return StyledLine((*pieces, (clean(event.words), "")), event.number)

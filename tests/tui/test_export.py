@@ -14,7 +14,7 @@ from textual.command import CommandPalette
 from textual.widgets import Input
 
 from dissector.capture_session import Capture
-from dissector.core.text import size
+from dissector.core.text import byte_size
 from dissector.tui.features.export import FORMATS
 from dissector.tui.screens.main_screen import MainScreen
 from dissector.tui.screens.write_dialog import WriteDialog
@@ -70,7 +70,7 @@ async def test_marked_rows_are_exported_as_a_capture_with_marks_and_comments(her
 
 
 def size_of(path: Path) -> str:
-    return f"{size(path.stat().st_size)}B"
+    return byte_size(path.stat().st_size)
 
 
 async def test_filtered_rows_are_exported_as_the_json_that_show_prints(here: Path) -> None:
@@ -214,4 +214,4 @@ async def test_a_file_finished_below_another_screen_is_reported_when_that_closes
         await screen.settle()
         await screen.pilot.press("escape")
         await screen.until(lambda: app.screen is screen.main)
-        assert ended == [f"wrote {here / 'late'}, 9B"]
+        assert ended == [f"wrote {here / 'late'}, 9 B"]

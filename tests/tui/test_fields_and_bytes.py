@@ -36,6 +36,19 @@ async def test_a_byte_selects_its_field_by_key_and_by_click() -> None:
         assert screen.path == "header.request_api_key"
 
 
+async def test_another_message_keeps_the_field_selected_or_the_nearest_above_it() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("enter", "g", "j", "j")
+        for key, path in (("f8", "header.request_api_key"), ("r", "header"), ("r", "header"), ("f7", "header")):
+            await screen.press(key)
+            assert screen.path == path
+            assert screen.fields.cursor_node is not None
+            assert screen.fields.cursor_node.data is screen.main.model.node
+        screen.list.focus()
+        await screen.press("j")
+        assert (screen.path, screen.fields.cursor_node) == ("", None)
+
+
 @some_bundled
 async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> None:
     with Capture([str(bundled)]) as capture:

@@ -115,7 +115,7 @@ async def test_the_search_dialog_shows_its_text_and_its_switches_take_clicks() -
         await screen.pilot.click(how, offset=(12, 0))
         assert "[hex]" in str(how.render())
         await screen.pilot.click(how, offset=(50, 0))
-        assert "[searched]" in str(how.render())
+        assert "compressed records searched" in str(how.render())
 
 
 async def test_esc_stops_a_search_at_once() -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int32, Int64
 from dissector.core.columns import ValueNumbers
+from dissector.core.finding import Severity
 from dissector.exchange.info_column import first_error, info
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import Flag
@@ -57,6 +58,8 @@ class SequenceEvent(NamedTuple):
     """From the request to the response; None if either is missing."""
     error: str
     """The first error in a response; empty for none, and for requests."""
+    severity: Severity | None
+    """The worst of the exchange's findings: an error that is a step of the protocol is a note."""
     depth: int
     """Requests of these rows in flight on the connection: including this one, or before this response."""
 
@@ -93,7 +96,7 @@ class SequenceDiagram:
         return SequenceEvent(
             number, int(self.time_ns[at]), is_request, int(self.source[at]), int(self.target[at]), row.connection,
             label if row.version is None else f"{label} v{row.version}",
-            _words(exchange, is_request), row.latency_ns, error, int(self.depth[at]),
+            _words(exchange, is_request), row.latency_ns, error, row.severity, int(self.depth[at]),
         )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from dissector.analysis.timelines.partition_text import format_partitions
 from dissector.analysis.timelines.timeline import MAX_TIMELINES, Phase, Timeline, TimelineEvent
 from dissector.core.text import counted
 from dissector.exchange.info_column import first_error
-from dissector.exchange.model import Exchange
+from dissector.exchange.model import Exchange, worst
 from dissector.protocol.schema.errors import error_name
 from dissector.protocol.schema.field_enums import CoordinatorType, GroupMemberEpoch, ShareSessionEpoch
 
@@ -260,4 +260,4 @@ def _event(exchange: Exchange, timeline: Timeline, what: str, member: object, wo
     row = exchange.fields
     name = _member_name(exchange, timeline, member)
     error = first_error(exchange) if exchange.response is not None else "unanswered"
-    return TimelineEvent(row.number - 1, row.time_ns, what, name, words, error)
+    return TimelineEvent(row.number - 1, row.time_ns, what, name, words, error, worst(exchange.findings))

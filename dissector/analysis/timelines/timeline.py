@@ -6,6 +6,8 @@ Plain values. Texts are as on the wire: not cleaned.
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from dissector.core.finding import Severity
+
 MAX_EVENTS: Final = 5_000
 """Events of one timeline; further ones are only counted."""
 MAX_TIMELINES: Final = 2_000
@@ -24,6 +26,8 @@ class TimelineEvent(NamedTuple):
     words: str
     error: str
     """The name of the error in the response; empty for none."""
+    severity: Severity | None = None
+    """How bad the error is: a step of the protocol is a note."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,7 @@ class Timeline:
     def phase(self) -> Phase:
         """The current phase: the last one."""
         if not self.phases:
-            self.phases.append(Phase("before the first"))
+            self.phases.append(Phase("at the beginning"))
         return self.phases[-1]
 
     def is_only(self, what: str) -> bool:

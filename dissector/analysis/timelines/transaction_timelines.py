@@ -12,7 +12,7 @@ from typing import Any, Final
 from dissector.analysis.timelines.partition_text import format_partitions
 from dissector.analysis.timelines.timeline import MAX_TIMELINES, Phase, Timeline, TimelineEvent
 from dissector.exchange.info_column import first_error
-from dissector.exchange.model import Exchange
+from dissector.exchange.model import Exchange, worst
 
 
 class TransactionTimelines:
@@ -183,4 +183,4 @@ def _event(exchange: Exchange, timeline: Timeline, words: str) -> TimelineEvent:
     row = exchange.fields
     error = first_error(exchange) if exchange.response is not None else "unanswered"
     member = timeline.member(row.client_id or "", row.client_id)
-    return TimelineEvent(row.number - 1, row.time_ns, row.api, member, words, error)
+    return TimelineEvent(row.number - 1, row.time_ns, row.api, member, words, error, worst(exchange.findings))

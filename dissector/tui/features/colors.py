@@ -41,7 +41,7 @@ class ColorsFeature(CoreScreen):
         color_by = self.appearance.color_by
         legend = Text(f"{color_by.value}:")
         for words, hue in color_by.legend():
-            legend.append("  ").append(f"■{words}", "" if hue is None else self._list.hue_style(hue))
+            legend.append(" ").append(f"■{words}", "" if hue is None else self._list.hue_style(hue))
         line = self.query_one("#legend", Static)
         line.update(legend)
         line.set_class(color_by is not ColorBy.SEVERITY, "shown")

@@ -103,7 +103,7 @@ class ExportFeature(NeedsWholeCapture):
         shown = self.view.rows.tolist()
         words = "Shown" if self.view.is_filtered else "All"
         offered.append((f"{words}, {_rows(shown)}", _RowSelection(shown, words.lower())))
-        offered.append((f"This row, {here + 1:,}", _RowSelection([here], str(here + 1))))
+        offered.append((f"Only row {here + 1:,}", _RowSelection([here], str(here + 1))))
         at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
         return None if at is None else offered[at][1]
 

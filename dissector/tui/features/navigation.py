@@ -47,8 +47,10 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
 
     def action_flip(self) -> None:
         """Show the other message of the exchange; a field of the same path stays selected."""
+        path = self.model.node.path if self.model.node is not None else ""
         if self.model.flip():
             self._draw_message()
+            self._choose_again(path)
         elif self.model.exchange is not None:
             self.notify(f"no {'response' if self.model.side == 'request' else 'request'}", timeout=2)
 

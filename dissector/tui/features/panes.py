@@ -16,7 +16,7 @@ SLIM, NARROW = 76, 130
 LIST_STEP = 0.15
 LEAST_LINES, LEAST_CELLS = 4, 20
 """Of a pane."""
-BYTES_WIDTHS = {"slim": 26, "narrow": 42, "wide": 75}
+BYTES_WIDTHS = {"slim": 27, "narrow": 43, "wide": 76}
 STEP = 8
 
 

@@ -61,7 +61,10 @@ class ColumnMenu(Dialog[None]):
     def _line(self, column: ListColumn) -> Text:
         sign = "■" if column.name in self._shown else "□"
         name = clean(column.name)
-        return Text.assemble(f"{sign} ", (f"{name:<12} ", "bold"), f"{column.width:>3}  ", (clean(column.words), "dim"))
+        width = max(len(clean(each.name)) for each in self._columns)
+        return Text.assemble(
+            f"{sign} ", (f"{name:<{width}} ", "bold"), f"{column.width:>3}  ", (clean(column.words), "dim")
+        )
 
     @property
     def _at(self) -> int:

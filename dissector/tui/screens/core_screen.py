@@ -278,10 +278,26 @@ class CoreScreen(Screen[None]):
 
     def _choose(self, number: int) -> None:
         if len(self.capture):
+            keeps = self.model.node is not None and self.focused is not self._list
+            path = self.model.node.path if keeps and self.model.node is not None else ""
             self.model.choose(number)
             self._draw_message()
+            self._choose_again(path)
             if self._done:
                 self._draw_notice()
+
+    def _choose_again(self, path: str) -> None:
+        """Select the field that was selected in another message, or the nearest above it that this one has too."""
+        if path:
+            self._when_traced(lambda: self._choose_nearest(path))
+
+    def _choose_nearest(self, path: str) -> None:
+        tree = self.model.traced.message.tree if self.model.traced is not None else None
+        while tree is not None and path:
+            if (node := tree.find(path)) is not None:
+                self.choose_field(node)
+                return
+            path = path[: max(path.rfind("."), path.rfind("["), 0)]
 
     def _draw_message(self) -> None:
         """Another message is shown: draw its fields and bytes."""

@@ -36,7 +36,7 @@ class FindingDialog(Dialog[None]):
     DEFAULT_CSS = """
     FindingDialog { align: center middle; }
     #explained { width: 90; max-width: 96%; height: auto; max-height: 90%; background: $panel;
-                 border: round $primary; padding: 0 1; }
+                 border: round $primary; padding: 0 1; scrollbar-size: 1 1; }
     #explained .note, #explained .warning, #explained .error { text-style: bold; }
     #explained .warning { color: $warning; }
     #explained .error { color: $error; }
@@ -53,6 +53,7 @@ class FindingDialog(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="explained") as box:
             box.border_title = clean(self._title).replace("[", "\\[")
+            box.border_subtitle = "esc closes"
             for finding in self._findings:
                 heading = f"{MARKS[finding.severity.value]} {clean(finding.message)}"
                 yield Static(Text(heading), markup=False, classes=finding.severity.value)

@@ -23,6 +23,18 @@ _LONGEST_NAME = 16
 Item = FindingGroup | tuple[int, Finding]
 
 
+class FindingTree(Tree[Item]):
+    """Lines as wide as the pane: the cursor covers all of one."""
+
+    def render_label(self, node: TreeNode[Item], base_style: Style, style: Style) -> Text:
+        label = super().render_label(node, base_style, style)
+        room = self.scrollable_content_region.width - (0 if isinstance(node.data, FindingGroup) else self.guide_depth)
+        if room > 0:
+            label.truncate(room, overflow="ellipsis", pad=True)
+            label.stylize_before(base_style + style)
+        return label
+
+
 class FindingsScreen(Dialog[tuple[int, Finding] | None]):
     """Kinds with their counts; each opens to its rows. Returns the row and the finding to go to."""
 
@@ -48,7 +60,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         self._lines: dict[str, TreeNode[Item]] = {}
 
     def compose(self) -> ComposeResult:
-        tree: Tree[Item] = Tree("", id="found")
+        tree = FindingTree("", id="found")
         tree.show_root, tree.show_guides, tree.guide_depth = False, False, 2
         tree.border_title = "Findings"
         yield tree
@@ -79,8 +91,8 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         far = f"{100 * done // total}% analyzed" if done < total else "all analyzed" if total else "still reading"
         kinds = counted(len(groups), "kind")
         count = sum(group.count for group in groups)
-        keys = "enter opens · ? explains · esc" if groups else "esc closes"
-        self.query_one("#far", Static).update(Text(f"{counted(count, 'finding')} of {kinds} · {far} · {keys}"))
+        self._tree.border_subtitle = "enter opens · ? explains · esc closes" if groups else "esc closes"
+        self.query_one("#far", Static).update(Text(f"{counted(count, 'finding')} of {kinds} · {far}"))
 
     def _style(self, group: FindingGroup) -> Style:
         """Return the color that its rows have in the list; a note has none."""

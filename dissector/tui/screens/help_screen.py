@@ -34,7 +34,8 @@ _MARKS: Final = (
     ("◆ ✎", "marked, commented"),
 )  # fmt: skip
 MARKS: Final = "Marks beside rows"
-_KEY_WIDTH: Final = 20
+_KEY_WIDTH: Final = 13
+"""Cells of a line's keys; if they need more they take several lines."""
 _DIRECTION: Final = re.compile(r"\(-?([\d.]+)\)$")
 """How far an action goes: back if it is negative."""
 
@@ -83,7 +84,7 @@ def _column(groups: list[tuple[str, list[tuple[str, str]]]]) -> Group:
     parts: list[RenderableType] = []
     for title, lines in groups:
         table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True, width=min(width, _KEY_WIDTH))
+        table.add_column(width=min(width, _KEY_WIDTH))
         table.add_column()
         for key, words in lines:
             table.add_row(Text(key, "bold"), Text(words))

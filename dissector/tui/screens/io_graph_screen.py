@@ -19,7 +19,7 @@ from textual.worker import Worker, get_current_worker
 from dissector.analysis.io_graph import GraphRows, graph_rows, mark_errors, most_frequent
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.core.text import clean, counted, duration, size
+from dissector.core.text import byte_size, clean, counted, duration
 from dissector.tui.screens.menu import Choice, Menu
 from dissector.tui.screens.snapshot_screen import SnapshotScreen
 from dissector.tui.ui_thread import call_on_ui
@@ -127,9 +127,9 @@ class IoGraphScreen(SnapshotScreen[str | None]):
             return
         begin, end = graph.span(slots)
         parts = [
-            f"{_since(begin - self._capture.start_ns)} to {_since(end - self._capture.start_ns)}",
+            f"{_since(begin - self._capture.start_ns)} to {_since(end - self._capture.start_ns)} s",
             counted(int(graph.exchanges[slots.start : slots.stop].sum()), "exchange"),
-            f"{size(int(graph.bytes[slots.start : slots.stop].sum()))}B",
+            byte_size(int(graph.bytes[slots.start : slots.stop].sum())),
         ]
         for percent in (50, 99):
             found = graph.percentile_of(slots, percent)

@@ -109,7 +109,9 @@ class MatrixScreen(Screen[None]):
         width = max(LEAST_COLUMN, (self.app.size.width - first - 4) // len(self.sides) - 2)
         table.add_column("", width=first)
         for label in matrix.labels:
-            table.add_column(Text(clean(label)), width=width)
+            heading = Text(clean(label))
+            heading.truncate(width, overflow="ellipsis")
+            table.add_column(heading, width=width)
         for name, texts in matrix.rows:
             differs = len(set(texts)) > 1
             mark = Text(f"{'≠' if differs else '='} ", "bold" if differs else "dim").append(clean(name))

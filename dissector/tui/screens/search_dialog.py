@@ -44,12 +44,11 @@ class SearchDialog(Dialog[SearchQuery | None]):
         self._draw()
 
     def _draw(self, error: str = "") -> None:
-        words = Text("find ", "dim")
+        words = Text("tab  ", "bold")
         for kind in SearchKind:
             words.append(f"[{kind}]" if kind is self._kind else f" {kind} ", "bold" if kind is self._kind else "dim")
-        words.append(" tab · compressed records ", "dim")
-        words.append("[searched]" if self._opens_records else "skipped", "bold" if self._opens_records else "dim")
-        words.append(" shift+tab", "dim")
+        words.append("  shift+tab ", "bold").append(" compressed records ", "dim not bold")
+        words.append("searched" if self._opens_records else "not searched", "bold" if self._opens_records else "dim")
         if error:
             words = Text(clean(error), "bold red")
         self.query_one("#how", Static).update(words)

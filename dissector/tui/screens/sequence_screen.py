@@ -24,9 +24,8 @@ from dissector.tui.widgets.sequence_view import SequenceView
 
 MOST_EXPORTED: Final = 500
 """Exchanges in an exported diagram: more can't be read."""
-LEGEND: Final = (
-    "── request  ╌╌ response  ✕ error  ▏▎▍▌▋▊▉█ requests in flight, 1 to 8  ▇ latency: a cell more is 4 times"
-)
+LEGEND: Final = "── request  ╌╌ response  ✕ error  ▏▎▍▌▋▊▉█ requests in flight, 1 to 8"
+LATENCIES: Final = "  ▇ latency: one more cell is 4 times"
 FORMS: Final = (
     ("mmd", render_mermaid, Choice("Mermaid", "a sequence diagram as text")),
     ("svg", render_svg, Choice("SVG", "a picture")),
@@ -87,7 +86,13 @@ class SequenceScreen(SnapshotScreen[int | None]):
         if self.is_mounted and not worker.is_cancelled:
             self._view.show(diagram, self._number, is_request=self._is_request)
             self.say(counted(len(diagram.lanes), "lane"))
-            self.query_one("#pages", Static).update(LEGEND)
+            self._draw_legend()
+
+    def _draw_legend(self) -> None:
+        self.query_one("#pages", Static).update(LEGEND + (LATENCIES if self._view.has_latencies else ""))
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw_legend)  # the diagram has its width then
 
     def action_export(self) -> None:
         if self._view.diagram is not None and len(self._view.diagram):

@@ -11,6 +11,7 @@ from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.timelines import Timeline, TimelinePass
 from dissector.capture_session import Capture
+from dissector.core.text import counted
 from dissector.tui.screens.snapshot_screen import SnapshotScreen
 from dissector.tui.timeline_lines import timeline_lines
 from dissector.tui.ui_thread import call_on_ui
@@ -86,7 +87,7 @@ class TimelinesScreen(SnapshotScreen[int | None]):
     def _show(self, worker: Worker[None], timelines: list[Timeline]) -> None:
         if not self.is_mounted or worker.is_cancelled:
             return
-        self.say(f"● {len(timelines):,}")
+        self.say(f"● {counted(len(timelines), 'timeline')}")
         start_ns = self._capture.start_ns
         self.query_one(LineList).show(lambda width: timeline_lines(timelines, start_ns, width))
         empty = self.query_one("#empty", Static)

@@ -12,7 +12,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
-from dissector.core.text import clean, size
+from dissector.core.text import byte_size, clean
 from dissector.tui.screens.dialog import Dialog
 from dissector.tui.ui_thread import call_on_ui
 
@@ -60,7 +60,7 @@ class WriteDialog(Dialog[str | None]):
                 if not whole:
                     self._path.unlink()
                     return
-                messages.insert(0, f"wrote {self._path}, {size(file.tell())}B")
+                messages.insert(0, f"wrote {self._path}, {byte_size(file.tell())}")
         except CaptureError as error:
             messages = [f"not written: {error}"]
         except (OSError, ValueError) as error:
@@ -91,4 +91,4 @@ class WriteDialog(Dialog[str | None]):
 
     def _draw(self, done: int) -> None:
         if self.is_mounted:
-            self.query_one("#progress", Static).update(f"{size(done)}B so far")
+            self.query_one("#progress", Static).update(f"{byte_size(done)} so far")

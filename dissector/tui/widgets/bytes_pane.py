@@ -20,7 +20,8 @@ from dissector.tui.record_source import PART_COLORS
 from dissector.tui.widgets.draggable_border import DraggableBorder
 from dissector.tui.widgets.scroll_bar import PlacedScrollBar
 
-OFFSET_WIDTH = 6
+OFFSET_WIDTH = 7
+"""Cells before the bytes: the first is empty, as what is at the left of the pane may end in a number."""
 GROUP = 8
 
 
@@ -43,8 +44,8 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
         Binding("up,k", "line(-1)", "Up", show=False, id="bytes.up"),
         Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, id="bytes.page_down"),
         Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="bytes.page_up"),
-        Binding("g,home", "go(0)", "First", show=False, id="bytes.first"),
-        Binding("G,end", "go(-1)", "Last", show=False, id="bytes.last"),
+        Binding("g,home", "go(0)", "First", show=False, tooltip="First byte", id="bytes.first"),
+        Binding("G,end", "go(-1)", "Last", show=False, tooltip="Last byte", id="bytes.last"),
         Binding("shift+right", "extend(1)", "Select", show=False, tooltip="Select bytes", id="bytes.select_right"),
         Binding("shift+left", "extend(-1)", "Select back", show=False, tooltip="Select bytes", id="bytes.select_left"),
         Binding("shift+down", "extend_line(1)", "Select line", show=False, tooltip="Select bytes",
@@ -146,7 +147,7 @@ class BytesPane(ScrollView, PlacedScrollBar, DraggableBorder, can_focus=True):
         if not data:
             return Strip.blank(self._across, plain)
         styles = [self._style(start + n, shade) for n, shade in enumerate(self._model.shades(start, start + len(data)))]
-        segments = [Segment(f"{start:04x}".ljust(OFFSET_WIDTH), self.get_component_rich_style("bytes--offset"))]
+        segments = [Segment(f" {start:04x}".ljust(OFFSET_WIDTH), self.get_component_rich_style("bytes--offset"))]
         for n, byte in enumerate(data):
             segments.append(Segment(f"{byte:02x}", styles[n]))
             segments.append(Segment("  " if n % GROUP == GROUP - 1 else " ", _between(styles[n : n + 2]) or plain))

@@ -37,8 +37,8 @@ class CellList(ScrollView, PlacedScrollBar, can_focus=True):
         Binding("up,k", "move(-1)", "Up", show=False, id="cells.up"),
         Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, id="cells.page_down"),
         Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="cells.page_up"),
-        Binding("g,home", "go(0)", "First", show=False, id="cells.first"),
-        Binding("G,end", "go(-1)", "Last", show=False, id="cells.last"),
+        Binding("g,home", "go(0)", "First", show=False, tooltip="First line", id="cells.first"),
+        Binding("G,end", "go(-1)", "Last", show=False, tooltip="Last line", id="cells.last"),
         Binding("enter", "open", "Open", show=False, id="cells.open"),
     ]
     DEFAULT_CSS = """

@@ -67,8 +67,8 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         Binding("pageup", "page(-1)", "Page up", show=False, id="list.page_up"),
         Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="list.half_down"),
         Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="list.half_up"),
-        Binding("g,home", "go(0)", "First", show=False, id="list.first"),
-        Binding("G,end", "go(-1)", "Last", show=False, id="list.last"),
+        Binding("g,home", "go(0)", "First", show=False, tooltip="First row", id="list.first"),
+        Binding("G,end", "go(-1)", "Last", show=False, tooltip="Last row", id="list.last"),
         Binding(
             "right,l",
             "column(1)",

@@ -46,8 +46,8 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         Binding("enter", "toggle_node", "Toggle", show=False, tooltip="Open or close the field", id="tree.toggle"),
         Binding("l,right", "open", "Open", show=False, id="tree.open"),
         Binding("h,left", "shut", "Close", show=False, id="tree.close"),
-        Binding("g", "scroll_home_cursor", "First", show=False, id="tree.first"),
-        Binding("G", "scroll_end_cursor", "Last", show=False, id="tree.last"),
+        Binding("g", "scroll_home_cursor", "First", show=False, tooltip="First field", id="tree.first"),
+        Binding("G", "scroll_end_cursor", "Last", show=False, tooltip="Last field", id="tree.last"),
     ]
 
     class FieldChosen(Message):
@@ -83,6 +83,7 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
         self._traced = traced
         self._lit = set()
         self.clear()
+        self.cursor_line = -1
         if traced is None:
             for field in handshake:
                 self.root.add_leaf(field.name, data=field)

@@ -166,7 +166,7 @@ class FilterBar(Vertical):
         options.set_class(bool(self._offers), "shown")
         if self._offers:
             options.highlighted = 0
-            indent = self._input.region.x - self.region.x + self._offers[0].start - 1
+            indent = self._input.region.x - self.region.x + self._offers[0].start - 2  # beside its border and padding
             options.styles.margin = (0, 0, 0, max(0, min(indent, self.size.width // 2)))
 
     def on_input_changed(self, event: Input.Changed) -> None:

@@ -190,9 +190,9 @@ class IoGraphView(Widget, can_focus=True):
         return Strip(Segment.simplify(segments)).adjust_cell_length(self.size.width, style)
 
     def _axis(self, graph: IoGraph) -> Strip:
-        words = f"{'':>{MARGIN - 1}}└ {duration(graph.slot_ns * len(graph))}, {duration(graph.slot_ns)} a column"
-        if graph.slot_ns < 1000:
-            words = f"{'':>{MARGIN - 1}}└ {duration(graph.slot_ns * len(graph))}, {graph.slot_ns} ns a column"
+        """Return a line as long as the time that is shown, with how long that is."""
+        span = f" {duration(graph.slot_ns * len(graph))} "
+        words = f"{'':>{MARGIN}}├{span:─^{max(0, self.size.width - MARGIN - 2)}}┤"
         return Strip([Segment(words, self.rich_style + Style(dim=True))]).adjust_cell_length(
             self.size.width, self.rich_style
         )
@@ -233,9 +233,10 @@ class IoGraphView(Widget, can_focus=True):
 
 def _charts(graph: IoGraph) -> Sequence[_Chart]:
     p50, p99 = graph.percentile(50), graph.percentile(99)
+    each = f"in each {duration(graph.slot_ns)}" if graph.slot_ns >= 1000 else f"in each {graph.slot_ns} ns"
     return (
-        _Chart("exchanges a column", "bar", graph.exchanges, lambda value: f"{value:,}"),
-        _Chart("bytes a column", "bytes", graph.bytes, size),
+        _Chart(f"exchanges {each}", "bar", graph.exchanges, lambda value: f"{value:,}"),
+        _Chart(f"bytes {each}", "bytes", graph.bytes, size),
         _Chart("latency: p50, p99 behind it", "bar", p50, duration, p99, is_logarithmic=True),
-        _Chart("errors a column", "bad", graph.errors, lambda value: f"{value:,}"),
+        _Chart(f"errors {each}", "bad", graph.errors, lambda value: f"{value:,}"),
     )

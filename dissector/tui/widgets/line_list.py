@@ -19,7 +19,7 @@ from textual.strip import Strip
 
 from dissector.tui.widgets.scroll_bar import PlacedScrollBar
 
-ROLES: Final = ("head", "bar", "bad", "good", "dim", "name")
+ROLES: Final = ("head", "bar", "bad", "warning", "good", "dim", "name")
 """The roles of text, besides plain: each has a color of the theme."""
 
 

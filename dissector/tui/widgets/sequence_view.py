@@ -39,7 +39,7 @@ KEPT_STRIPS: Final = 512
 LATENCY_BELOW: Final = 110
 """Width from which on there is a column of latencies at the right."""
 LATENCY: Final = 22
-ROLES: Final = ("bar", "bad", "good", "dim")
+ROLES: Final = ("bar", "bad", "warning", "good", "dim")
 
 
 class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
@@ -107,8 +107,13 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
         return 19 if self._across >= 76 else 8
 
     @property
+    def has_latencies(self) -> bool:
+        """Whether there is room for the column of latencies."""
+        return self._across >= LATENCY_BELOW
+
+    @property
     def _right(self) -> int:
-        return LATENCY if self._across >= LATENCY_BELOW else 0
+        return LATENCY if self.has_latencies else 0
 
     def _layout(self, diagram: SequenceDiagram) -> LaneLayout:
         return lane_layout(diagram.lanes, self._first, max(20, self._across - self._left - self._right))

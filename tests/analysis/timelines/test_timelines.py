@@ -33,8 +33,9 @@ def test_a_classic_group_has_a_phase_for_each_generation() -> None:
     assert (group.name, group.kind) == ("java-classic-group", "classic")
     assert group.members == ["consumer-java-classic-group-1", "consumer-java-classic-group-2"]
     phases = lines_by_phase(group)
-    assert list(phases) == ["before the first", "generation 1 · range", "generation 2 · range"]
-    assert phases["before the first"] == ["12 FindCoordinator -1 node 1", "14 JoinGroup -1 MEMBER_ID_REQUIRED"]
+    assert list(phases) == ["at the beginning", "generation 1 · range", "generation 2 · range"]
+    before = phases["at the beginning"]
+    assert before == ["12 FindCoordinator -1 node 1", "14 JoinGroup -1 MEMBER_ID_REQUIRED"]
     first, second = phases["generation 1 · range"], phases["generation 2 · range"]
     assert "16 SyncGroup -1 gets java-classic[0..3]" in first
     assert "57 Heartbeat -1 REBALANCE_IN_PROGRESS" in first
@@ -79,7 +80,7 @@ def test_a_kip_848_group_has_epochs_and_assignments_by_topic_name() -> None:
         [group] = find_group_timelines(capture)
     assert group.kind == "consumer"
     phases = lines_by_phase(group)
-    assert list(phases) == ["before the first", "epoch 2", "epoch 3"]
+    assert list(phases) == ["at the beginning", "epoch 2", "epoch 3"]
     assert "15 Heartbeat -1 joins · is given java-next-gen[0..3]" in phases["epoch 2"]
     assert "34 Heartbeat -1 is given java-next-gen[0,1]" in phases["epoch 2"]
     assert phases["epoch 3"] == [
