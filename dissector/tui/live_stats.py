@@ -11,7 +11,7 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.core.text import counted, duration, size
+from dissector.core.text import byte_size, counted, duration
 from dissector.protocol.schema.waiting import WAITING
 
 SECONDS: Final = 5
@@ -37,7 +37,7 @@ class LiveStats(NamedTuple):
 
     def words(self) -> list[str]:
         """Return the statistics as text, the most important first."""
-        parts = [f"{self.exchanges:,.0f}/s", f"{size(round(self.bytes))}B/s"]
+        parts = [f"{self.exchanges:,.0f}/s", f"{byte_size(round(self.bytes))}/s"]
         parts.append(f"{counted(self.errors, 'error')} in {SECONDS} s")
         if self.p50_ns is not None and self.p99_ns is not None:
             parts.append(f"p50 {duration(self.p50_ns)}, p99 {duration(self.p99_ns)}")

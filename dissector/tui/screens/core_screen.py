@@ -263,15 +263,16 @@ class CoreScreen(Screen[None]):
 
     def _draw_empty(self) -> None:
         seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"
-        protocols = ", ".join(f"{name} {count:,}" for name, count in self.capture.connections.protocols.items())
-        words = f"No Kafka in this capture\n\n{seen}{': ' if protocols else ''}{protocols}.\n"
-        hint = (
-            "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092"
-            "\n\nOr press U, and say which connections are Kafka"
-            "\n\nctrl+p opens another capture, ? shows the keys, q quits"
-        )
+        protocols = ", ".join(f"{count:,} {name}" for name, count in self.capture.connections.protocols.items())
+        parts = [
+            "No Kafka in this capture",
+            f"{seen}{': ' if protocols else ''}{protocols}.",
+            "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
+            "Or press U, and say which connections are Kafka" if len(self.capture.connections) else "",
+            "ctrl+p opens another capture, ? shows the keys, q quits",
+        ]
         empty = self.query_one("#empty", Static)
-        empty.update(Text(words + hint, justify="center"))
+        empty.update(Text("\n\n".join(filter(None, parts)), justify="center"))
         empty.add_class("shown")
         for selector in ("#list", "#lower"):
             self.query_one(selector).add_class("hidden")

@@ -26,6 +26,7 @@ from dissector.tui.screens.core_screen import EscapeSteps
 from dissector.tui.screens.main_screen import MainScreen
 from dissector.tui.screens.menu import Choice, Menu
 from dissector.tui.screens.prompt import Prompt
+from dissector.tui.theme import bold
 
 UPDATE_SECONDS: Final = 0.5
 """Seconds after which the statistics are updated."""
@@ -98,12 +99,15 @@ class LiveScreen(MainScreen):
     def _draw_title(self) -> None:
         """Draw two lines: what is captured and how much; statistics."""
         where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
-        title = Text()  # styles of its parts only: only the mark is red
-        title.append("○ ended" if self._done else "● live", "dim" if self._done else "bold red")
+        title, alarm = (
+            Text(),
+            bold(self.app.theme_variables["error"]),
+        )  # styles of its parts only
+        title.append("○ ended" if self._done else "● live", "dim" if self._done else alarm)
         title.append(clean(f" {where}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
         title.append(self._shown_words())
         lost = self._recording.dropped
-        title.append(f" · {counted(lost, 'packet')} dropped", "bold red" if lost else "dim")
+        title.append(f" · {counted(lost, 'packet')} dropped", alarm if lost else "dim")
         width = self.app.size.width - 2
         state = f"{self._status_words().removeprefix(' · ')} · with {self._recording.engine}".removeprefix(" · ")
         room = width - title.cell_len - len(state)

@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 from dissector.analysis.search import SearchError, SearchKind, SearchQuery, search_query
 from dissector.core.text import clean
 from dissector.tui.screens.dialog import Dialog
+from dissector.tui.theme import bold
 
 
 class SearchDialog(Dialog[SearchQuery | None]):
@@ -50,7 +51,7 @@ class SearchDialog(Dialog[SearchQuery | None]):
         words.append("  shift+tab ", "bold").append(" compressed records ", "dim not bold")
         words.append("searched" if self._opens_records else "not searched", "bold" if self._opens_records else "dim")
         if error:
-            words = Text(clean(error), "bold red")
+            words = Text(clean(error), bold(self.app.theme_variables["error"]))
         self.query_one("#how", Static).update(words)
 
     def action_kind(self) -> None:

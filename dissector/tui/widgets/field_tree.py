@@ -181,6 +181,11 @@ class FieldTree(Tree[Item], PlacedScrollBar, DraggableBorder):
             label.truncate(room, overflow="ellipsis", pad=True)
             label.append(size, _SIZE)
 
+    def on_resize(self) -> None:
+        """Keep the cursor in view."""
+        if self.cursor_line >= 0:
+            self.call_after_refresh(self.scroll_to_line, self.cursor_line, animate=False)
+
     def on_click(self, event: events.Click) -> None:
         """A click selects a field, a click on its arrow opens it (both by `Tree`), and so does a double click."""
         node = self.cursor_node
