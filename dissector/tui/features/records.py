@@ -9,7 +9,8 @@ from dissector.tui.features.filter import FilterFeature
 from dissector.tui.features.whole_capture import NeedsWholeCapture
 from dissector.tui.key_groups import OVERALL
 from dissector.tui.location_history import Location
-from dissector.tui.screens.records_screen import OpenedRecord, RecordsScreen
+from dissector.tui.screens.records_core_screen import OpenedRecord
+from dissector.tui.screens.records_screen import RecordsScreen
 
 _RECORD, _MESSAGE = "RECORD", "MESSAGE"
 """Types of nodes: of a record in a batch, and of a message of before 0.11, which may be a wrapper."""

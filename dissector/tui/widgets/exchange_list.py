@@ -6,11 +6,9 @@ Invariants:
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
-from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
@@ -23,24 +21,23 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dissector.capture_session import Capture
-from dissector.core.text import clean
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.export.packets import EXPORT_COMMENT
 from dissector.tui.appearance import Appearance
 from dissector.tui.color_rules import rule_hue
+from dissector.tui.fitted_text import fitted, fitting
 from dissector.tui.labels import path_cell, row_cells
 from dissector.tui.list_columns import INFO, MARKS_WIDTH, ListColumn
 from dissector.tui.row_colors import HUES
 from dissector.tui.row_states import alarm_size, row_state
 from dissector.tui.row_view import RowView
-from dissector.tui.time_format import REFERENCE, TimeFormat, time_text
+from dissector.tui.row_words import COMMENTED, RowWords
+from dissector.tui.time_format import TimeFormat, time_text
 from dissector.tui.widgets.scroll_bar import PlacedScrollBar
 
 KEPT_STRIPS = 512
 _LEAST_NUMBER, _LEAST_TIME = 3, 8
 _EMPTY_LINE = 3
 """Where a list without rows says so."""
-MARKED, COMMENTED, BOTH = "◆", "✎", "◈"
 Mark = tuple[str, Style]
 _LATENCY = ROW_FIELDS["latency"].heading
 _REPEATING: Final = frozenset(
@@ -48,8 +45,6 @@ _REPEATING: Final = frozenset(
     for name in ("connection", "api", "api_version", "client_id", "request.size", "response.size")
 )
 """Columns whose cells are faint where they say the same as the row above."""
-_NAMES: Final = ("client_id", "group")
-"""Columns whose texts differ at their ends."""
 _POINTED = Style(underline=True, bold=True)
 
 
@@ -110,6 +105,7 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         super().__init__(id=id)
         self._capture = capture
         self._view = view
+        self._words = RowWords(capture, view, appearance)
         self._appearance = appearance
         self._strips: OrderedDict[tuple[int, int, int, bool], Strip] = OrderedDict()
         """By the row, the row above it, the width, whether the cursor is on it."""
@@ -236,13 +232,13 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             cursor = self.get_component_rich_style("list--cursor")
             style += Style(bgcolor=cursor.bgcolor, bold=True, reverse=self.app.no_color)
         alarm = style + self.color(state.color)
-        comment = self._comment(number)
+        comment = self._words.comment(number)
         marks = [
-            ("▸" if chosen else " ", style), (self._mark(number, comment), style + self.color("mark")),
+            ("▸" if chosen else " ", style), (self._words.mark(number, comment), style + self.color("mark")),
             (state.mark, alarm),
         ]  # fmt: skip
         columns = self.columns()
-        cells = row_cells(row, self._time(position, number, row.time_ns))
+        cells = row_cells(row, self._words.time(position, number, row.time_ns))
         cells |= {column.name: path_cell(exchange, column.field) for column in columns if column.name not in cells}
         styles = {}
         if not chosen and hue is None and above != number:
@@ -263,34 +259,6 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         """Return one of the list's colors; nothing for an empty name."""
         return self.get_component_rich_style(f"list--{name}", partial=True) if name else Style.null()
 
-    def _mark(self, number: int, comment: str) -> str:
-        marked = number in self._appearance.marks.marked
-        return BOTH if marked and comment else MARKED if marked else COMMENTED if comment else " "
-
-    def _comment(self, number: int) -> str:
-        """Return the comments on a row, of the user and of its packets in the capture."""
-        written = [self._appearance.marks.comments.get(number, "")]
-        if self._capture.comments:
-            packets = dict.fromkeys(span.packet for span in self._capture.index.spans(number))
-            lines = "\n".join(self._capture.comments.get(packet, "") for packet in packets).splitlines()
-            written += [line for line in lines if not EXPORT_COMMENT.match(line)]
-        return clean(" · ".join(line for line in written if line))
-
-    def _time(self, position: int, number: int, time_ns: int) -> str:
-        form, reference = self._appearance.time, self._appearance.reference
-        if number == reference:
-            return REFERENCE
-        since = self._capture.start_ns
-        if form is TimeFormat.PREVIOUS:
-            since = self._time_of(self._view.number(position - 1)) if position else time_ns
-        elif form is TimeFormat.SINCE_REFERENCE and reference is not None:
-            since = self._time_of(reference)
-        return time_text(time_ns, form, since)
-
-    def _time_of(self, number: int) -> int:
-        [[time_ns]] = self._capture.columns(["time_ns"], range(number, number + 1))
-        return time_ns if isinstance(time_ns, int) else self._capture.start_ns
-
     def _strip(
         self, marks: list[Mark], columns: list[ListColumn], cells: dict[str, str], style: Style, *,
         styles: Mapping[str, Style] | None = None, info: Text | None = None, points: bool,
@@ -303,9 +271,9 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             own = (styles or {}).get(column.name, style)
             own = own + _POINTED if points and column.name == self.column else own
             if column.name == INFO and info is not None:
-                segments += _fitted(info, column.width, own)
+                segments += fitted(info, column.width, own)
             else:
-                segments.append(Segment(_fitting(cells[column.name], column), own))
+                segments.append(Segment(fitting(cells[column.name], column), own))
         return Strip(Segment.simplify(segments)).adjust_cell_length(self._across, style)
 
     def hue_style(self, hue: int) -> Style:
@@ -405,27 +373,3 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             if MARKS_WIDTH <= x < end:
                 return column
         return None
-
-
-def _fitting(text: str, column: ListColumn) -> str:
-    """Return the text of a cell as wide as its column."""
-    text = text.rjust(column.width) if column.right else text
-    if len(text) > column.width:
-        end = column.width // 2 if column.field in _NAMES else 0  # a number at its end tells names apart
-        text = f"{text[: column.width - 1 - end]}…{text[len(text) - end :]}"
-    return set_cell_size(text, column.width)
-
-
-def _fitted(text: Text, width: int, style: Style) -> list[Segment]:
-    """Return colored text as wide as a column; the rest of the column has a style of its own."""
-    if text.cell_len > width:
-        text.truncate(width, overflow="ellipsis")
-    return [*_colored(text, style), Segment(" " * (width - text.cell_len), style)]
-
-
-def _colored(text: Text, style: Style) -> Iterator[Segment]:
-    """Yield the pieces of a text, on the style of its cell."""
-    ends = sorted({0, len(text), *(end for span in text.spans for end in (span.start, span.end))})
-    for start, end in pairwise(ends):
-        over = (span.style for span in text.spans if span.start <= start and end <= span.end)
-        yield Segment(text.plain[start:end], sum((each for each in over if isinstance(each, Style)), style))
