@@ -153,7 +153,7 @@ class ExchangeIndex:
 
         entries, indexed = self._rows.split(rows)
         if len(entries):
-            yield JsonText(b"", np.zeros(len(entries), np.int64))
+            yield JsonText([], np.zeros(len(entries), np.int64))
         for some in self._json.steps(np.asarray(indexed, np.int64)):
             yield self._json.lines(some, self._rows.entries, self._rows.files, _cross_message(findings, some))
 

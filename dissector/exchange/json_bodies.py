@@ -20,6 +20,7 @@ from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.json_fields import FieldTexts, HoledMessages
 from dissector.exchange.message_rules import MESSAGE_RULES
+from dissector.exchange.plain_sections import PlainSections
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
@@ -39,13 +40,11 @@ from dissector.protocol.kernel.json_messages import (
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.message import PREFIX, MessageLayout
-from dissector.protocol.records.compression import DecompressionError
-from dissector.protocol.records.to_json import frame_budget
 
-MOST_PLAIN: Final = 16 << 20
-"""Decompressed bytes that are held for the kernel: messages come in parts where they have more."""
 MOST_FRAME_BYTES: Final = 4 << 20
 """Bytes of the frames of rows that are written together, unless one row has more."""
+LARGE_PART: Final = 1 << 15
+"""Bytes of a part of a line from which on a piece of its own costs less than a copy."""
 ROWS_PER_STEP: Final = 1 << 14
 CODE_SHIFT: Final = 32
 _TOPIC_FIELDS: Final = ("topic", "name")
@@ -63,6 +62,7 @@ class JsonBodies:
         self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._messages = JsonMessages(packs_records=packs_records)
         self._arena = Arena()
+        self._plain = PlainSections()
         self._fields = FieldTexts(indexer.conversation_state.common)
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
@@ -102,6 +102,21 @@ class JsonBodies:
         """The responses of some of the rows that were written, by their places."""
         return responses.part(self._messages.text, at)
 
+    def pieces(self, parts: "list[TextPart]") -> tuple[list[memoryview], Int64]:
+        """The same in pieces: large parts are where they were written, the others are joined between them."""
+        addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64).ravel()
+        sizes = np.stack([part.sizes for part in parts], axis=1)
+        of_rows, sizes = sizes.sum(axis=1), sizes.ravel()
+        large = np.flatnonzero(sizes >= LARGE_PART)
+        small = sizes.copy()
+        small[large] = 0
+        joined, starts = join(addresses, small).data, np.cumsum(small)
+        pieces, start = [], 0
+        for at, end in zip(large.tolist(), starts[large].tolist(), strict=True):
+            pieces += [joined[start:end], parts[at % len(parts)].view(at // len(parts))]
+            start = end
+        return [*pieces, joined[start:]], of_rows
+
     def joined(self, parts: "list[TextPart]") -> tuple[memoryview, Int64]:
         """The parts of each row, one behind the other, in memory of their own; and how many bytes each row has."""
         addresses = np.stack([part.addresses for part in parts], axis=1).astype(np.uint64)
@@ -139,16 +154,9 @@ class JsonBodies:
         at = np.concatenate([messages.at for messages, _, _ in groups])
         both.names_log[at] |= np.concatenate([messages.names_log for messages, _, _ in groups])
         parts = [(at, written, np.repeat(np.arange(len(groups)), counts))]
-        compressed = np.flatnonzero(written.outcomes == Outcome.COMPRESSED)
-        for number in np.unique(np.searchsorted(ends, compressed, side="right")).tolist():
-            messages, times, _ = groups[number]
-            first = int(ends[number]) - counts[number]
-            of_group = compressed[(compressed >= first) & (compressed < ends[number])]
-            for some, sections in self._decompressed(messages, of_group - first):
-                again = self._messages.write(
-                    messages.frames.at(some), times[some], programs[first + some], self._topics, PREFIX, sections
-                )
-                parts.append((messages.at[some], again, np.full(len(some), number)))
+        for some, sections in self._decompressed(groups, ends, written.outcomes):
+            again = self._messages.write(frames.at(some), times[some], programs[some], self._topics, PREFIX, sections)
+            parts.append((at[some], again, np.searchsorted(ends, some, side="right")))
         for at, some_written, _ in parts:
             both.names_log[at] |= some_written.reports["is_like_log"] != 0
         layouts = [(messages.layout, program) for messages, _, program in groups]
@@ -178,27 +186,28 @@ class JsonBodies:
             return b""
         return b',"fetch_session":' + dumps([{"topic": topic, "partitions": each} for topic, each in fetched.items()])
 
-    def _decompressed(self, messages: Messages, rows: Int64) -> Iterator[tuple[Int64, Sections]]:
-        """Messages with compressed records, by their numbers, with the decompressed sections. Those whose sections
-        can't be decompressed are left out."""
+    def _decompressed(
+        self, groups: "list[tuple[Messages, Int64, JsonProgram]]", ends: Int64, outcomes: UInt8
+    ) -> Iterator[tuple[Int64, Sections]]:
+        """Messages with compressed records, by their numbers among those of all groups, which end there; with the
+        decompressed sections, valid until the next. Those of which some can't be decompressed are left out."""
+        compressed = np.flatnonzero(outcomes == Outcome.COMPRESSED)
         some: list[int] = []
-        plain: list[bytes] = []
-        first, size = [0], 0
-        for row, sections in self._sections(messages, rows):
-            budget = frame_budget()
-            try:
-                opened = [budget.decompressed(codec, section) for codec, section in sections]
-            except DecompressionError:
-                continue
-            some.append(row)
-            plain += opened
-            first.append(len(plain))
-            size += sum(map(len, opened))
-            if size > MOST_PLAIN:
-                yield np.array(some, np.int64), _sections(plain, first)
-                some, plain, first, size = [], [], [0], 0
+        plain = self._plain
+        plain.clear()
+        for number in np.unique(np.searchsorted(ends, compressed, side="right")).tolist():
+            messages, *_ = groups[number]
+            first = int(ends[number]) - len(messages.at)
+            of_group = compressed[(compressed >= first) & (compressed < ends[number])]
+            for row, sections in self._sections(messages, of_group - first):
+                if plain.add(sections):
+                    some.append(first + row)
+                if plain.is_full:
+                    yield np.array(some, np.int64), plain.sections()
+                    some = []
+                    plain.clear()
         if some:
-            yield np.array(some, np.int64), _sections(plain, first)
+            yield np.array(some, np.int64), plain.sections()
 
     def _sections(self, messages: Messages, rows: Int64) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
         """The codecs and the bytes of the compressed sections of each message."""
@@ -275,8 +284,13 @@ class TextPart(NamedTuple):
 
     addresses: Int64
     sizes: Int64
-    owner: object
-    """What keeps the bytes there."""
+    owner: UInt8
+    """The memory that has the bytes."""
+
+    def view(self, line: int) -> memoryview:
+        """Return the part of a line."""
+        start = int(self.addresses[line]) - self.owner.ctypes.data
+        return self.owner.data[start : start + int(self.sizes[line])]
 
     @classmethod
     def of(cls, texts: list[bytes]) -> "TextPart":
@@ -289,12 +303,6 @@ class TextPart(NamedTuple):
     def constant(cls, text: UInt8, count: int) -> "TextPart":
         """Return the same text for all lines."""
         return cls(np.full(count, text.ctypes.data), np.full(count, len(text)), text)
-
-
-def _sections(plain: list[bytes], first: list[int]) -> Sections:
-    """Sections as the kernel reads them."""
-    part = TextPart.of(plain)
-    return Sections(np.array(first, np.int64), part.addresses.astype(np.uint64), part.sizes, part.owner)
 
 
 def _is_internal(name: str) -> bool:

@@ -30,11 +30,35 @@ _NO_FINDINGS: Final = b',"findings":[]}\n'
 
 
 class JsonText(NamedTuple):
-    """The lines of rows, as one text."""
+    """The lines of rows, as one text in pieces."""
 
-    text: bytes | memoryview
+    pieces: list[memoryview]
     ends: Int64
     """By row: where its line ends, `(n,)`. A row that needs a careful look has an empty one."""
+
+    @property
+    def careful(self) -> Int64:
+        """The rows that need a careful look, by their places."""
+        return np.flatnonzero(np.diff(self.ends, prepend=0) == 0)
+
+    def parts(self) -> Iterator[memoryview | None]:
+        """The text, with None in the place of each row that needs a careful look."""
+        places = self.ends[self.careful].tolist()
+        places.reverse()
+        end = 0
+        for piece in self.pieces:
+            start, end = end, end + len(piece)
+            at = start
+            while places and (places[-1] < end or end == start == places[-1]):
+                if places[-1] > at:
+                    yield piece[at - start : places[-1] - start]
+                    at = places[-1]
+                places.pop()
+                yield None
+            if at < end:
+                yield piece[at - start :]
+        for _ in places:
+            yield None
 
 
 class JsonLines:
@@ -60,14 +84,14 @@ class JsonLines:
         is_there = are_whole(requests, responses)
         findings = self._findings(rows, np.where(is_there, responses.errors, 0), marks)
         at = np.flatnonzero(is_there & np.array([each is not None for each in findings], np.bool_))
-        text, sizes = self._bodies.joined([
+        pieces, sizes = self._bodies.pieces([
             TextPart.of(self._heads(rows[at], first_number, first_connection)),
             *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
             self._bodies.responses(responses, at), TextPart.of([findings[each] or b"" for each in at.tolist()]),
         ])  # fmt: skip
         ends = np.zeros(len(rows), np.int64)
         ends[at] = sizes
-        return JsonText(text, np.cumsum(ends))
+        return JsonText(pieces, np.cumsum(ends))
 
     def _heads(self, rows: Int64, first_number: int, first_connection: int) -> list[bytes]:
         """What of lines is in front of their messages."""

@@ -112,18 +112,12 @@ def text_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
 def json_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes | memoryview]:
     """Render rows as JSON. Only those are decoded that need it."""
     first = 0
-    for text, ends in capture.json_lines(rows):
-        careful = np.flatnonzero(np.diff(ends, prepend=0) == 0)
-        exchanges = capture.at(np.asarray(rows[first : first + len(ends)], np.int64)[careful])
-        text, start = memoryview(text), 0
-        for end, exchange in zip(ends[careful].tolist(), exchanges, strict=True):
-            if end > start:
-                yield text[start:end]
-            yield json_line(exchange)
-            start = end
-        if start < len(text):
-            yield text[start:]
-        first += len(ends)
+    for text in capture.json_lines(rows):
+        some = np.asarray(rows[first : first + len(text.ends)], np.int64)
+        exchanges = iter(capture.at(some[text.careful]))
+        yield from (json_line(next(exchanges)) if part is None else part for part in text.parts())
+        first += len(text.ends)
+        del text  # so that its memory is used again
 
 
 def _text(exchange: Exchange, start_ns: int) -> bytes:

@@ -19,6 +19,7 @@ from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.json_text import dumps
 from dissector.protocol.codec.json_program import SCOPE
 from dissector.protocol.kernel.library import function
+from dissector.protocol.kernel.reused_memory import MEMORY
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text
 
@@ -151,8 +152,11 @@ class JsonMessages:
         self._holes: Holes = np.zeros(HOLES_TOGETHER, HOLE)
 
     def clear(self) -> None:
-        """Forget all text."""
+        """Forget all text. What still refers to it keeps it."""
         self._filled = 0
+        size = len(self.text)
+        del self.text
+        self.text = MEMORY.take(size)
 
     def write(
         self,
@@ -225,7 +229,7 @@ class JsonMessages:
         """Make more room, if that is allowed."""
         if len(self.text) >= MOST_BYTES:
             return False
-        larger = np.empty(4 * len(self.text), np.uint8)
+        larger = MEMORY.take(4 * len(self.text))
         larger[: self._filled] = self.text[: self._filled]
         self.text = larger
         return True
@@ -262,7 +266,7 @@ class JsonMessages:
 def join(addresses: UInt64, sizes: Int64) -> UInt8:
     """Return a copy of the bytes at these addresses, one behind the other."""
     addresses, sizes = np.ascontiguousarray(addresses), np.ascontiguousarray(sizes, np.int64)
-    copy = np.empty(int(sizes.sum()), np.uint8)
+    copy = MEMORY.take(int(sizes.sum()))
     _join()(addresses.ctypes.data, sizes.ctypes.data, len(addresses), copy.ctypes.data)
     return copy
 

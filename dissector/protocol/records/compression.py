@@ -16,6 +16,7 @@ import cramjam
 import numpy as np
 
 from dissector.core import limits
+from dissector.core.arrays import UInt8
 from dissector.protocol.records.lz4 import single_block, with_right_checksum, with_wrong_checksum
 from dissector.protocol.schema.field_enums import CompressionType
 from dissector.protocol.wire import LimitError
@@ -82,6 +83,21 @@ class DecompressionBudget:
             raise
         self._charge(len(plain))
         return plain
+
+    def decompressed_into(self, codec: int, data: bytes, out: UInt8) -> int | None:
+        """Decompress `data` of magic 2 into a buffer, and return its size; None where `decompressed` has to decide: it
+        may be too large, or damaged."""
+        into = INTO.get(codec)
+        packed_size = self._packed_size + self._bounds.packed_ratio * len(data)
+        if into is None:
+            return None
+        try:
+            size = into(data, out[: min(self._section, self._remaining, packed_size)])
+        except cramjam.DecompressionError:
+            return None
+        self._packed_size = packed_size
+        self._charge(size)
+        return size
 
     def _charge(self, size: int) -> None:
         self._remaining -= size
@@ -170,6 +186,7 @@ def _bounded(into: Callable[..., int]) -> Callable[[bytes, int], bytes]:
 
 _lz4_frame: Final = _bounded(cramjam.lz4.decompress_into)
 _lz4_block: Final[Callable[..., int]] = cramjam.lz4.decompress_block_into
+_snappy_raw: Final[Callable[..., int]] = cramjam.snappy.decompress_raw_into
 
 
 def _snappy(data: bytes, limit: int) -> bytes:
@@ -195,6 +212,21 @@ def _snappy_block(data: bytes, limit: int) -> bytes:
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
         raise DecompressionError(str(error)) from None
+
+
+def _snappy_into(data: bytes, out: UInt8) -> int:
+    """Decompress into a buffer. Raises `cramjam.DecompressionError`."""
+    if not data.startswith(XERIAL_MAGIC):
+        return _snappy_raw(data, out)
+    at, filled = len(XERIAL_HEADER), 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        block = data[at + 4 : at + 4 + size]
+        if len(block) < size or not size:
+            raise cramjam.DecompressionError
+        filled += _snappy_raw(block, out[filled:])
+        at += 4 + size
+    return filled
 
 
 def _xerial(data: bytes) -> bytes:
@@ -232,3 +264,10 @@ CODECS: Final[dict[int, Codec]] = {
         "zstd", _bounded(cramjam.zstd.decompress_into), lambda data: bytes(cramjam.zstd.compress(data))
     ),
 }
+INTO: Final[dict[int, Callable[..., int]]] = {
+    CompressionType.GZIP: cramjam.gzip.decompress_into,
+    CompressionType.SNAPPY: _snappy_into,
+    CompressionType.ZSTD: cramjam.zstd.decompress_into,
+}
+"""Decoders that write to a buffer what the codec returns, and return how many bytes. They raise
+`cramjam.DecompressionError`."""

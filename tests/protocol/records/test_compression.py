@@ -1,9 +1,13 @@
 """Codecs: one table, and everything that dispatches on a codec covers it."""
 
+import random
+
+import numpy as np
 import pytest
 
 from dissector.export.redaction.compress_to_size import COMPRESSORS
-from dissector.protocol.records.compression import CODEC_MASK, CODECS, DecompressionBudget, codec_name
+from dissector.protocol.records.compression import CODEC_MASK, CODECS, INTO, DecompressionBudget, codec_name
+from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.field_enums import CompressionType
 from dissector.tables.schemas import TABLES
 
@@ -38,3 +42,24 @@ def test_a_codec_reads_what_clients_of_magic_0_wrote(number: int) -> None:
 
 def test_an_unknown_codec_has_a_name() -> None:
     assert codec_name(7) == "unknown(7)"
+
+
+@pytest.mark.parametrize("number", INTO)
+def test_a_section_in_a_buffer_costs_and_gives_the_same(number: int) -> None:
+    chance = random.Random(number)
+    for size in (0, 1, 7, 3000, 70_000):
+        plain = chance.randbytes(7) * (size // 7)
+        section = CODECS[number].compress(plain)
+        some, other = frame_budget(), frame_budget()
+        out = np.empty(size + 5, np.uint8)
+        assert some.decompressed_into(number, section, out) == len(plain)
+        assert (out[: len(plain)].tobytes(), vars(some)) == (other.decompressed(number, section), vars(other))
+
+
+@pytest.mark.parametrize("number", INTO)
+def test_a_section_that_does_not_fit_or_is_damaged_costs_nothing_yet(number: int) -> None:
+    budget, unused = frame_budget(), frame_budget()
+    section = CODECS[number].compress(b"wide " * 100)
+    for data, size in ((section, 499), (section[:-3], 900), (b"\xff" * 20, 900)):
+        assert budget.decompressed_into(number, data, np.empty(size, np.uint8)) is None
+        assert vars(budget) == vars(unused)

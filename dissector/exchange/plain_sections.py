@@ -1,0 +1,73 @@
+"""Decompressed sections of many messages in one memory, which is used again and again.
+
+Invariant: the sections of a message are what a `DecompressionBudget` of its own allows, or are left out.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from dissector.core.arrays import UInt8
+from dissector.protocol.kernel.json_messages import Sections
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
+from dissector.protocol.records.to_json import frame_budget
+
+MOST_BYTES: Final = 16 << 20
+"""Decompressed bytes that are held together, and twice the largest section that is decompressed in place."""
+
+
+class PlainSections:
+    """The sections of some messages, in the order of the wire."""
+
+    def __init__(self) -> None:
+        self._memory: UInt8 = np.empty(0, np.uint8)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all sections."""
+        self._filled = self._held = 0
+        self._first, self._addresses, self._sizes = [0], list[int](), list[int]()
+        self._elsewhere: list[UInt8] = []
+        """Those that are not in the memory, of `_held` bytes."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether others should wait until these are forgotten."""
+        return self._filled + self._held >= MOST_BYTES // 2
+
+    def add(self, sections: list[tuple[int, bytes]]) -> bool:
+        """Decompress those of a message, given by codec; return whether all could be."""
+        if not len(self._memory):
+            self._memory = np.empty(MOST_BYTES, np.uint8)
+        budget, count, filled = frame_budget(), len(self._sizes), self._filled
+        try:
+            for codec, section in sections:
+                self._add(codec, section, budget)
+        except DecompressionError:
+            del self._addresses[count:], self._sizes[count:]
+            self._filled = filled
+            return False
+        self._first.append(len(self._sizes))
+        return True
+
+    def _add(self, codec: int, section: bytes, budget: DecompressionBudget) -> None:
+        """Decompress a section. Raises `DecompressionError`."""
+        room = self._memory[self._filled :]
+        size = budget.decompressed_into(codec, section, room)
+        address = room.ctypes.data
+        if size is None:
+            plain = np.frombuffer(budget.decompressed(codec, section), np.uint8)
+            self._elsewhere.append(plain)
+            self._held += len(plain)
+            address, size = plain.ctypes.data, len(plain)
+        else:
+            self._filled += size
+        self._addresses.append(address)
+        self._sizes.append(size)
+
+    def sections(self) -> Sections:
+        """All sections, by message."""
+        return Sections(
+            np.array(self._first, np.int64), np.array(self._addresses, np.uint64), np.array(self._sizes, np.int64),
+            (self._memory, *self._elsewhere),
+        )  # fmt: skip

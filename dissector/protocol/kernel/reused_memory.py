@@ -1,0 +1,47 @@
+"""Large buffers that are used again and again: the first touch of each page of fresh memory costs more than a copy.
+
+A buffer is free once nothing refers to it besides this module, neither an array nor a view of it.
+"""
+
+import sys
+from threading import Lock
+from typing import Final
+
+import numpy as np
+
+from dissector.core.arrays import UInt8
+
+LEAST: Final = 1 << 17
+"""Bytes below which the allocator has memory that was touched."""
+MOST: Final = 64 << 20
+"""Bytes above which a buffer is not kept."""
+MOST_BUFFERS: Final = 4
+_OWN_REFERENCES: Final = 3
+"""Those of the list, of a loop over it, and of the call that counts them."""
+
+
+class ReusedMemory:
+    """Some buffers. Threads may share them."""
+
+    def __init__(self) -> None:
+        self._buffers: list[UInt8] = []
+        self._lock = Lock()
+
+    def take(self, size: int) -> UInt8:
+        """Return memory of that size, with any content, which is the caller's as long as it refers to it."""
+        if not LEAST <= size <= MOST:
+            return np.empty(size, np.uint8)
+        with self._lock:
+            free = [buffer for buffer in self._buffers if sys.getrefcount(buffer) == _OWN_REFERENCES]
+            for buffer in free:
+                if len(buffer) >= size:
+                    return buffer[:size]
+            new = np.empty(min(size + size // 4, MOST), np.uint8)
+            if free:
+                self._buffers = [buffer for buffer in self._buffers if buffer is not free[0]]
+            if len(self._buffers) < MOST_BUFFERS:
+                self._buffers.append(new)
+            return new[:size]
+
+
+MEMORY: Final = ReusedMemory()
