@@ -281,12 +281,17 @@ class ExchangeDecoder:
             return None
         return self._session_partitions(number, context.topic_names)
 
-    def fetch_session(self, number: int) -> dict[str, list[int]] | None:
-        """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""
-        return self._session_partitions(number, self._indexer.conversation_state.topic_names)
+    def fetch_session(self, number: int, *, names_topics: bool = True) -> dict[str, list[int]] | None:
+        """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown. They are known
+        sooner if it names no topics."""
+        names = self._indexer.conversation_state.topic_names
+        return self._session_partitions(number, names, names_topics=names_topics)
 
-    def _session_partitions(self, number: int, names: Mapping[str, str]) -> dict[str, list[int]] | None:
-        found = self._fetch_sessions.partitions(number, self._indexer.generation)
+    def _session_partitions(
+        self, number: int, names: Mapping[str, str], *, names_topics: bool = True
+    ) -> dict[str, list[int]] | None:
+        generation = self._indexer.generation
+        found = self._fetch_sessions.partitions(number, generation, names_topics=names_topics)
         if found is None:
             return None
         return {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}

@@ -93,8 +93,10 @@ class JsonBodies:
         """The parts that make the requests of some of the rows that were written, by their places, but for the last
         brace: an incremental Fetch has the partitions of its session besides."""
         sessions = [
-            self._session(row) if epoch > 0 else b""
-            for row, epoch in zip(rows[at].tolist(), requests.epochs[at].tolist(), strict=True)
+            self._session(row, names_topics=names_topics) if epoch > 0 else b""
+            for row, epoch, names_topics in zip(
+                rows[at].tolist(), requests.epochs[at].tolist(), requests.names_topics[at].tolist(), strict=True
+            )
         ]
         return [requests.part(self._messages.text, at, cut=1), TextPart.of(sessions)]
 
@@ -125,41 +127,41 @@ class JsonBodies:
 
     def _written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """The JSON of requests and of responses."""
-        table, time_ns = self._indexer.table, self._indexer.frames.time_ns
-        groups: list[tuple[Messages, Int64, JsonProgram]] = []
-        for is_request, column in ((True, table.request), (False, table.response)):
+        table = self._indexer.table
+        groups: list[_Group] = []
+        for is_request in (True, False):
             for messages in self.columns.messages(rows, is_request=is_request, with_log=True):
                 program = _program(messages.api_key, messages.layout, is_request=is_request)
                 if program is not None:
-                    times = time_ns.values[column.values[rows[messages.at]]]
-                    place = messages.at if is_request else messages.at + len(rows)
-                    groups.append((messages._replace(at=place), times, program))
-        both = WrittenSide(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((2, 2 * len(rows)), np.bool_))
+                    groups.append(_Group(messages, program, 0 if is_request else len(rows)))
+        both = WrittenSide(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((3, 2 * len(rows)), np.bool_))
         if groups:
-            self._write(groups, both)
+            frames = np.concatenate((table.request.values[rows], table.response.values[rows]))
+            self._write(groups, frames, both)
         return both.at(slice(len(rows))), both.at(slice(len(rows), None))
 
-    def _write(self, groups: "list[tuple[Messages, Int64, JsonProgram]]", both: "WrittenSide") -> None:
-        """Write messages, some by layout."""
+    def _write(self, groups: "list[_Group]", numbers: Int64, both: "WrittenSide") -> None:
+        """Write messages, some by layout; `numbers` are those of all frames, by their places."""
         frames = FrameMemory(
-            np.concatenate([messages.frames.addresses for messages, _, _ in groups]),
-            np.concatenate([messages.frames.sizes for messages, _, _ in groups]),
-            [messages.frames for messages, _, _ in groups],
+            np.concatenate([messages.frames.addresses for messages, *_ in groups]),
+            np.concatenate([messages.frames.sizes for messages, *_ in groups]),
+            [messages.frames for messages, *_ in groups],
         )
-        counts = [len(messages.at) for messages, _, _ in groups]
-        programs = np.repeat(np.array([program.addresses for _, _, program in groups], np.uint64), counts, axis=0)
-        times = np.concatenate([each for _, each, _ in groups])
+        counts = [len(messages.at) for messages, *_ in groups]
+        programs = np.repeat(np.array([group.program.addresses for group in groups], np.uint64), counts, axis=0)
+        at = np.concatenate([messages.at for messages, *_ in groups])
+        at += np.repeat([group.first for group in groups], counts)
+        times = self._indexer.frames.time_ns.values[numbers[at]]
         written = self._messages.write(frames, times, programs, self._topics, PREFIX)
         ends = np.cumsum(counts)
-        at = np.concatenate([messages.at for messages, _, _ in groups])
-        both.names_log[at] |= np.concatenate([messages.names_log for messages, _, _ in groups])
+        both.names_log[at] |= np.concatenate([messages.names_log for messages, *_ in groups])
         parts = [(at, written, np.repeat(np.arange(len(groups)), counts))]
         for some, sections in self._decompressed(groups, ends, written.outcomes):
             again = self._messages.write(frames.at(some), times[some], programs[some], self._topics, PREFIX, sections)
             parts.append((at[some], again, np.searchsorted(ends, some, side="right")))
         for at, some_written, _ in parts:
             both.names_log[at] |= some_written.reports["is_like_log"] != 0
-        layouts = [(messages.layout, program) for messages, _, program in groups]
+        layouts = [(group.messages.layout, group.program) for group in groups]
         for at, some_written, group in parts:
             if len(some_written.holes):
                 self._fill(some_written, at, layouts, group, both.names_log)
@@ -179,16 +181,14 @@ class JsonBodies:
         )  # fmt: skip
         self._messages.fill(written, self._fields.texts(holes, messages))
 
-    def _session(self, row: int) -> bytes:
+    def _session(self, row: int, *, names_topics: bool) -> bytes:
         """The member of a request that has the partitions of its session, of an incremental Fetch."""
-        fetched = self._decoder.fetch_session(row)
+        fetched = self._decoder.fetch_session(row, names_topics=names_topics)
         if fetched is None:
             return b""
         return b',"fetch_session":' + dumps([{"topic": topic, "partitions": each} for topic, each in fetched.items()])
 
-    def _decompressed(
-        self, groups: "list[tuple[Messages, Int64, JsonProgram]]", ends: Int64, outcomes: UInt8
-    ) -> Iterator[tuple[Int64, Sections]]:
+    def _decompressed(self, groups: "list[_Group]", ends: Int64, outcomes: UInt8) -> Iterator[tuple[Int64, Sections]]:
         """Messages with compressed records, by their numbers among those of all groups, which end there; with the
         decompressed sections, valid until the next. Those of which some can't be decompressed are left out."""
         compressed = np.flatnonzero(outcomes == Outcome.COMPRESSED)
@@ -229,6 +229,15 @@ class JsonBodies:
                     yield int(rows[row]), [(codec, ctypes.string_at(at, size)) for _, codec, at, size in each]
 
 
+class _Group(NamedTuple):
+    """Messages of one layout that are written."""
+
+    messages: Messages
+    program: JsonProgram
+    first: int
+    """The place of the first request of all rows, or of the first response."""
+
+
 class WrittenSide(NamedTuple):
     """Where the requests of rows are in the text, or their responses, `(n,)`."""
 
@@ -243,6 +252,8 @@ class WrittenSide(NamedTuple):
     """Whether it may name the metadata log."""
     may_be_masked: Bool
     """Whether anything would be masked in a response that has records of the metadata log."""
+    names_topics: Bool
+    """Whether an incremental Fetch may change its session."""
 
     @property
     def codes(self) -> Int64:
@@ -253,7 +264,7 @@ class WrittenSide(NamedTuple):
         """Return those of some rows."""
         return WrittenSide(
             self.starts[rows], self.sizes[rows], self.epochs[rows], self.errors[rows], self.names_log[rows],
-            self.may_be_masked[rows],
+            self.may_be_masked[rows], self.names_topics[rows],
         )  # fmt: skip
 
     def take(self, at: Int64, written: Written) -> None:
@@ -266,6 +277,7 @@ class WrittenSide(NamedTuple):
         self.epochs[some] = reports["reported"]
         self.errors[some] = reports["error"] << CODE_SHIFT | reports["errors"]
         self.may_be_masked[some] = reports["may_be_masked"] != 0
+        self.names_topics[some] = reports["names_topics"] != 0
 
     def part(self, text: UInt8, at: Int64, cut: int = 0) -> "TextPart":
         """Return the messages of some rows, without so many bytes at their end."""

@@ -52,8 +52,9 @@ class FetchSessions:
         """By connection, of the Fetch that was computed last. An unknown set is kept as well: else each Fetch of a
         session that began before the capture would go all the way back again."""
 
-    def partitions(self, row: int, generation: int) -> Partitions | None:
-        """The partitions of a row that is an incremental Fetch; None where the beginning of its session is unknown."""
+    def partitions(self, row: int, generation: int, *, names_topics: bool = True) -> Partitions | None:
+        """The partitions of a row that is an incremental Fetch; None where the beginning of its session is unknown.
+        One that names no topics is not read where the set before it is known."""
         self._refresh(generation)
         connection = int(self._table.connection.values[row])
         last, found = self._newest_known(connection, row)
@@ -61,7 +62,8 @@ class FetchSessions:
         rows = self._fetches_back(connection, row, last)
         if len(rows) > MAX_REQUESTS:
             found = None  # what is known is too long ago
-        for each in rows[:MAX_REQUESTS]:
+        is_unchanged = not names_topics and rows == [row]
+        for each in () if is_unchanged else rows[:MAX_REQUESTS]:
             requests.append(self._request(each))
             if not is_incremental(requests[-1]):
                 found = {}

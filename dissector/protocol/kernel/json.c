@@ -21,6 +21,7 @@ enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, E
 enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID };
 enum { STRING, BYTES, RECORDS };
 enum { WIDTH = 6, DEPTH = 40, ID_SIZE = 16 };
+enum { TOPIC = 0, ID = 2 }; /* places in `json_program.SCOPE` */
 enum { SMALL = 1 << 20 }; /* bytes of a frame that holds fewer records and headers than any limit, if none are compressed */
 
 typedef struct {
@@ -343,6 +344,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
       default: /* END */
         REFUSE_UNLESS(at == end);
         report->has_compressed = records.is_compressed;
+        report->names_topics = scope.sizes[TOPIC] >= 0 || scope.sizes[ID] >= 0;
         return DONE;
     }
   }
