@@ -245,7 +245,7 @@ def line_text(model: DiffModel, line: FieldLine) -> str:
     name = f"{line.part}.{clean(line.path)}" if line.part else line.path
     a, b = (line_value(model, side, line) for side in SIDES)
     why = line_why(line)
-    return f"{name}: {a} vs {b}{f' ({why})' if why else ''}"
+    return f"{name}: {a} vs {b}{f' ({why})' if why not in ('', name) else ''}"
 
 
 def shared(words: list[str], room: int) -> list[str]:

@@ -9,7 +9,11 @@ import pytest
 from textual.widgets import Static
 
 from dissector.capture_session import Capture
-from dissector.records.record import records_of
+from dissector.exchange.model import Exchange
+from dissector.protocol.codec.writer import write
+from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.records.record import ExchangeRecord, records_of
+from dissector.records.values.opener import ValueOpener
 from dissector.records.values.schema_location import opener_with
 from dissector.tui.app import KDissectApp
 from dissector.tui.features.records import record_nodes
@@ -18,7 +22,7 @@ from dissector.tui.screens.main_screen import MainScreen
 from dissector.tui.screens.records_screen import RecordsScreen
 from dissector.tui.widgets.record_list import RecordLines
 from tests.conftest import PCAPS
-from tests.traffic import capture_of, conversation, exchanges
+from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
 
@@ -180,6 +184,32 @@ async def test_records_are_exported_as_they_are_listed(tmp_path: Path, monkeypat
         await screen.until(lambda: screen.notifications())
     written = [json.loads(line) for line in (tmp_path / "orders-records.jsonl").read_text().splitlines()]
     assert [each["value"]["order"]["id"] for each in written] == [18, 17, 16, 15]
+
+
+async def test_a_hundred_thousand_records_cost_no_more_than_those_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = {"timestamp": 0, "key": None, "value": b'{"order":17}'.hex(), "headers": []}
+    records = batch_bytes({"records": [value | {"offset": at} for at in range(1_000)]})
+    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": records}]}]
+    body = write("ProduceRequest", 3, {"acks": 1, "timeout_ms": 9, "transactional_id": None, "topic_data": topics})
+    answer = write("ProduceResponse", 3, {"responses": [], "throttle_time_ms": 0})
+    turns = [
+        turn for at in range(100)
+        for turn in (Turn(True, request(at, api_key=0, version=3, body=body)), Turn(False, response(at, answer)))
+    ]  # fmt: skip
+    read: list[int] = []
+
+    def counted(exchange: Exchange, opener: ValueOpener) -> list[ExchangeRecord]:
+        read.append(exchange.fields.number)
+        return records_of(exchange, opener)
+
+    monkeypatch.setattr("dissector.tui.records_model.records_of", counted)
+    async with opened(capture_of(tmp_path, conversation(turns))) as screen:
+        await screen.press("R")
+        assert "100,000 records of 1 topic" in title(screen)
+        await screen.press("pagedown", "G", "pageup", *"50000G", "pagedown", "g")
+    assert sorted(read) == [1, 50, 51, 100]
 
 
 async def test_exchanges_without_records_say_so(tmp_path: Path) -> None:

@@ -97,8 +97,12 @@ class DecodeAsFeature(FilterFeature):
         time_ns = None if row is None else self.capture.columns(["time_ns"], range(row, row + 1))[0][0]
         self.post_message(ReadAgain(self, said, self.filter_text, time_ns if isinstance(time_ns, int) else None))
 
+    def _said_in_title(self) -> Sequence[DecodeAs]:
+        """What the user said of connections, as far as the title does not say it otherwise."""
+        return self.capture.decode_as
+
     def _shown_words(self) -> str:
-        said = self.capture.decode_as
+        said = self._said_in_title()
         if not said:
             return super()._shown_words()
         words = f"decode as {said[0]}" if len(said) == 1 and self.app.size.width >= ROOMY else f"{len(said)} decode-as"

@@ -6,7 +6,7 @@ saved at any time.
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -20,6 +20,7 @@ from dissector.capture import CaptureError
 from dissector.capture.live import CaptureSettings, Recording, no_traffic_message, widening_hint
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
+from dissector.detection.decode_as import DecodeAs, of_ports
 from dissector.tui.key_groups import CAPTURE
 from dissector.tui.live_stats import ErrorTimes, LiveStats, live_stats
 from dissector.tui.screens.core_screen import EscapeSteps
@@ -114,6 +115,10 @@ class LiveScreen(MainScreen):
         if room > 0:
             title.append(" " * room).append(state, "dim")
         self.query_one("#title", Static).update(title.append("\n").append_text(self._stats_line(width)))
+
+    def _said_in_title(self) -> Sequence[DecodeAs]:
+        ports = of_ports(self._wanted.ports)
+        return [each for each in super()._said_in_title() if each not in ports]
 
     def _stats_line(self, width: int) -> Text:
         """Return the second line: new rows below, then as many statistics as fit."""
