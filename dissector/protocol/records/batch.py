@@ -19,7 +19,7 @@ from dissector.core.arrays import Int64
 from dissector.protocol.records.columns import section_columns
 from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, codec_name, over_parts
 from dissector.protocol.records.entries import LEAST_RECORD
-from dissector.protocol.wire import TWO_BYTES, WireError, uvarint, varlong
+from dissector.protocol.wire import WireError, varint, varlong
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 HEADER_FIELDS: Final = (
@@ -35,7 +35,7 @@ HEADER_COLUMNS: Final = np.dtype([
 """The headers of many batches as an array."""
 CRC_FROM: Final = 21
 """Offset from which the CRC covers a batch: that of the attributes."""
-MANY: Final = 64
+MANY: Final = 10
 """Records from which the kernel takes less time, what calls and arrays take included."""
 MASK: Final = b"*"
 """What is in place of each byte of a secret."""
@@ -156,11 +156,8 @@ def read_records(data: bytes, batch: Batch, budget: DecompressionBudget | None =
     if count < 0 or count * LEAST_RECORD > len(data):
         raise WireError(f"{count} records can't be in {len(data)} bytes", 0)
     most_headers = len(data) if budget is None else budget.parts
-    try:
-        found = _native_records(data, batch, most_headers) if count >= MANY else None
-        records, headers = found or _records(data, batch, count, most_headers)
-    except IndexError:
-        raise WireError("the section ends inside a record", len(data)) from None
+    found = _native_records(data, batch, most_headers) if count >= MANY else None
+    records, headers = found or _records(data, batch, count, most_headers)
     if budget is not None:
         budget.admit_parts(headers, len(data))
     return records
@@ -189,122 +186,50 @@ def _contents(data: bytes, starts: Int64, sizes: Int64) -> list[bytes | None]:
     return [data[start:end] if start <= end else None for start, end in zip(starts.tolist(), ends, strict=True)]
 
 
-def _records(  # noqa: C901  # in line, as a call costs more
-    data: bytes, batch: Batch, count: int, most_headers: int
-) -> tuple[list[Record], int]:
-    """Return the records and how many headers they have, at most `most_headers`. Raises `LimitError`.
-
-    Varints of one and two bytes, as nearly all are, are read inline: a call per field would double the time.
-
-    The sum of two bytes, less the first one's high bit, is the value. If the second one has the high bit, too, the sum
-    is above `TWO_BYTES`, and the varint is read again by a call.
-    """
-    base_offset, base_time = batch.base_offset, batch.base_timestamp
-    appended = batch.max_timestamp if batch.is_append_time else None
+def _records(data: bytes, batch: Batch, count: int, most_headers: int) -> tuple[list[Record], int]:
+    """Return the records and how many headers they have, at most `most_headers`. Raises `LimitError`."""
     records: list[Record] = []
-    append, make, kind = records.append, tuple.__new__, Record
     at = all_headers = 0
     for _ in range(count):
-        size = data[at]
-        at += 1
-        if size > 127:
-            size += (data[at] << 7) - 128
-            at += 1
-            if size > TWO_BYTES:
-                size, at = uvarint(data, at - 2)
-        end = at + (size >> 1)
-        if size & 1 or end > len(data):
+        size, at = varint(data, at)
+        end = at + size
+        if not 0 <= size <= len(data) - at:
             raise WireError("record runs past its section", at)
-        time = data[at + 1]  # after the attributes, which have no bits yet
-        at += 2
-        if time > 127:
-            time += (data[at] << 7) - 128
-            at += 1
-        if time > TWO_BYTES:
-            time, at = varlong(data, at - 2)
-        else:
-            time = (time >> 1) ^ -(time & 1)
-        offset = data[at]
-        at += 1
-        if offset > 127:
-            offset += (data[at] << 7) - 128
-            at += 1
-            if offset > TWO_BYTES:
-                offset, at = uvarint(data, at - 2)
-        offset = (offset >> 1) ^ -(offset & 1)
-        size = data[at]
-        at += 1
-        if size > 127:
-            size += (data[at] << 7) - 128
-            at += 1
-            if size > TWO_BYTES:
-                size, at = uvarint(data, at - 2)
-        if size & 1:
-            key = None
-        else:
-            key = data[at : at + (size >> 1)]
-            at += size >> 1
-        size = data[at]
-        at += 1
-        if size > 127:
-            size += (data[at] << 7) - 128
-            at += 1
-            if size > TWO_BYTES:
-                size, at = uvarint(data, at - 2)
-        if size & 1:
-            value = None
-        else:
-            value = data[at : at + (size >> 1)]
-            at += size >> 1
-        if at < end and not data[at]:
-            at += 1
-            headers: list[RecordHeader] = []
-        else:
-            headers, at = _headers(data, at, end, most_headers - all_headers)
-            all_headers += len(headers)
+        since, at = varlong(data, at + 1)  # after the attributes, which have no bits yet
+        delta, at = varint(data, at)
+        key, at = _content(data, at, end)
+        value, at = _content(data, at, end)
+        headers, at = _headers(data, at, end, most_headers - all_headers)
         if at != end:
             raise WireError("record is longer than its fields, or shorter", at)
-        append(
-            make(kind, (base_offset + offset, base_time + time if appended is None else appended, key, value, headers))
-        )
+        timestamp = batch.max_timestamp if batch.is_append_time else batch.base_timestamp + since
+        records.append(Record(batch.base_offset + delta, timestamp, key, value, headers))
+        all_headers += len(headers)
     if at != len(data):
         raise WireError("bytes after the last record", at)
     return records, all_headers
 
 
+def _content(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    size, at = varint(data, at)
+    if size < 0:
+        return None, at
+    if size > end - at:
+        raise WireError("length runs past its record", at)
+    return data[at : at + size], at + size
+
+
 def _headers(data: bytes, at: int, end: int, most: int) -> tuple[list[RecordHeader], int]:
-    """Return a record's headers, at most `most`. Varints of one byte, as nearly all are, are read inline."""
-    count = data[at]
-    at += 1
-    if count > 127:
-        count, at = uvarint(data, at - 1)
-    if count & 1 or count > end - at:
+    count, at = varint(data, at)
+    if not 0 <= count <= end - at:
         raise WireError("header count runs past its record", at)
-    if count >> 1 > most:
+    if count > most:
         raise over_parts("headers", at)
     headers: list[RecordHeader] = []
-    append, make, kind = headers.append, tuple.__new__, RecordHeader
-    for _ in range(count >> 1):
-        size = data[at]
-        at += 1
-        if size > 127:
-            size, at = uvarint(data, at - 1)
-        if size & 1:
+    for _ in range(count):
+        key, at = _content(data, at, end)
+        if key is None:
             raise WireError("header without a key", at)
-        stop = at + (size >> 1)
-        if stop >= end:
-            raise WireError("length runs past its record", at)
-        key = data[at:stop].decode("utf-8", "surrogateescape")
-        size = data[stop]
-        at = stop + 1
-        if size > 127:
-            size, at = uvarint(data, stop)
-        if size & 1:
-            append(make(kind, (key, None)))
-            continue
-        stop = at + (size >> 1)
-        if stop > end:
-            raise WireError("length runs past its record", at)
-        append(make(kind, (key, data[at:stop])))
-        at = stop
+        value, at = _content(data, at, end)
+        headers.append(RecordHeader(key.decode("utf-8", "surrogateescape"), value))
     return headers, at

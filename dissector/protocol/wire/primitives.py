@@ -10,8 +10,6 @@ from typing import Final
 
 VARINT_BYTES: Final = 5
 VARLONG_BYTES: Final = 10
-TWO_BYTES: Final = (1 << 14) - 1
-"""The largest value of a varint of two bytes."""
 
 
 class WireError(ValueError):
