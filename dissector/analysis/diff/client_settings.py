@@ -5,6 +5,7 @@ them against the installed clients.
 """
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -12,21 +13,24 @@ from typing import Final
 import orjson
 
 FAMILIES: Final = (
-    ("apache-kafka-java", "Java"),
-    ("librdkafka", "librdkafka"),
-    ("confluent-kafka", "librdkafka"),
-    ("kafka-python", "kafka-python"),
-    ("aiokafka", "aiokafka"),
-    ("kgo", "franz-go"),
-    ("sarama", "sarama"),
-    ("kafkajs", "kafkajs"),
+    ("apache-kafka-java*", "Java"),
+    ("librdkafka*", "librdkafka"),
+    ("confluent-kafka*", "librdkafka"),
+    ("kafka-python*", "kafka-python"),
+    ("aiokafka*", "aiokafka"),
+    ("kgo*", "franz-go"),
+    ("sarama*", "sarama"),
+    ("kafkajs*", "kafkajs"),
+    ("*(github.com/segmentio/kafka-go)", "kafka-go"),
+    ("rskafka*", "rskafka"),
+    ("platformatic-kafka*", "platformatic"),
 )
-"""Families of clients, by the prefix of their name in ApiVersions or of their client id."""
+"""Families of clients, by a pattern of their name in ApiVersions or of their client id."""
 
 
 def family(client: str) -> str | None:
     """Return the family of a client by its name; None for an unknown one."""
-    return next((name for start, name in FAMILIES if client.lower().startswith(start)), None)
+    return next((name for pattern, name in FAMILIES if fnmatchcase(client.lower(), pattern)), None)
 
 
 def setting(place: str, clients: Iterable[str]) -> tuple[str, str] | None:

@@ -84,5 +84,7 @@ def test_a_family_is_found_by_the_name_of_the_software() -> None:
     assert family("confluent-kafka-python 2.16.1-rdkafka-2.16.0") == "librdkafka"
     assert family("aiokafka-producer-1") == "aiokafka"
     assert family("somebody's own") is None
+    assert family("billing@host (github.com/segmentio/kafka-go)") == "kafka-go"
+    assert family("platformatic-kafka 1.35.0") == "platformatic"
     assert setting("Fetch.request.max_wait_ms", ["kgo unknown"]) == ("franz-go", "FetchMaxWait")
     assert setting("Fetch.request.max_wait_ms", ["somebody's own"]) is None
