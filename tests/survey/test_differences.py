@@ -1,6 +1,7 @@
 """What reading the differences of each pair of clients showed to be wrong, and must not come back."""
 
 from dissector.analysis.diff.behavior import side_behavior
+from dissector.analysis.diff.ranking import Area, area_of
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.diff.summary import summary_lines
 from tests.analysis.diff.editing import compared, entry_texts, lines_of, of, side
@@ -27,6 +28,20 @@ def test_a_time_that_is_left_is_about_that_of_the_setting() -> None:
     assert len(waits) > 1
     texts = {side_behavior(SideProfile(side(plain("kafka-go", n)), {}, {}))["fetch max wait (ms)"] for n in (1, 2, 3)}
     assert texts == {"about 9000"}
+
+
+def test_a_time_that_is_left_equals_the_setting_that_it_is_about() -> None:
+    """kafka-go sends 4999 ms with its records, platformatic 5000."""
+    found = entry_texts(compared(plain("kafka-go"), plain("platformatic")))
+    assert [each for each in found if each[0] == "Produce" and "timeout_ms" in each[1]] == []
+
+
+def test_the_brief_counts_every_entry() -> None:
+    """Two entries of kafka-go and librdkafka say user_data null vs empty: of a subscription and of an assignment."""
+    entries = compared(plain("kafka-go"), plain("librdkafka-2.16")).entries
+    [line] = [line for line in summary_lines(entries) if line.startswith("Groups")]
+    groups = [each for each in entries if area_of(each) is Area.GROUPS]
+    assert line == f"Groups: rebalance_timeout_ms 30000 vs 300000; and {len(groups) - 1} more"
 
 
 def test_how_many_requests_few_records_need_is_not_compared() -> None:

@@ -18,12 +18,14 @@ from dissector.analysis.diff.message_leaves import (
     EMPTY,
     NO_SESSION,
     NOT_EMPTY,
+    TIMES_LEFT,
     UNLABELED,
     WITHOUT_SESSION,
     ElementLabel,
     LeafPath,
     default_of,
     path_without_labels,
+    time_set,
 )
 from dissector.analysis.diff.moved_fields import canonical_path
 from dissector.analysis.diff.name_matching import NameMatching
@@ -134,6 +136,8 @@ class _PartComparison:
     def _compare_values(self, path: LeafPath, a: FieldOnSide, b: FieldOnSide) -> Iterator[KeyDifference]:
         values_a, values_b = frozenset(a.values), frozenset(b.values)
         if values_a == values_b or (len(values_a) > MAX_COMPARED_VALUES and len(values_b) > MAX_COMPARED_VALUES):
+            return
+        if path[-1] in TIMES_LEFT and {*map(time_set, values_a)} == {*map(time_set, values_b)}:
             return
         if NOT_EMPTY in values_a & values_b and path_without_labels(path) == ASSIGNED.get(self._body):
             return

@@ -66,6 +66,7 @@ FETCH_LIMITS: Final[frozenset[LeafPath]] = frozenset(
     (name,) for name in ("max_wait_ms", "min_bytes", "max_bytes", "isolation_level")
 )
 """What a request that closes a session has no use for: each client puts something else there."""
+ABOUT: Final = "about "
 TIMES_LEFT: Final = frozenset(("max_wait_ms", "timeout_ms"))
 """Times for which a broker may wait. Some clients send what is left until a deadline, a few milliseconds less than the
 setting (kafka-go)."""
@@ -217,7 +218,14 @@ def _scalar_reader(field: Field) -> ScalarReader:
 def _time_left(value: ComparedValue) -> ComparedValue:
     """Return the time that a client seems to have set, if a little of it has passed."""
     if isinstance(value, int) and value >= LEAST_LEFT_MS and 0 < -value % LEFT_UNIT_MS <= MOST_PASSED_MS:
-        return Placeholder(f"about {value + -value % LEFT_UNIT_MS}")
+        return Placeholder(f"{ABOUT}{value + -value % LEFT_UNIT_MS}")
+    return value
+
+
+def time_set(value: ComparedValue) -> ComparedValue:
+    """Return the time that a time left is about; other values as they are."""
+    if isinstance(value, Placeholder) and value.text.startswith(ABOUT):
+        return int(value.text.removeprefix(ABOUT))
     return value
 
 

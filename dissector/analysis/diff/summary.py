@@ -1,6 +1,7 @@
 """The differences between two sides in a few lines: one for each area, the most important first."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
@@ -34,15 +35,15 @@ def summary_lines(entries: Iterable[DiffEntry]) -> Iterator[str]:
         if area is Area.VERSIONS:
             yield f"{area}: {_versions(of_area)}"
         else:
-            yield _listed(f"{area}: ", list(dict.fromkeys(map(_brief, sorted(of_area, key=significance)))))
+            yield _listed(f"{area}: ", Counter(map(_brief, sorted(of_area, key=significance))))
 
 
-def _listed(start: str, texts: Sequence[str]) -> str:
-    """Return as many texts as fit into a line, and how many more there are."""
-    shown = len(texts)
+def _listed(start: str, entries: Counter[str]) -> str:
+    """Return as many texts as fit into a line, and how many more entries there are."""
+    shown = len(entries)
     while True:
-        more = f"; and {len(texts) - shown} more" if shown < len(texts) else ""
-        line = f"{start}{'; '.join(texts[:shown])}{more}"
+        left = sum(list(entries.values())[shown:])
+        line = f"{start}{'; '.join(list(entries)[:shown])}{f'; and {left} more' if left else ''}"
         if len(line) <= WIDTH or shown == 1:
             return line
         shown -= 1
