@@ -60,7 +60,8 @@ def diff(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Compare the client with this baseline; exit code 0 if it does the same, 1 if it differs.",
+            help="Compare the client with this baseline; exit code 0 if it does the same, 1 if it differs. "
+            "In the terminal UI: K, for baselines beside the capture.",
         ),
     ] = None,
     fail_on: Annotated[
@@ -126,7 +127,8 @@ def check(
 ) -> int:
     """Check clients and brokers against the protocol's rules; exit code 0 if none is broken, 1 otherwise.
 
-    Each broken rule is shown with its source (KIP, schema, Kafka's own code), the exchange and the bytes.
+    Each broken rule is shown with its source (KIP, schema, Kafka's own code), the exchange and the bytes. In
+    the terminal UI: K.
     """
     from dissector.cli.check import check_captures, list_rules
 
