@@ -10,14 +10,15 @@ from dissector.exchange.record_columns import CarriedColumns
 from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
 from dissector.protocol.records.columns import gathered
 from dissector.protocol.records.compression import CODECS
+from dissector.tables.arrow_types import chosen
 
 Columns = dict[str, pa.Array]
 CODEC: Final = 7
 SEQUENCES: Final = 1 << 31
 """Sequence numbers wrap around to 0 at this one."""
 NO_SEQUENCE: Final = -1
-_CODECS: Final = pa.array([CODECS[each].name for each in range(len(CODECS))])
-_TIMESTAMP_TYPES: Final = pa.array(["CreateTime", "LogAppendTime"])
+_CODECS: Final = [CODECS[each].name for each in range(len(CODECS))]
+_TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
 
 def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
@@ -36,8 +37,8 @@ def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
         "base_offset": of("base_offset", pa.int64()), "last_offset": pa.array(last, mask=is_wide),
         "record_count": of("records_count", pa.int64()), "size": pa.array(entries["end"] - entries["start"]),
         "uncompressed_size": pa.array(entries["section_end"] - entries["section_start"] + HEADER.size),
-        "codec": _CODECS.take(attributes & CODEC),
-        "timestamp_type": _TIMESTAMP_TYPES.take((attributes & LOG_APPEND_TIME != 0).astype(np.int64)),
+        "codec": chosen(_CODECS, attributes & CODEC),
+        "timestamp_type": chosen(_TIMESTAMP_TYPES, (attributes & LOG_APPEND_TIME != 0).astype(np.int64)),
         "first_timestamp_ms": of("base_timestamp", pa.int64()), "max_timestamp_ms": of("max_timestamp", pa.int64()),
         "producer_id": of("producer_id", pa.int64()), "producer_epoch": of("producer_epoch", pa.int32()),
         "base_sequence": of("base_sequence", pa.int32()), "transactional": pa.array(attributes & TRANSACTIONAL != 0),
@@ -48,7 +49,7 @@ def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
 
 def _topics(carried: CarriedColumns) -> pa.Array:
     """The topic of each entry."""
-    return pa.array([topic or None for topic in carried.topic], pa.string())
+    return pa.array([topic or None for topic in carried.topic], pa.string()).dictionary_encode()
 
 
 def record_columns(carried: CarriedColumns) -> Columns:
@@ -71,7 +72,7 @@ def record_columns(carried: CarriedColumns) -> Columns:
         "value_sha256": pa.nulls(count, pa.binary()), "headers": _headers(carried),
         "producer_id": of_batch("producer_id", pa.int64()), "producer_epoch": of_batch("producer_epoch", pa.int32()),
         "sequence": pa.array(np.where(first < 0, NO_SEQUENCE, sequence), pa.int32()),
-        "codec": _CODECS.take(entries["attributes"][batch] & CODEC),
+        "codec": chosen(_CODECS, entries["attributes"][batch] & CODEC),
         "control": pa.array(np.zeros(count, np.bool_)),
     }  # fmt: skip
 

@@ -134,7 +134,7 @@ class Origins:
             packet[is_merged] = in_file[at[is_merged]] + 1
         keys = pa.Table.from_pylist([origin.keys for origin in (*ranges, *files)], KEY_TYPES).take(which)
         columns = {name: keys[name].combine_chunks() for name in keys.column_names}
-        return columns | {"packet": pa.array(packet)}
+        return columns | {"capture": columns["capture"].dictionary_encode(), "packet": pa.array(packet)}
 
     def merged_packets(self, packets: Int64) -> Int64:
         """Return the numbers of these packets among those that are merged with them: `Place.merged_packet`."""

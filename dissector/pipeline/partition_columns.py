@@ -155,7 +155,7 @@ def _error_names(codes: OfBodies) -> pa.Array:
 
 def _taken(words: pa.Array, numbers: Int64) -> pa.Array:
     """Return texts by their numbers; null for `NO_TEXT`."""
-    return words.take(pa.array(numbers, mask=numbers == NO_TEXT))
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32(), mask=numbers == NO_TEXT), words)
 
 
 def _chosen_of(is_plain: Bool, numbers: Int64, *, default: bool) -> Bool:

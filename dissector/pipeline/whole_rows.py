@@ -22,6 +22,7 @@ from dissector.pipeline.origins import Origins
 from dissector.pipeline.partition_columns import PARTITIONS, partition_rows
 from dissector.pipeline.request_columns import number_columns
 from dissector.protocol.schema.errors import error_name
+from dissector.tables.arrow_types import chosen
 from dissector.tables.rows import TableRow
 
 _KEY: Final = ("day", "capture", "epoch", "packet", "start")
@@ -46,9 +47,9 @@ class WholeRowBuilder:
         self._origins = origins
         self._names = names
 
-    def rows(self, chosen: Int64) -> Iterator[Made]:
+    def rows(self, rows: Int64) -> Iterator[Made]:
         """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
-        for whole in self._capture.whole_exchanges(chosen):
+        for whole in self._capture.whole_exchanges(rows):
             if not len(whole.rows):
                 continue
             info = self._capture.info(whole.rows)
@@ -73,10 +74,10 @@ class WholeRowBuilder:
                 found.append(("findings", key | finding_cells(finding) | {"nth": 0, "replaces": None}))
         api_keys, of_row = self._capture.index_columns(whole.rows).api_key, self._of_carried(whole.rows, where)
         partitions = partition_rows(self._capture, whole.rows, exchanges)
-        chosen = is_known[partitions.row]
-        if chosen.any():
+        is_kept = is_known[partitions.row]
+        if is_kept.any():
             columns = {name: each.take(partitions.row) for name, each in of_row.items()} | partitions.columns
-            found.append((PARTITIONS, pa.table(_kept(columns, chosen))))
+            found.append((PARTITIONS, pa.table(_kept(columns, is_kept))))
         is_left = is_known & ~partitions.is_known
         found += body_columns(api_keys, whole.bodies.requests, whole.bodies.responses, is_left, of_row)
         for table, row, columns in carried:
@@ -92,8 +93,8 @@ class WholeRowBuilder:
         names = [self._names.of(each) for each in connections.tolist()]
         return {
             **self._origins.keys(packets), "start": pa.array(starts), "time_ns": pa.array(columns.request_time_ns),
-            "connection": _chosen(names, which), "client": _chosen([client for client, _ in ends], which),
-            "server": _chosen([server for _, server in ends], which),
+            "connection": chosen(names, which), "client": chosen([client for client, _ in ends], which),
+            "server": chosen([server for _, server in ends], which),
         }  # fmt: skip
 
     def _exchanges(self, whole: WholeRows, where: Columns, info: Sequence[str | None]) -> Columns:
@@ -104,13 +105,13 @@ class WholeRowBuilder:
         api, correlation_id = self._capture.columns(("api", "correlation_id"), whole.rows)
         return {
             **where, "merged_packet": pa.array(self._origins.merged_packets(packets)),
-            "kind": pa.array(["exchange"]).take(np.zeros(count, np.int64)),
-            "api_key": pa.array(columns.api_key, pa.int32()), "api": pa.array(api, pa.string()),
+            "kind": chosen(["exchange"], np.zeros(count, np.int64)),
+            "api_key": pa.array(columns.api_key, pa.int32()), "api": pa.array(api, pa.string()).dictionary_encode(),
             "api_version": pa.array(columns.version, pa.int32()),
             "correlation_id": pa.array(correlation_id, pa.int64()),
             "client_id": self._client_ids(columns.client_id),
-            "software_name": _chosen([name or None for name, _ in software], which),
-            "software_version": _chosen([version or None for _, version in software], which),
+            "software_name": chosen([name or None for name, _ in software], which),
+            "software_version": chosen([version or None for _, version in software], which),
             "latency_ns": pa.array(columns.latency_ns, mask=~columns.has_latency),
             "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
             "expected_response": pa.array(columns.expects_response),
@@ -120,7 +121,7 @@ class WholeRowBuilder:
 
     def _client_ids(self, numbers: Int64) -> pa.Array:
         distinct, which = np.unique(numbers, return_inverse=True)
-        return _chosen([self._capture.index.client_id(each) for each in distinct.tolist()], which)
+        return chosen([self._capture.index.client_id(each) for each in distinct.tolist()], which)
 
     @staticmethod
     def _bodies(whole: WholeRows, where: Columns) -> Columns:
@@ -135,7 +136,7 @@ class WholeRowBuilder:
     def _of_carried(self, rows: Int64, where: Columns) -> Columns:
         """The columns of tables with what exchanges carry."""
         columns = self._capture.index_columns(rows)
-        api = pa.array(self._capture.columns(("api",), rows)[0], pa.string())
+        api = pa.array(self._capture.columns(("api",), rows)[0], pa.string()).dictionary_encode()
         return where | {"api": api, "client_id": self._client_ids(columns.client_id)}
 
     def _carried(self, rows: Int64, where: Columns) -> tuple[list[CarriedRows], Int64]:
@@ -173,11 +174,6 @@ def _texts(texts: Texts) -> pa.Array:
     """Texts that are known to be ASCII."""
     ends = np.append(0, np.cumsum(texts.sizes)).astype(np.int32)
     return pa.StringArray.from_buffers(len(texts.sizes), pa.py_buffer(ends), pa.py_buffer(texts.data))
-
-
-def _chosen(texts: Sequence[str | None], which: Int64) -> pa.Array:
-    """A text for each row, by its number."""
-    return pa.array(texts, pa.string()).take(which)
 
 
 def _kept(columns: Columns, is_kept: Bool) -> Columns:

@@ -120,8 +120,9 @@ class _DataFileWriter:
         repeated = [each for each in schema.names if each not in LONG | RISING] if is_kept else False
         rising = {each: "DELTA_BINARY_PACKED" for each in schema.names if each in RISING} if is_kept else None
         self._writer = pq.ParquetWriter(
-            file, schema, compression="zstd" if is_kept else "lz4", use_dictionary=repeated, column_encoding=rising
-        )
+            file, schema, compression="zstd" if is_kept else "lz4", use_dictionary=repeated, column_encoding=rising,
+            store_schema=False,  # dictionaries are how we write, and not what a reader is to make of it
+        )  # fmt: skip
 
     def add(self, row: Cells | RowGroup | pa.Table) -> None:
         """Add one row, a group, or a table with all columns."""

@@ -54,10 +54,16 @@ def _add(name: str, column: pa.Array, least: Bounds, most: Bounds, nulls: Bounds
     elif not (pa.types.is_nested(kind) or pa.types.is_binary(kind)):
         nulls[name] = nulls.get(name, 0) + column.null_count
         if column.null_count < len(column):
-            found = pc.min_max(column)
+            found = pc.min_max(_values(column))
             low, high = _plain(found["min"]), _plain(found["max"])
             least[name] = min(low, least.get(name, low))
             most[name] = max(high, most.get(name, high))
+
+
+def _values(column: pa.Array) -> pa.Array:
+    """Return the values of a column; of a dictionary those that are there."""
+    is_one = pa.types.is_dictionary(column.type)
+    return column.dictionary.take(column.indices.unique().drop_null()) if is_one else column
 
 
 def _plain(value: pa.Scalar) -> Any:

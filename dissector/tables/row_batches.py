@@ -1,6 +1,6 @@
 """Rows of a table, however they come, as record batches: one by one, in groups that share cells, or as tables.
 
-Invariant: about `MAX_BYTES` of rows are held, or `MAX_ROWS` of them.
+Invariant: about `MAX_BYTES` of rows are held, or `MAX_ROWS` of them; of tables about `MAX_TABLE_BYTES`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,13 +10,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from dissector.tables.arrow_types import TIMES, all_columns, arrow_schema, column
+from dissector.tables.arrow_types import TIMES, all_columns, arrow_schema, column, of_type, with_dictionaries
 from dissector.tables.rows import Cells, RowGroup
 from dissector.tables.schemas import TableSchema
 
-MAX_ROWS: Final = 8_000
+MAX_ROWS: Final = 32_000
+"""Of tables, which become a group of rows each: larger ones are smaller on the disk, and written faster."""
+MAX_SINGLE_ROWS: Final = 8_000
+"""Of rows that come one by one or in groups."""
 MAX_BYTES: Final = 4 << 20
 """Approximate bytes of the long cells of rows."""
+MAX_TABLE_BYTES: Final = 8 << 20
+"""Bytes of tables."""
 LONG: Final = frozenset(("request", "response", "rest", "request_bytes", "response_bytes", "value", "data"))
 """Columns with long cells, nearly all of them different: a dictionary is of no use."""
 RISING: Final = frozenset((
@@ -30,7 +35,7 @@ class RowBatches:
     """Makes record batches of the rows of one table, and hands them to `write`."""
 
     def __init__(self, table: TableSchema, write: Callable[[pa.RecordBatch], None]) -> None:
-        self.schema = arrow_schema(table)
+        self.schema = with_dictionaries(arrow_schema(table))
         self._write = write
         self._long = [name for name in self.schema.names if name in LONG]
         self._tables: list[pa.Table] = []
@@ -62,7 +67,7 @@ class RowBatches:
             for name in self._long:
                 if value := row.get(name):
                     self._size += len(value)
-        if self._rows >= MAX_ROWS or self._size >= MAX_BYTES:
+        if self._rows >= min(MAX_SINGLE_ROWS, MAX_ROWS) or self._size >= MAX_BYTES:
             self._flush()
 
     def finish(self) -> None:
@@ -72,11 +77,11 @@ class RowBatches:
 
     def _add_table(self, table: pa.Table) -> None:
         """Add a table. Small ones become one group of rows."""
-        columns = all_columns(self.schema, lambda field: table.column(field.name))
+        columns = all_columns(self.schema, lambda field: of_type(table.column(field.name), field))
         self._tables.append(pa.table(columns, schema=self.schema))
         self._table_rows += table.num_rows
         self._table_size += table.nbytes
-        if self._table_rows >= MAX_ROWS or self._table_size >= MAX_BYTES:
+        if self._table_rows >= MAX_ROWS or self._table_size >= MAX_TABLE_BYTES:
             self._write_tables()
 
     def _write_tables(self) -> None:
