@@ -10,13 +10,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import ColumnProperties, DeltaTable, WriterProperties
 from deltalake.exceptions import CommitFailedError
 
 from dissector.core.text import counted
 from dissector.tables.delta_log import delta_table, existing_table, size_problem
 from dissector.tables.file_systems import opened
-from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
+from dissector.tables.row_batches import RISING
+from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS, ROW_KEY
 from dissector.tables.snapshot import Snapshot
 
 RETENTION_HOURS: Final = 24
@@ -37,10 +38,17 @@ def _compacted(uri: str, name: str) -> tuple[int, int]:
         table = existing_table(uri, name)
         before = len(table.file_uris())
         try:
-            table.optimize.compact()
+            table.optimize.compact(writer_properties=_as_written(name))
         except CommitFailedError:
             continue
         return before, len(table.file_uris())
+
+
+def _as_written(name: str) -> WriterProperties:
+    """Return how numbers that rise are written, as by `data_files`: the library would make dictionaries of them."""
+    rising = ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED")
+    columns = (each.name for each in (*KEYS, *BY_NAME[name].columns))
+    return WriterProperties(compression="ZSTD", column_properties={each: rising for each in columns if each in RISING})
 
 
 def vacuum(uri: str, hours: int) -> int:

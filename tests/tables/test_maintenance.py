@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
@@ -138,6 +139,10 @@ def test_compaction_keeps_every_row_and_leaves_few_files(tmp_path: Path) -> None
     assert vacuum(str(tmp_path), 0) > 0
     assert contents(tmp_path) == before
     assert len(list(tmp_path.glob("*/*.parquet"))) == sum(after for _, after in counts.values())
+    [file] = (tmp_path / "exchanges").glob("*.parquet")
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    encodings = {each.path_in_schema: each.encodings for each in map(group.column, range(group.num_columns))}
+    assert "DELTA_BINARY_PACKED" in encodings["time_ns"], "dictionaries would take four times the room"
 
 
 def test_35_captures_give_at_most_30_files(tmp_path: Path) -> None:
