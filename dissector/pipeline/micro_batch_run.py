@@ -7,12 +7,15 @@ out. So each row is there exactly once.
 
 import pickle
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -40,11 +43,16 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
 from dissector.pipeline.tallies import partition_tallies
 from dissector.pipeline.tls_secrets import TlsSecrets
+from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
+from dissector.tables.file_systems import opened
 from dissector.tables.rows import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
 from dissector.tables.storage import Storage
 from dissector.transport.partitions import Partition
+
+MOST_HERE: Final = 50_000
+"""Observations that the driver sorts itself: some ten megabytes."""
 
 
 class MicroBatchRun(IngestRun):
@@ -126,15 +134,21 @@ class MicroBatchRun(IngestRun):
 
     def _ordered_observations(self, files: list[DataFile]) -> Iterator[Cells]:
         """Yield observations in order, up to the first pending request. The next micro-batch gets the others."""
-        observations = self._observations(files)
-        if (self._before / OBSERVATIONS.name).exists():
-            before = self._spark.read.schema(ddl(OBSERVATIONS)).parquet(str(self._before / OBSERVATIONS.name))
-            observations = before if observations is None else observations.union(before)
-        if observations is None:
-            return
         end = min((part.oldest_pending for part in partition_tallies(files)), default=NEVER)
+        uris = [self._storage.at(file.path) for file in files if file.table == OBSERVATIONS.name]
+        before, after = (folder / OBSERVATIONS.name for folder in (self._before, self._after))
+        count = sum(file.rows for file in files if file.table == OBSERVATIONS.name)
+        count += sum(pq.read_metadata(each).num_rows for each in before.glob("*.parquet"))
+        if count <= MOST_HERE:
+            yield from _ordered_here([*uris, *map(str, before.glob("*.parquet"))], end, after)
+            return
+        observations = self._observations(files)
+        if before.exists():
+            kept = self._spark.read.schema(ddl(OBSERVATIONS)).parquet(str(before))
+            observations = kept if observations is None else observations.union(kept)
+        assert observations is not None
         if end != NEVER:
-            observations.where(f.col("packet") >= end).write.parquet(str(self._after / OBSERVATIONS.name))
+            observations.where(f.col("packet") >= end).write.parquet(str(after))
         for row in observations.where(f.col("packet") < end).orderBy(*ORDER).toLocalIterator():
             yield row.asDict()
 
@@ -145,6 +159,28 @@ class MicroBatchRun(IngestRun):
         write_state(self._state_folder, self.state)
         shutil.rmtree(self._before, ignore_errors=True)
         self._storage.remove(self._folder)
+
+
+def _ordered_here(uris: Sequence[str], end: int, after: Path) -> Iterator[Cells]:
+    """Yield the few observations of files in order, up to a packet, and write the others to a folder: jobs of Spark
+    would take seconds."""
+    if not uris:
+        return
+    found = pa.concat_tables([_read(uri) for uri in uris])
+    later = found.filter(pc.field("packet") >= end)
+    if len(later):
+        after.mkdir()
+        pq.write_table(later, after / "pending.parquet")
+    ordered = found.filter(pc.field("packet") < end).sort_by([(name, "ascending") for name in ORDER])
+    for batch in ordered.to_batches():
+        yield from batch.to_pylist()
+
+
+def _read(uri: str) -> pa.Table:
+    schema = arrow_schema(OBSERVATIONS)
+    files, path = opened(uri)
+    with pq.ParquetFile(path, filesystem=files) as file:
+        return file.read(schema.names).select(schema.names).cast(schema)
 
 
 def _silent(stage: str, done: int, total: int) -> None:

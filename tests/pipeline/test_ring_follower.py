@@ -102,8 +102,12 @@ def troubled(folder: Path) -> Path:
     return Path(written(folder, usual, stormy, late))
 
 
-def test_what_is_found_later_of_rows_in_the_tables_stands_there(spark: SparkSession, tmp_path: Path) -> None:
-    """New findings of rows that came before, and new words of findings that did."""
+@pytest.mark.parametrize("most", [0, micro_batch_run.MOST_HERE])
+def test_what_is_found_later_of_rows_in_the_tables_stands_there(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """New findings of rows that came before, and new words of findings that did; whoever sorts observations."""
+    monkeypatch.setattr(micro_batch_run, "MOST_HERE", most)
     ring = ring_of(tmp_path / "ring", 3, troubled(tmp_path))
     first, *_, followed = one_by_one(spark, ring, tmp_path / "followed")
     assert len(first["exchanges"]) > 10

@@ -115,16 +115,19 @@ def repeated(source: Path, target: Path, packets: int, first: int = 0) -> None:
             file.write(block)
 
 
-def at_time(target: Path, packets: int, first: int, end_ns: int) -> None:
-    """The bundled capture again and again, from its `first` repetition on, with its last packet at a time."""
+def at_time(target: Path, packets: int, first: int, end_ns: int, most_ns: int) -> None:
+    """The bundled capture again and again, from its `first` repetition on, with its last packet at a time and its first
+    at most so long before, as files of a ring do not overlap."""
     repeated(CHATTY, target, packets, first * -(-packets // _turn_of(CHATTY)))
     store = Store()
-    times = [int(batch.time_ns.max()) for batch in open_capture(str(target), store).batches() if len(batch)]
+    batches = [batch.time_ns for batch in open_capture(str(target), store).batches() if len(batch)]
+    begun_ns, ended_ns = min(int(each.min()) for each in batches), max(int(each.max()) for each in batches)
+    faster = min(1.0, most_ns / max(1, ended_ns - begun_ns))
     data, at = bytearray(target.read_bytes()), len(_file_header(ETHERNET))
-    shift = end_ns - max(times)
     while at < len(data):
         seconds, nanoseconds, size = struct.unpack_from("<III", data, at)
-        struct.pack_into("<II", data, at, *divmod(seconds * 1_000_000_000 + nanoseconds + shift, 1_000_000_000))
+        moved = end_ns - int((ended_ns - seconds * 1_000_000_000 - nanoseconds) * faster)
+        struct.pack_into("<II", data, at, *divmod(moved, 1_000_000_000))
         at += 16 + size
     target.write_bytes(data)
 

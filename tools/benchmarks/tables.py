@@ -100,7 +100,7 @@ def _follow(folder: Path) -> None:
     closed: list[float] = []
     for number in range(RING_FILES):
         made = folder / "made.pcap"
-        at_time(made, RING_PACKETS, number, time.time_ns())
+        at_time(made, RING_PACKETS, number, time.time_ns(), int(ROTATES * 1e9))
         made.rename(ring / f"{number:03}.pcap")
         closed.append(time.time())
         time.sleep(ROTATES)
