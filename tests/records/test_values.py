@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.text import HOSTILE
 from dissector.protocol.records.batch import RecordHeader
+from dissector.protocol.wire.writing import uvarint_bytes
 from dissector.records.record import ExchangeRecord
 from dissector.records.record_text import pretty_text, record_object, value_text
 from dissector.records.values.avro import parse_avro
@@ -206,6 +207,29 @@ def test_protobuf_is_read_by_its_text() -> None:
 def test_a_proto_file_that_is_none_is_a_finding(text: bytes) -> None:
     with pytest.raises(UnreadableError):
         make_schema(SchemaText(PROTOBUF_TEXT, text))
+
+
+def _nested(levels: int) -> bytes:
+    data = b""
+    for _ in range(levels):
+        data = b"\x0a" + uvarint_bytes(len(data)) + data
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (_nested(3000), "another schema wrote it"),
+        (b"\x0a\x00" * 250_000, "more than 200,000 values"),
+        (b"\x12\xff\xff\xff\xff\x07" + b"t", "another schema wrote it"),
+        (b"\x08\x01\x15\x00\x00\x00\x00", "2 fields that M does not have"),
+    ],
+)  # fmt: skip
+def test_protobuf_that_lies_recurses_or_explodes_is_a_finding(data: bytes, words: str) -> None:
+    schema = SchemaText(PROTOBUF_TEXT, b'syntax = "proto3"; message M { repeated M m = 1; string t = 2; }')
+    found = opener(s9=schema).open(framed(9, b"\x00" + data)).problem
+    assert found is not None
+    assert words in found.message
 
 
 def test_a_proto_file_is_a_descriptor() -> None:
