@@ -15,7 +15,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.runs import Run
 from dissector.tables.delta_log import append_facts, remove_captures
 from dissector.tables.maintenance import compact, problems, vacuum
-from dissector.tables.schemas import BY_NAME, FACT_TABLES
+from dissector.tables.schemas import FACT_TABLES
 from dissector.tables.snapshot import Snapshot, snapshot
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
@@ -217,19 +217,3 @@ def test_nothing_is_removed_beside_an_ingest_whose_files_are_in_no_table_yet(tmp
     done = kdissect("tables", "vacuum", str(tmp_path), "--older-than", "0")
     assert done.returncode == 2
     assert b"is ingesting into it" in done.stderr
-
-
-def test_every_table_has_its_columns_for_every_reader(tmp_path: Path) -> None:
-    """polars, pandas, DuckDB and Arrow open what small captures give, empty tables too, and count the same rows."""
-    import duckdb
-    import polars as pl
-
-    ingested(tmp_path, JAVA)
-    for name in BY_NAME:
-        table = DeltaTable(tmp_path / name)
-        paths = [str(path) for path in (tmp_path / name).glob("*.parquet")]
-        rows = len(table.to_pandas())
-        assert pl.scan_delta(str(tmp_path / name)).collect().height == rows
-        if paths:
-            [(found,)] = duckdb.sql(f"SELECT count(*) FROM read_parquet({paths})").fetchall()
-            assert found == rows

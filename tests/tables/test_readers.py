@@ -123,6 +123,40 @@ def test_pandas_gives_the_same_answers(folder: str, answers: list[Answer]) -> No
         assert sorted(map(repr, plain)) == sorted(map(repr, wanted))
 
 
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_reader_reads_every_table(folder: str, name: str) -> None:
+    """Rows and columns; a reader of Parquet has nothing to read where a table has no file."""
+    delta = table(folder, name)
+    columns, files = [field.name for field in delta.schema().fields], delta.file_uris()
+    engine = QueryBuilder().register("t", delta)
+    read, pandas = pl.scan_delta(f"{folder}/{name}").collect(), delta.to_pandas()
+    found = {
+        "polars": (read.columns, read.height), "pandas": (list(pandas.columns), len(pandas)),
+        "deltalake": _shape(pa.table(engine.execute("SELECT * FROM t").read_all())),
+        "Arrow": _shape(delta.to_pyarrow_table()),
+    }  # fmt: skip
+    if files:
+        found["DuckDB"] = _shape(duckdb.connect().sql(f"SELECT * FROM read_parquet({files})").to_arrow_table())
+    count = sum(row["num_records"] for row in pa.table(delta.get_add_actions()).to_pylist())
+    assert found == dict.fromkeys(found, (columns, count))
+    assert files or name in ("gaps", "quarantine")
+
+
+def _shape(read: pa.Table) -> tuple[list[str], int]:
+    return read.column_names, read.num_rows
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_spark_without_jars_reads_every_table(folder: str, spark: "SparkSession") -> None:
+    for name in BY_NAME:
+        delta = table(folder, name)
+        if delta.file_uris():
+            rows = spark.read.parquet(*delta.file_uris())
+            assert rows.columns == [field.name for field in delta.schema().fields]
+            assert len(rows.toArrow()) == delta.to_pyarrow_table().num_rows > 0
+
+
 @pytest.mark.slow
 @pytest.mark.spark
 def test_spark_without_jars_gives_the_same_answers(folder: str, answers: list[Answer], spark: "SparkSession") -> None:
