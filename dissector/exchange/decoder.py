@@ -154,6 +154,7 @@ class ExchangeDecoder:
             self._generation = generation
             self._endpoints.clear()
             self.facts.cache_clear()
+            self._messages.forget()
             self._indexer.conversation_state.update(generation)
 
     def shared_state(self) -> SharedState:
@@ -168,6 +169,7 @@ class ExchangeDecoder:
     def merge_shared_state(self, state: SharedState) -> None:
         """Add what all partitions of the capture have learned, once this one is read to its end."""
         self.update_conversation_state()
+        self._messages.forget()
         self._indexer.conversation_state.merge(state)
         self._advertised_versions.merge(state.advertised_versions)
         self._inference.merge(state.requests)

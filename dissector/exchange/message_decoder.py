@@ -1,4 +1,11 @@
-"""Frames of the index as messages: bytes from the store, the layout to read them with, secrets masked."""
+"""Frames of the index as messages: bytes from the store, the layout to read them with, secrets masked.
+
+Short messages that have to be searched for secrets are kept for a while, as clients begin all their connections with
+the same bytes.
+
+Invariant: a message that is kept is what a new search would give: its key is all that the search depends on, but for
+names that a conversation teaches, and whoever learns more of them calls `forget`.
+"""
 
 from functools import lru_cache
 from typing import Final
@@ -8,11 +15,15 @@ from dissector.exchange.index_row import IndexRow
 from dissector.exchange.model import ExchangeMessage
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
+from dissector.protocol.masking import is_public
 from dissector.protocol.message import MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
 
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+MOST_KEPT: Final = 1 << 11
+LONGEST_KEPT: Final = 512
+"""Bytes of a message that is kept."""
 
 
 class MessageDecoder:
@@ -22,6 +33,11 @@ class MessageDecoder:
         self._store = store
         self._frames = frames
         self._show_secrets = show_secrets
+        self._kept: dict[tuple[object, ...], ExchangeMessage] = {}
+
+    def forget(self) -> None:
+        """Forget the messages that are kept: what is known of names may have changed."""
+        self._kept.clear()
 
     def request(
         self, row: IndexRow, layout: MessageLayout, context: DecodingContext = EMPTY_CONTEXT
@@ -56,7 +72,21 @@ class MessageDecoder:
             whole = len(data)
         else:
             data, whole = self._frames.read(frame)
-        return ExchangeMessage.of_frame(time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets)
+        if len(data) > LONGEST_KEPT or self._show_secrets or is_public(layout, context):
+            return ExchangeMessage.of_frame(
+                time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets
+            )
+        key = (
+            data, size, whole, layout, context.enveloped, context.mechanism, context.may_have_secrets,
+            context.has_secrets, context.may_cut_secrets, context.fetches_metadata,
+        )  # fmt: skip
+        kept = self._kept.get(key)
+        if kept is None:
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            kept = ExchangeMessage.of_frame(time_ns, size, data, whole, layout, context, show_secrets=False)
+            self._kept[key] = kept
+        return kept.repeated(time_ns, context)  # and not itself: its tree would be kept, too
 
 
 @lru_cache(maxsize=4096)

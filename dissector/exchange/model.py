@@ -86,6 +86,12 @@ class ExchangeMessage:
         message._decoded = shown.decoded
         return message
 
+    def repeated(self, time_ns: int, context: DecodingContext) -> "ExchangeMessage":
+        """The same bytes at another time, decoded once for both."""
+        other = ExchangeMessage(time_ns, self.size, self.data, self.whole, self.layout, context, self.masked)
+        other._decoded = self.decoded
+        return other
+
     def with_mask(self) -> "ExchangeMessage":
         """The message with its secrets masked, also where the capture shows them."""
         if self.masked:

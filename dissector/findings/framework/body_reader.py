@@ -20,14 +20,16 @@ from dissector.findings.framework.produce_batches import ProduceBatchReader
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.structs import structs_with
-from dissector.protocol.message import PREFIX, MessageLayout, Values, read, response_layout
+from dissector.protocol.message import PREFIX, MessageLayout, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 MAX_CACHED_SIZE: Final = 1_024
-"""Bytes of a response up to which its body is cached."""
-CACHED_RESPONSES: Final = 512
+"""Bytes of a message up to which its body is cached."""
+CACHED_BODIES: Final = 1 << 11
 """Many heartbeats, empty fetches and advertised versions have the same bytes after the correlation id."""
 ID_END: Final = PREFIX + 4
+"""The end of the correlation id in a response."""
+REQUEST_ID: Final = slice(PREFIX + 4, PREFIX + 8)
 NO_RESPONSE: Final[ResponseBody] = ({}, [])
 Examine = Callable[[DecodedExchange], None]
 
@@ -46,7 +48,8 @@ class BodyReader:
         bodies = BodyColumns(indexer, store, show_secrets=True)  # no finding shows values of fields with secrets
         self._clean = CleanResponses(bodies)
         self._batches = ProduceBatchReader(bodies, indexer.frames.read)
-        self._cached_response_body = lru_cache(maxsize=CACHED_RESPONSES)(_response_body)
+        self._cached_response_body = lru_cache(maxsize=CACHED_BODIES)(_response_body)
+        self._cached_request_body = lru_cache(maxsize=CACHED_BODIES)(_request_body)
 
     def examine(self, rows: ExaminedRows) -> None:
         """Hand the next rows, exchanges with a request, to the examiners of their API."""
@@ -74,7 +77,8 @@ class BodyReader:
         ):
             exchange = DecodedExchange(
                 row, connection, packet, start, key, version, request_ns, response_ns,
-                partial(self._read, *frames[:3]), partial(self._read_response, key, version, *frames[3:]),
+                partial(self._read_request, key, version, *frames[:3]),
+                partial(self._read_response, key, version, *frames[3:]),
                 has_errors=not clean,
             )  # fmt: skip
             examiners = self._of_api(key)
@@ -94,6 +98,13 @@ class BodyReader:
         """Return a frame's bytes, and how many precede the first gap. Most frames are contiguous."""
         return (bytes(self._store.read(address, size)), size) if address >= 0 else self._frames.read(frame)
 
+    def _read_request(self, key: int, version: int, frame: int, address: int, size: int) -> Values:
+        data, contiguous = self._read(frame, address, size)
+        if contiguous == len(data) <= MAX_CACHED_SIZE:
+            same = data[: REQUEST_ID.start] + bytes(4) + data[REQUEST_ID.stop :]
+            return self._cached_request_body(key, version, same, contiguous)
+        return _request_body(key, version, data, contiguous)
+
     def _read_response(self, key: int, version: int, frame: int, address: int, size: int) -> ResponseBody:
         if frame == NO_FRAME:
             return NO_RESPONSE
@@ -101,6 +112,11 @@ class BodyReader:
         if contiguous == len(data) <= MAX_CACHED_SIZE:
             return self._cached_response_body(key, version, bytes(ID_END) + data[ID_END:], contiguous)
         return _response_body(key, version, data, contiguous)
+
+
+def _request_body(key: int, version: int, data: bytes, contiguous: int) -> Values:
+    decoded = read(data, request_layout(key, version, data), contiguous)
+    return {} if decoded.rest else decoded.body
 
 
 def _response_body(key: int, version: int, data: bytes, contiguous: int) -> ResponseBody:

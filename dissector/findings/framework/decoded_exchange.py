@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from dissector.protocol.message import Values, read, request_layout
+from dissector.protocol.message import Values
 
 RowPosition = tuple[int, int]
 """The packet with a row's first byte, and the stream offset of that byte: they order the rows of a capture."""
@@ -24,7 +24,7 @@ class DecodedExchange:
 
     def __init__(
         self, row: int, connection: int, packet: int, start: int, api_key: int, version: int, request_ns: int,
-        response_ns: int, read_request: Callable[[], tuple[bytes, int]], read_response: Callable[[], ResponseBody],
+        response_ns: int, read_request: Callable[[], Values], read_response: Callable[[], ResponseBody],
         *, has_errors: bool,
     ) -> None:  # fmt: skip
         """`has_errors` is false if it is known already that the response has none."""
@@ -38,7 +38,6 @@ class DecodedExchange:
         self.response_ns = response_ns
         """0 if there is no response."""
         self._read_request = read_request
-        """Returns the request's bytes, and how many precede the first gap."""
         self._read_response = read_response
         self._has_errors = has_errors
         self._request: Values | None = None
@@ -68,7 +67,5 @@ class DecodedExchange:
     def request(self) -> Values:
         """The request's body. Empty if it could not be read, or has bytes behind it."""
         if self._request is None:
-            data, contiguous = self._read_request()
-            decoded = read(data, request_layout(self.api_key, self.version, data), contiguous)
-            self._request = {} if decoded.rest else decoded.body
+            self._request = self._read_request()
         return self._request
