@@ -88,3 +88,10 @@ def test_a_family_is_found_by_the_name_of_the_software() -> None:
     assert family("platformatic-kafka 1.35.0") == "platformatic"
     assert setting("Fetch.request.max_wait_ms", ["kgo unknown"]) == ("franz-go", "FetchMaxWait")
     assert setting("Fetch.request.max_wait_ms", ["somebody's own"]) is None
+
+
+def test_a_field_that_no_option_sets_for_sure_has_no_setting() -> None:
+    """A Writer's AllowAutoTopicCreation is not in what kafka-go's Reader and Transport send."""
+    client = "billing@host (github.com/segmentio/kafka-go)"
+    assert setting("Metadata.request.allow_auto_topic_creation", [client]) is None
+    assert setting("Produce.request.acks", ["rskafka 0.6.0"]) is None
