@@ -144,7 +144,7 @@ class SpecialTimestamps(ProtocolRule):
 
     code = "list-offsets-timestamp"
     title = "a special timestamp is used only in versions that have it"
-    source = "KIP-79, KIP-734, KIP-405, KIP-1005; ListOffsetsRequest.json"
+    source = "KIP-79, KIP-734, KIP-405, KIP-1005, KIP-1023; ListOffsetsRequest.json"
     apis = frozenset({"ListOffsets"})
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
