@@ -3,8 +3,9 @@
 import pytest
 
 from tools.lab.survey.clients import CLIENTS, SurveyedClient
-from tools.lab.survey.facts import NOTHING
+from tools.lab.survey.facts import NOTHING, cell, interval
 from tools.lab.survey.page import HTML, MARKDOWN, Page, build_page, html, markdown
+from tools.lab.survey.recording import read_recording
 from tools.lab.survey.recording_files import recording_path
 
 QUICK = "kafka-go"
@@ -44,6 +45,13 @@ def test_every_cell_that_says_something_names_its_exchange(quick: Page) -> None:
         for _, path, proofs in table.rows:
             assert path or proofs[0].text in unproved
             assert {proof.text for proof in proofs if not proof.number} <= unproved
+
+
+def test_the_interval_of_heartbeats_spans_no_rebalance() -> None:
+    """librdkafka's heartbeat #49 was answered with REBALANCE_IN_PROGRESS: #22 to #70, 6 s apart, is no interval."""
+    with read_recording(recording_path("librdkafka-2.16", "group-classic")) as recording:
+        found = cell(interval("Heartbeat", ""), recording)
+    assert found[:2] == ("3.007 s", 22)
 
 
 def test_every_file_that_the_page_names_is_there() -> None:

@@ -167,15 +167,23 @@ def count(api: str, heading: str = "") -> Fact:
 
 
 def interval(api: str, heading: str) -> Fact:
-    """The median time between requests of an API on one connection, without those that failed."""
+    """The median time from a request of an API that succeeded to the next on its connection. A member that joins again
+    in between starts to count anew."""
 
     def of(recording: Recording) -> Proof:
-        found = [each for each in recording.of(api) if not each.error]
         by_connection: dict[int, list[SeenExchange]] = {}
-        for each in found:
-            by_connection.setdefault(each.connection, []).append(each)
-        gaps = [b.time_ns - a.time_ns for each in by_connection.values() for a, b in pairwise(each)]
-        return Proof(f"{duration(round(median(gaps)))}", _first(found)) if gaps else Proof(NOTHING)
+        for each in recording.exchanges:
+            if each.api in (api, "JoinGroup"):
+                by_connection.setdefault(each.connection, []).append(each)
+        found = [
+            (a, b)
+            for each in by_connection.values()
+            for a, b in pairwise(each)
+            if a.api == b.api == api and not a.error
+        ]
+        if not found:
+            return Proof(NOTHING)
+        return Proof(duration(round(median(b.time_ns - a.time_ns for a, b in found))), _first(a for a, _ in found))
 
     return Fact(heading, of)
 
