@@ -27,12 +27,12 @@ from dissector.analysis.diff.message_leaves import (
     path_without_labels,
     time_set,
 )
-from dissector.analysis.diff.moved_fields import canonical_path
+from dissector.analysis.diff.moved_fields import canonical_path, other_paths
 from dissector.analysis.diff.name_matching import NameMatching
 from dissector.analysis.diff.name_uses import is_partition_label
 from dissector.analysis.diff.result import DiffReason
 from dissector.protocol.schema.loader import message
-from dissector.protocol.schema.model import Field
+from dissector.protocol.schema.model import Field, Versions
 
 MAX_COMPARED_VALUES: Final = 8
 MAX_TEXT: Final = 60
@@ -91,7 +91,7 @@ def compare_fields(api: str, a: KeyProfile, b: KeyProfile, names: NameMatching) 
     for part in ("request", "response"):
         body = f"{api}{part.capitalize()}"
         sides = [_side_fields(body, part, profile, names, side) for side, profile in enumerate((a, b))]
-        if all(side.fields for side in sides):
+        if all(side.fields or _has_no_fields(body, side.versions) for side in sides):
             found = _PartComparison(part, body, sides[0], sides[1], names).differences()
             yield from _merge_array_elements(_merge_replaced_fields(found))
 
@@ -189,7 +189,8 @@ class _PartComparison:
         if schema is not None and not any(schema.versions.contains(version) for version in other.versions):
             if _has_only_defaults(field_at(self._body, field.path), field):
                 return
-            reason, explanation = DiffReason.VERSION, f"{schema.snake_name} {_version_range(schema)}"
+            reason = DiffReason.VERSION
+            explanation = f"{schema.snake_name} {_version_range(_all_versions(self._body, own_path, schema))}"
         else:
             reason, explanation = DiffReason.ONE_SIDE, ""
         self._reported.add(start)
@@ -278,12 +279,29 @@ def _has_only_defaults(schema: Field | None, field: FieldOnSide) -> bool:
     return all(value in (*defaults, NO_SESSION, WITHOUT_SESSION) for value in field.values)
 
 
-def _version_range(field: Field) -> str:
+def _all_versions(body: str, path: LeafPath, schema: Field) -> Versions:
+    """Return the versions that have the field at a path, there or where others have it: OffsetFetch up to v7 has its
+    topics outside `groups`."""
+    others = (field_at(body, other) for other in other_paths(body, path))
+    ranges = [schema.versions, *(field.versions for field in others if field is not None)]
+    return Versions(min(each.low for each in ranges), max(each.high for each in ranges))
+
+
+def _version_range(versions: Versions) -> str:
     """Describe which versions have a field: ``since v13``, ``up to v12``, ``from v3 up to v5``."""
-    low, high = field.versions.low, field.versions.high
-    if field.versions.contains(32_767):
+    low, high = versions.low, versions.high
+    if versions.contains(32_767):
         return f"since v{low}"
     return f"up to v{high}" if low == 0 else f"from v{low}{UNTIL}v{high}"
+
+
+def _has_no_fields(body: str, versions: frozenset[int]) -> bool:
+    """Return whether a message is empty in all of these versions, as an ApiVersions request up to v2 is."""
+    try:
+        fields = message(body).fields
+    except KeyError:
+        return False
+    return bool(versions) and not any(field.versions.contains(version) for field in fields for version in versions)
 
 
 @lru_cache(maxsize=8192)

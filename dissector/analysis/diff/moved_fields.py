@@ -4,6 +4,7 @@ The paths come from Apache's message schemas; only moves are listed. Where one f
 on, the version ranges in the schema show it (`field_comparison`).
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.diff.message_leaves import UNLABELED, ElementLabel, LeafPath
@@ -29,6 +30,19 @@ def canonical_path(message: str, path: LeafPath) -> LeafPath | None:
         if len(path) >= len(old) and all(map(_matches, path, old)):
             return None if new is None else (*new, *path[len(old) :])
     return path
+
+
+def other_paths(message: str, path: LeafPath) -> Iterator[LeafPath]:
+    """Yield the paths that other versions of a message can have for the field at a path of it."""
+    canonical = canonical_path(message, path)
+    if canonical is None:
+        return
+    if canonical != path:
+        yield canonical
+        return
+    for old, new in MOVED.get(message, ()):
+        if new is not None and path[: len(new)] == new:
+            yield (*(UNLABELED if name == _ANY else name for name in old), *path[len(new) :])
 
 
 def _matches(step: str | ElementLabel, name: str) -> bool:

@@ -114,6 +114,21 @@ def test_a_version_lists_the_fields_that_only_it_has() -> None:
     assert (new.value_b, new.reason) == ("", DiffReason.VERSION)
 
 
+def test_a_field_that_later_versions_have_elsewhere_has_all_its_versions() -> None:
+    aiokafka, franz = (bundled(f"clients/{name}/plain-1") + ".zst" for name in ("aiokafka", "franz-go"))
+    versions = {e.api: e.explanation for e in compared(aiokafka, franz).entries if e.path == "version"}
+    assert "request.topics.topic_id (since v10, name up to v9)" in versions["OffsetFetch"]
+    assert "response.topics.topic_id (since v10, name up to v9)" in versions["OffsetFetch"]
+
+
+def test_a_version_without_fields_lacks_those_of_a_later_one() -> None:
+    comparison = compared(JAVA, bundled("compare-aiokafka-1"))
+    [entry] = [e for e in comparison.entries if (e.api, e.path) == ("ApiVersions", "version")]
+    assert {"0", "4"} == {text.removeprefix("v") for text in (entry.a, entry.b)}
+    for name in ("client_software_name", "client_software_version"):
+        assert f"request.{name} (since v3)" in entry.explanation
+
+
 def test_consequences_are_listed_with_their_cause() -> None:
     comparison = compared(JAVA, bundled("compare-aiokafka-1"))
     explanations = {(e.api, e.part, e.path): e.explanation for e in comparison.entries}
