@@ -114,7 +114,8 @@ class _DiffBuilder:
             differing = sorted(role for role in roles[0] | roles[1] if roles[0][role] != roles[1][role])
             counts = [side.total() for side in roles]
             listed = [", ".join(f"{side[role]} {role}" for role in differing if side[role]) for side in roles]
-            texts = [f"{count}{' with ' if roles else ''}{roles}" for count, roles in zip(counts, listed, strict=True)]
+            none = f"no {' or '.join(differing)}"
+            texts = [f"{count} with {roles or none}" for count, roles in zip(counts, listed, strict=True)]
             yield DiffEntry("", "", "connections", DiffReason.COUNT, texts[0], texts[1], counts[0], counts[1])
 
     def _api_entries(self) -> Iterator[DiffEntry]:

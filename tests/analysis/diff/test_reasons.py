@@ -169,7 +169,7 @@ def test_connections_are_counted_and_the_roles_that_differ_named(tmp_path: Path)
 
     entries = compared(JAVA, edited(JAVA, tmp_path, without_fetch)).entries
     [entry] = [e for e in entries if e.path == "connections"]
-    assert (entry.a, entry.b) == ("5 with 1 fetch", "4")
+    assert (entry.a, entry.b) == ("5 with 1 fetch", "4 with no fetch")
 
 
 def test_the_most_significant_entries_come_first() -> None:
