@@ -60,6 +60,9 @@ def ingest(
         Storage(out)  # raises before Spark is started
         with remove_runs_afterwards(out):
             if follow:
+                from dissector.pipeline.follow_state import FOLLOWER, read_state
+
+                read_state(Path(out) / FOLLOWER)  # it, too
                 with spark_session(cluster) as (spark, bar):
                     bar.stop()
                     return _follow(spark, captures[0], out, options, idle, key_logs)
