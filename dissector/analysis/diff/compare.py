@@ -147,6 +147,8 @@ class _DiffBuilder:
         if place == "InitProducerId" and key.subject:
             place = "Produce.request.transactional_id"
         known = [setting(place, side.roles.clients) for side in self._sides]
+        if path == "session_id" and not any("no session" in text for text in (found.a, found.b)):
+            known = []  # both ask for sessions, so that neither has them switched off
         settings = tuple(dict.fromkeys(each for each in known if each))
         return DiffEntry(
             key.api, found.part, path, found.reason, found.a, found.b, found.count_a, found.count_b,

@@ -114,6 +114,15 @@ def test_a_version_lists_the_fields_that_only_it_has() -> None:
     assert (new.value_b, new.reason) == ("", DiffReason.VERSION)
 
 
+def test_a_switch_for_sessions_is_named_only_if_a_side_has_none() -> None:
+    found = {}
+    for name in ("aiokafka", "platformatic"):
+        franz, other = (bundled(f"clients/{each}/plain-1") + ".zst" for each in ("franz-go", name))
+        entries = compared(franz, other).entries
+        [found[name]] = [e.settings for e in entries if (e.api, e.path) == ("Fetch", "session_id")]
+    assert found == {"aiokafka": (("franz-go", "DisableFetchSessions"),), "platformatic": ()}
+
+
 def test_a_field_that_later_versions_have_elsewhere_has_all_its_versions() -> None:
     aiokafka, franz = (bundled(f"clients/{name}/plain-1") + ".zst" for name in ("aiokafka", "franz-go"))
     versions = {e.api: e.explanation for e in compared(aiokafka, franz).entries if e.path == "version"}

@@ -51,6 +51,16 @@ def test_a_long_report_begins_with_a_line_for_each_area() -> None:
     assert "idempotence only in A" in brief[0]
 
 
+def test_a_summary_counts_the_entries_that_it_leaves_out() -> None:
+    lines = list(render_text(report(bundled("compare-java-1"), bundled("compare-aiokafka-1"))))
+    brief = next(line for line in lines if line.startswith("  Groups: "))
+    groups = lines[lines.index("Groups") + 1 :]
+    entries = sum(re.match(r"  \S", line) is not None for line in groups[: groups.index("")])
+    left = re.search(r"and (\d+) more", brief)
+    assert left is not None
+    assert int(left[1]) + brief.count("; ") == entries
+
+
 def test_a_short_report_has_no_summary(tmp_path: Path) -> None:
     def wait_less(lines: Lines) -> None:
         of(lines, "Fetch")[0]["request"]["body"]["max_wait_ms"] = 1
