@@ -144,8 +144,7 @@ def test_another_commit_between_makes_one_look_again(folder: Path, monkeypatch: 
 
 
 def test_a_compaction_between_doubles_no_capture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trap: with the library's own retries a replacement that was planned before lands, beside the row in its new
-    file."""
+    """A replacement that was planned before is refused, and planned again: a file that it removes is gone."""
     for name in ("a", "b"):
         put_captures(str(folder), absent_only(name))
     write, tries = write_deltalake, []
