@@ -14,7 +14,8 @@ from dissector.core.text import duration, size
 from dissector.transport.tcp_facts import DirectionFacts
 
 _HEAD = (
-    "conn", "count", "out", "in", "rtt", "ack rtt", "resent", "lost", "0 win", "full", "client", "broker", "process",
+    "conn", "count", "out", "in", "rtt", "ack rtt", "retransmitted", "lost", "0 win", "full",
+    "client", "broker", "process",
 )  # fmt: skip
 _STYLES = ("",) * 10 + (NAME, NAME, DIM)
 

@@ -40,7 +40,7 @@ def schema_list() -> int:
 
 
 @command(schema, "remove", epilog=examples({"forget a release": "kdissect schema remove 4.5.0"}))
-def schema_remove(name: Annotated[str, typer.Argument(help="An imported release.")]) -> int:
+def schema_remove(name: Annotated[str, typer.Argument(metavar="NAME", help="An imported release.")]) -> int:
     """Remove an imported release."""
     from dissector.cli.schema import remove_release as run
 

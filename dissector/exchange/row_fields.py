@@ -303,7 +303,7 @@ _FIELDS: Final = (
         lambda facts: facts.tcp and facts.tcp.least_ack_ns,
     ),
     _of_connection(
-        "tcp.retransmitted", "bytes retransmitted on the connection, both ways", FieldType.SIZE, "Resent",
+        "tcp.retransmitted", "bytes retransmitted on the connection, both ways", FieldType.SIZE, "Retransmitted",
         lambda facts: facts.tcp and facts.tcp.sides[0].retransmitted + facts.tcp.sides[1].retransmitted,
     ),
     _of_connection(
