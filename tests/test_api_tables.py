@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
@@ -36,6 +37,7 @@ def test_columns_are_those_of_tables(written: dict[str, Objects], name: str) -> 
         made = capture.to_arrow(name)
     columns = set(made.column_names) - NAMED_OTHERWISE
     assert columns
+    assert [each.name for each in made.schema if pyarrow.types.is_dictionary(each.type)] == []
     assert as_text(made.to_pylist(), columns) == as_text(written[name], columns)
 
 

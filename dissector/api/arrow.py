@@ -40,7 +40,7 @@ def arrow_table(capture: Capture, name: str, chosen: Sequence[range | Int64] | N
             batches.add(row)
     batches.finish()
     made = pa.Table.from_batches(found, batches.schema)
-    columns = {each: made.column(each) for each in made.column_names if each not in _OF_MANY}
+    columns = {each: _plain(made.column(each)) for each in made.column_names if each not in _OF_MANY}
     if CONNECTION in columns:
         numbers = _connections(capture)
         columns[CONNECTION] = pa.array([numbers.get(each) for each in columns[CONNECTION].to_pylist()], pa.int64())
@@ -49,6 +49,11 @@ def arrow_table(capture: Capture, name: str, chosen: Sequence[range | Int64] | N
         columns = {"number": _numbers(capture, rows, made)} | columns
         order = ("number",)
     return pa.table(columns).sort_by([(each, "ascending") for each in order])
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return shared texts as the texts that a file has: pandas refuses dictionaries that name a text twice."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _connections(capture: Capture) -> dict[str, int]:
