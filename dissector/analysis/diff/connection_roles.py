@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Final
 
 from dissector.protocol.message import Values
@@ -26,6 +26,8 @@ OFFSETS: Final = "offset lookup"
 OFFSET_APIS: Final = frozenset(("ListOffsets", "OffsetForLeaderEpoch"))
 """APIs that clients send to the leader on whatever connection is open (kafkajs: that of the coordinator): the role only
 of a connection that has no other."""
+PRODUCER_ID: Final = "producer id"
+"""The role of a connection that is only for InitProducerId (franz-go); others send it where they ask for metadata."""
 BOOTSTRAP: Final = "bootstrap"
 ADMIN: Final = "admin"
 MAX_CLIENT_NAMES: Final = 100
@@ -66,15 +68,11 @@ class ConnectionRoles:
 
     @property
     def connections(self) -> Counter[str]:
-        """The number of connections in each role. One with neutral APIs alone is for the bootstrap."""
-        roles: dict[int, set[str]] = {}
+        """The number of connections in each role."""
+        apis: dict[int, set[str]] = {}
         for connection, api in self._apis:
-            of_connection = roles.setdefault(connection, set())
-            if api in OFFSET_APIS:
-                of_connection.add(OFFSETS)
-            elif api not in ROLE_NEUTRAL_APIS:
-                of_connection.add(ROLES.get(api, ADMIN))
-        return Counter(" + ".join(sorted(each - {OFFSETS} or each)) or BOOTSTRAP for each in roles.values())
+            apis.setdefault(connection, set()).add(api)
+        return Counter(map(_role, apis.values()))
 
     @property
     def _client_id_texts(self) -> tuple[str, ...]:
@@ -89,3 +87,13 @@ class ConnectionRoles:
     def labeled_clients(self) -> tuple[str, ...]:
         """The same, with client ids marked as such."""
         return tuple(self.software) or tuple(f"client id {name}" for name in self._client_id_texts)
+
+
+def _role(apis: Set[str]) -> str:
+    """Return the role of a connection that carries these APIs. One with neutral APIs alone is for the bootstrap."""
+    roles = {ROLES.get(api, ADMIN) for api in apis - ROLE_NEUTRAL_APIS - OFFSET_APIS}
+    if roles:
+        return " + ".join(sorted(roles))
+    if apis & OFFSET_APIS:
+        return OFFSETS
+    return PRODUCER_ID if "InitProducerId" in apis and "Metadata" not in apis else BOOTSTRAP

@@ -7,6 +7,7 @@ from typing import Final
 
 from dissector.analysis.diff.field_comparison import ELEMENTS
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
+from dissector.analysis.diff.message_leaves import PRODUCER_FIELDS
 from dissector.analysis.diff.result import DiffEntry, DiffReason
 from dissector.protocol.embedded.messages import MISSING
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -14,6 +15,7 @@ from dissector.protocol.schema.error_codes import ErrorCode
 FieldKey = tuple[str, str, str]
 """API, part and path."""
 _SUBSCRIPTION: Final = "protocols.metadata."
+_BATCHES: Final = "topic_data.partition_data.records."
 PROTOCOLS: Final[FieldKey] = ("JoinGroup", "request", "protocols")
 CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
     ("Fetch", "request", "session_id"): (
@@ -29,11 +31,11 @@ CONSEQUENCES: Final[dict[FieldKey, tuple[FieldKey, ...]]] = {
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
     ("InitProducerId", "", ""): (
-        ("Produce", "request", "topic_data.partition_data.records.producer_id"),
+        *(("Produce", "request", f"{_BATCHES}{name}") for name in PRODUCER_FIELDS),
         ("Fetch", "response", "responses.partitions.aborted_transactions"),
     ),
+    ("Produce", "request", f"{_BATCHES}producer_epoch"): (("Produce", "request", f"{_BATCHES}base_sequence"),),
     PROTOCOLS: (
-        ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data.generation"),
         ("JoinGroup", "response", "protocol_name"),
         ("SyncGroup", "request", "protocol_name"),
         ("SyncGroup", "response", "protocol_name"),
@@ -79,7 +81,10 @@ KIP-792, KIP-881); a broker hides features that an old client could not read (KI
 only in the versions that look up a single coordinator; it returns what was committed, and answers what was asked."""
 _NUMBER: Final = re.compile(r"\d+")
 WAIT: Final[FieldKey] = ("Fetch", "request", "max_wait_ms")
-USER_DATA: Final[FieldKey] = ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data")
+USER_DATA: Final[tuple[FieldKey, ...]] = (
+    ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data"),
+    ("JoinGroup", "request", f"{_SUBSCRIPTION}user_data.generation"),
+)
 MEMBER_ID: Final[FieldKey] = ("JoinGroup", "request", "member_id")
 JOIN: Final[FieldKey] = ("JoinGroup", "", "")
 JOIN_VERSION: Final[FieldKey] = ("JoinGroup", "", "version")
@@ -152,7 +157,7 @@ def _cause_if_alike(entry: DiffEntry, entries: dict[FieldKey, DiffEntry]) -> Fie
     field = _field(entry)
     if field in FETCH_RATES and WAIT in entries and _waits(entry, entries[WAIT]):
         return WAIT
-    if field == USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
+    if field in USER_DATA and entry.reason is DiffReason.ONE_SIDE and PROTOCOLS in entries:
         return PROTOCOLS
     if field == MEMBER_ID and "empty" in (entry.a, entry.b) and JOIN_VERSION in entries:
         return JOIN_VERSION

@@ -11,7 +11,13 @@ from dissector.protocol.schema.enums import enum_of, name_of
 
 MAX_LISTED: Final = 4
 MAX_TEXT: Final = 60
-POSITIONS: Final = {"epoch": "an epoch", "offset": "an offset", "timestamp": "a time", "timestamp_ms": "a time"}
+POSITIONS: Final = {
+    "epoch": "an epoch",
+    "offset": "an offset",
+    "timestamp": "a time",
+    "timestamp_ms": "a time",
+    "sequence": "a sequence number",
+}
 """By the end of a field's name: what its positions are called."""
 
 

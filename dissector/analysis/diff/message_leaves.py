@@ -71,6 +71,8 @@ TIMES_LEFT: Final = frozenset(("max_wait_ms", "timeout_ms"))
 """Times for which a broker may wait. Some clients send what is left until a deadline, a few milliseconds less than the
 setting (kafka-go)."""
 LEFT_UNIT_MS, MOST_PASSED_MS, LEAST_LEFT_MS = 100, 20, 1_000
+PRODUCER_FIELDS: Final = ("producer_id", "producer_epoch", "base_sequence")
+"""Those of a batch that idempotence sets (KIP-98)."""
 MAGIC_OFFSET: Final = 16
 """Where a message of magic 0 or 1 has its magic (KIP-31)."""
 INTEGERS: Final = frozenset(("int8", "int16", "int32", "int64", "uint16", "uint32"))
@@ -267,7 +269,7 @@ def _batches(value: Any, path: LeafPath, topics: Mapping[str, str], found: list[
             found.append(((*path, "compression"), batch.compression))
             found.append(((*path, "timestamp_type"), batch.timestamp_type))
             found.append(((*path, "transactional"), batch.is_transactional))
-            found.append(((*path, "producer_id"), compared_value(None, "producer_id", batch.producer_id)))
+            found.extend(((*path, name), compared_value(None, name, getattr(batch, name))) for name in PRODUCER_FIELDS)
         elif part.kind is RecordsEntryKind.MESSAGE:
             found.append(((*path, "magic"), records[part.start + MAGIC_OFFSET]))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.diff import DiffReason, DiffSide, PairVerdict, diff
+from dissector.analysis.diff import DiffEntry, DiffReason, DiffSide, PairVerdict, diff
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import MatchingKey
@@ -371,3 +371,24 @@ def test_another_batch_size_is_a_difference() -> None:
         (DiffReason.BATCHING, "10", "40", "median records per batch"),
         (DiffReason.BATCHING, "1.0k", "4.0k", "median bytes per batch"),
     ]
+
+
+def _of_clients(a: str, b: str) -> list[DiffEntry]:
+    return compared(*(bundled(f"clients/{each}/plain-1") + ".zst" for each in (a, b))).entries
+
+
+def test_a_connection_that_is_for_a_producer_id_is_not_for_the_bootstrap() -> None:
+    [entry] = [each for each in _of_clients("franz-go", "java-4.3") if each.path == "connections"]
+    assert entry.a == "8 with 2 fetch, 2 group coordinator, 1 producer id"
+    assert entry.b == "5 with 1 fetch, 1 group coordinator"
+
+
+def test_user_data_of_an_assignor_of_both_sides_follows_from_no_other_assignor() -> None:
+    found = {each.path: (each.a, each.b) for each in _of_clients("franz-go", "java-4.3") if each.api == "JoinGroup"}
+    assert found["protocols.metadata.user_data.generation"] == ("0", "-1")
+
+
+def test_an_epoch_without_a_producer_id_is_a_difference_and_the_sequence_follows_from_it() -> None:
+    [entry] = [each for each in _of_clients("kafkajs", "rskafka") if each.path.endswith("producer_epoch")]
+    assert (entry.a, entry.b) == ("an epoch", "-1 NO_PRODUCER_EPOCH")
+    assert "base_sequence" in entry.explanation
