@@ -10,12 +10,13 @@ from dissector.samples import FOLDER, SAMPLES
 def copy_samples(folder: str) -> int:
     """Copy all samples into a folder and print what is in each. Raises `UsageError` if a file there is another one."""
     names = [f"{folder.rstrip('/') or '/'}/{name}" for name in SAMPLES]
-    width = max(map(len, names))
-    for path, (name, words) in zip(map(Path, names), SAMPLES.items(), strict=True):
+    for path, name in zip(map(Path, names), SAMPLES, strict=True):
         try:
             _copy(FOLDER / name, path)
         except OSError as error:
             raise UsageError(f"{path}: {os_error_message(error)}") from None
+    width = max(map(len, names))  # printed when all are there: `| head` closes the pipe early
+    for path, words in zip(map(Path, names), SAMPLES.values(), strict=True):
         print(f"{clean(str(path)):{width}}  {words}")
     return 0
 

@@ -3,7 +3,10 @@
 import os
 from pathlib import Path
 
+import pytest
+
 import dissector
+from dissector.cli.samples import copy_samples
 from dissector.samples import FOLDER, SAMPLES
 from tests.forked import run_module
 
@@ -46,3 +49,13 @@ def test_a_folder_that_cannot_be_made_is_one_plain_line(tmp_path: Path) -> None:
     code, _, errors = samples(str(tmp_path / "file"))
     assert code == 2
     assert errors.count("\n") == 1
+
+
+def test_a_reader_that_ends_early_leaves_no_sample_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", closed)
+    with pytest.raises(BrokenPipeError):
+        copy_samples(str(tmp_path))
+    assert [name for name in SAMPLES if not (tmp_path / name).exists()] == []
