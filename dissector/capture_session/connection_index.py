@@ -19,6 +19,7 @@ class ConnectionIndex:
     def __init__(self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder) -> None:
         self._files = pipeline.files
         self._table = pipeline.transport.connections
+        self._facts = pipeline.transport.facts
         self._indexer = pipeline.indexer
         self._rows = rows
         self._decoder = decoder
@@ -60,6 +61,16 @@ class ConnectionIndex:
         """The time of its first packet; None for a file."""
         at = self._rows.index_connection(connection)
         return self._table.first_time_ns(at) if at >= 0 else None
+
+    def last_time_ns(self, connection: int) -> int | None:
+        """The time of its last packet; None for a file."""
+        at = self._rows.index_connection(connection)
+        return self._facts.last_time_ns(at) if at >= 0 else None
+
+    def is_opened(self, connection: int) -> bool:
+        """Whether a SYN of it was captured."""
+        at = self._rows.index_connection(connection)
+        return at >= 0 and self._table.syn_side(at) >= 0
 
     def closed(self, connection: int) -> tuple[int, bool] | None:
         """When it was closed, and whether the client closed it first; None where that was not captured."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dissector.capture import CaptureError
+from dissector.cli.cut_connections import print_cut_connections
 from dissector.cli.errors import BAD_INPUT, NEGATIVE, UsageError, os_error_message, print_error
 from dissector.cli.options import Cluster
 from dissector.cli.spark import progress_bar, require_spark, spark_session
@@ -126,7 +127,8 @@ def _files(captures: Sequence[str]) -> list[str]:
 
 
 def _print_result(result: "IngestResult", out: str) -> int:
-    """Print problems, captures that were in the tables before, and counts; return the exit code."""
+    """Print problems, captures that were in the tables before, counts, and connections that other captures continue;
+    return the exit code."""
     for problem in result.problems:
         print_error(problem.message)
     for path in result.already_ingested:
@@ -137,6 +139,7 @@ def _print_result(result: "IngestResult", out: str) -> int:
             f"{counted(result.read, 'capture')}, {counted(result.packets, 'packet')} -> {clean(out)}: {counts}",
             file=sys.stderr,
         )
+        print_cut_connections(out, result.epoch)
     if any(problem.code in UNREAD for problem in result.problems):
         return BAD_INPUT
     return 0 if result.read or result.already_ingested else NEGATIVE

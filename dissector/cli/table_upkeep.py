@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dissector.capture import CaptureError
+from dissector.cli.cut_connections import print_cut_connections
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import StatsFormat
 from dissector.cli.tables import require_tables, seen_tables
@@ -120,7 +121,8 @@ def vacuum(folder: str, hours: int) -> int:
 
 
 def verify(folder: str) -> int:
-    """Check tables; return the exit code, 1 if something is wrong."""
+    """Check tables; return the exit code, 1 if something is wrong. Connections that are cut between captures are told,
+    and are not wrong."""
     from dissector.tables import maintenance
     from dissector.tables.file_systems import normal_uri
 
@@ -130,6 +132,7 @@ def verify(folder: str) -> int:
         print_error(f"{folder}: {words}")
     if not found:
         print(f"{clean(folder)}: {counted(len(seen.captures), 'capture')}, nothing is missing", file=sys.stderr)
+    print_cut_connections(folder)
     return NEGATIVE if found else 0
 
 

@@ -94,7 +94,8 @@ def tables_vacuum(
 
 @command(tables, "verify", epilog=examples({"whether files or rows are missing": "kdissect tables verify tables"}))
 def tables_verify(folder: Folder) -> int:
-    """Check that all files and rows are there; exit code 1 if not."""
+    """Check that all files and rows are there; exit code 1 if not. Also say which captures have parts of the same
+    connections, for `replace` to read them together."""
     from dissector.cli.table_upkeep import verify as run
 
     return run(folder)

@@ -175,7 +175,8 @@ def ingest(
         ),
     ] = None,
 ) -> int:
-    """Convert captures to Delta Lake tables: up to 1 GiB on this machine, more with Spark."""
+    """Convert captures to Delta Lake tables: up to 1 GiB on this machine, more with Spark. At the end, connections are
+    named that other captures in the tables continue, with the command that makes them whole."""
     from dissector.cli.ingest import ingest as run
     from dissector.detection.decode_as import of_ports
 

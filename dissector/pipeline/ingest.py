@@ -19,7 +19,7 @@ from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.runs import Run, remove_abandoned, remove_run, runs_of
 from dissector.pipeline.splits import FilesChangedError
-from dissector.tables.delta_log import CAPTURES, captures_in, create_tables, delta_table
+from dissector.tables.delta_log import create_tables, live_captures
 from dissector.tables.storage import Storage, StorageError
 
 
@@ -29,6 +29,8 @@ class IngestResult:
 
     read: int = 0
     """Number of captures that were ingested."""
+    epoch: int = 0
+    """That of the run that ingested them."""
     already_ingested: list[str] = field(default_factory=list)
     """Paths of captures that were in the tables before."""
     packets: int = 0
@@ -82,6 +84,7 @@ def ingest(
         result.problems += current.problems
         read = [each for each in new if not each.unread_reason]
         result.read, result.packets = len(read), sum(each.packets for each in read)
+        result.epoch = run.epoch
         break
     return result
 
@@ -104,6 +107,5 @@ def remove_runs_afterwards(out: str) -> Iterator[None]:
 def ingested_digests(storage: Storage, options: WriteOptions, *, but_of: int | None = None) -> set[str]:
     """Return the digests of the captures that are in the tables, ingested by this version and with these options, but
     for those of one epoch."""
-    captures = delta_table(storage.uri, CAPTURES)
-    rows = [] if captures is None else captures_in(storage.uri, captures)
+    rows = live_captures(storage.uri)
     return {row["digest"] for row in rows if is_current(row, options) and row["epoch"] != but_of}

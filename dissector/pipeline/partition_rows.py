@@ -214,6 +214,7 @@ class RowBuilder:
         return {
             **place.keys, "merged_packet": place.merged_packet, "connection": self._names.of(connection),
             "client": client, "server": server, "begin_ns": capture.connections.first_time_ns(connection),
+            "end_ns": capture.connections.last_time_ns(connection), "opened": capture.connections.is_opened(connection),
             "closed_ns": closed[0] if closed else None,
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,

@@ -224,6 +224,12 @@ def captures_in(uri: str, table: DeltaTable) -> list[Row]:
     return [row for path in file_paths(table) for row in pq.read_table(f"{top}/{path}", filesystem=files).to_pylist()]
 
 
+def live_captures(uri: str) -> list[Row]:
+    """Return the rows of `captures`; none if there are no tables. Raises `StorageError`."""
+    table = delta_table(uri, CAPTURES)
+    return [] if table is None else captures_in(uri, table)
+
+
 def remove_epoch(uri: str, epoch: int) -> None:
     """Remove the facts of an ingest that was killed, unless it came as far as `captures`."""
     captures = delta_table(uri, CAPTURES)

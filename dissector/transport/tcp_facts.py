@@ -68,7 +68,8 @@ class TcpFactsTable:
         self._acks, self._ack_ns = Column(np.int32), Column(np.int64)
         self._least_ack_ns = Column(np.int64, np.iinfo(np.int64).max)
         self._end, self._end_ns = Column(np.int64, NOTHING), Column(np.int64)
-        """Of the last segment, if it carried data: the sequence number behind it, and its side above 32 bits."""
+        """Of the last segment: if it carried data, the sequence number behind it, and its side above 32 bits; its
+        time."""
 
     def feed(self, segments: SegmentBatch) -> None:
         """Take segments, in capture order."""
@@ -140,6 +141,10 @@ class TcpFactsTable:
         np.minimum.at(self._least_ack_ns.values, of, taken)
         lasts = np.append(firsts[1:], len(order)) - 1
         self._end.values[connection[lasts]], self._end_ns.values[connection[lasts]] = end[lasts], time_ns[lasts]
+
+    def last_time_ns(self, connection: int) -> int:
+        """The time of the last segment of a connection."""
+        return int(self._end_ns.values[connection])
 
     def of(self, connection: int) -> TcpFacts | None:
         """The facts of a connection; None where no segment of it was fed."""

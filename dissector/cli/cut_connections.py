@@ -1,0 +1,76 @@
+"""Says which captures have parts of the same connections, and the command that makes these whole."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dissector.cli.errors import print_error
+from dissector.core.text import clean, counted
+
+if TYPE_CHECKING:
+    from dissector.tables.cut_connections import CutConnections
+
+MOST_LINES: Final = 10
+MOST_IN_COMMAND: Final = 20
+MOST_IN_SENTENCE: Final = 3
+Row = dict[str, Any]
+
+
+def print_cut_connections(folder: str, epoch: int | None = None) -> None:
+    """Print a line for each set of captures, of all or of those with captures of one run. The tables are as
+    they are: a failure is told, and fails nothing."""
+    import duckdb
+
+    from dissector.tables.cut_connections import cut_connections
+    from dissector.tables.delta_log import live_captures
+    from dissector.tables.file_systems import normal_uri
+    from dissector.tables.storage import StorageError
+
+    try:
+        captures = live_captures(normal_uri(folder))
+        found = cut_connections(normal_uri(folder), captures, epoch)
+    except (StorageError, duckdb.Error) as error:
+        first, *_ = str(error).splitlines()
+        print_error(f"{folder}: cannot tell which connections are cut: {first}")
+        return
+    for each in found[:MOST_LINES]:
+        print(_words(folder, each, captures), file=sys.stderr)
+    if len(found) > MOST_LINES:
+        print(f"{counted(len(found) - MOST_LINES, 'more set')} of captures with cut connections", file=sys.stderr)
+
+
+def _words(folder: str, cut: "CutConnections", captures: Sequence[Row]) -> str:
+    verbs = ("begins", "continues") if cut.connections == 1 else ("begin", "continue")
+    told = (
+        f"{counted(cut.connections, 'connection')} {verbs[0]} in {_listed(cut.begin_in)}"
+        f" and {verbs[1]} in {_listed(cut.continue_in)}"
+    )
+    options = {row["options"] for row in cut.together}
+    if len(options) > 1:
+        return f"{told}: ingest these again together, with the same options"
+    command = f"kdissect tables replace {shlex.quote(clean(folder))}"
+    if len(cut.together) > MOST_IN_COMMAND:
+        return f"{told}: {command} reads them together if it gets all {len(cut.together):,} captures of their runs"
+    names = " ".join(shlex.quote(_name(row, captures)) for row in cut.together)
+    key_log = " --keylog FILE" if "keylog" in options.pop() else ""
+    return f"{told}: {command} {names}{key_log} reads them together"
+
+
+def _listed(captures: Sequence[Row]) -> str:
+    """Return the names of captures, as in a sentence; of many the first ones."""
+    names = [clean(Path(row["path"]).name) for row in captures[:MOST_IN_SENTENCE]]
+    if len(captures) > MOST_IN_SENTENCE:
+        names.append(f"{len(captures) - MOST_IN_SENTENCE:,} others")
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _name(row: Row, captures: Sequence[Row]) -> str:
+    """Return a name for a command line: of the file, or digits of its digest if others have that name, too, or if it
+    can't be typed."""
+    from dissector.tables.reader import has_name
+
+    file = Path(row["path"]).name
+    is_unique = sum(has_name(each["path"], each["digest"], file) for each in captures) == 1
+    return file if is_unique and clean(file) == file else str(row["capture"])
