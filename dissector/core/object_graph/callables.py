@@ -8,6 +8,7 @@ from typing import Final
 from dissector.core.object_graph.nodes import GraphError, name_of
 
 _FUNCTIONS: Final = frozenset((
+    "dissector.findings.framework.body_reader:_request_body",
     "dissector.findings.framework.body_reader:_response_body",
     "dissector.index.conversation_state:_decoded_software",
     "dissector.index.conversation_state:_decoded_versions",
