@@ -46,6 +46,8 @@ _maps: Final[dict[int, int]] = {}
 """The maps: the end of each, by its first address."""
 _intact: Final[dict[int, int]] = {}
 """How many bytes its file has had at least, by the first address of a map: the file may have grown again."""
+_owners: Final[dict[int, weakref.ref[mmap.mmap]]] = {}
+"""Which map is meant by an address: once it is closed, another one may have the same."""
 _kept: Final[list[object]] = []
 """What the C library has a pointer to."""
 
@@ -58,12 +60,14 @@ def survive_truncation(region: mmap.mmap) -> None:
         _install()
     start = _address(region)
     _maps[start] = start + len(region)
-    weakref.finalize(region, _forget, start).atexit = False
-
-
-def _forget(start: int) -> None:
-    _maps.pop(start, None)
     _intact.pop(start, None)
+    _owners[start] = weakref.ref(region, lambda owner: _forget(start, owner))
+
+
+def _forget(start: int, owner: weakref.ref[mmap.mmap]) -> None:
+    if _owners.get(start) is owner:
+        del _owners[start], _maps[start]
+        _intact.pop(start, None)
 
 
 def _address(region: mmap.mmap) -> int:
@@ -80,6 +84,8 @@ def intact_size(region: object) -> int | None:
     if size == len(region) and not _intact:
         return size
     start = _address(region)
+    if start not in _owners or _owners[start]() is not region:
+        return size
     _intact[start] = min(size, _intact.get(start, size))
     return _intact[start]
 

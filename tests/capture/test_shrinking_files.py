@@ -11,6 +11,7 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dissector.capture import GrowingFile
@@ -126,6 +127,32 @@ def test_missing_bytes_are_zeros(tmp_path: Path) -> None:
     path = tmp_path / "bytes"
     path.write_bytes(b"\x01" * 100_000)
     survives(with_bytes, path)
+
+
+def at_the_same_address(path: Path) -> None:
+    """Closed maps are still referred to, as by whoever showed them last."""
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    with path.open("rb") as file, other.open("rb") as whole:
+        short = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        survive_truncation(short)
+        address = np.frombuffer(short, np.uint8).ctypes.data
+        os.truncate(path, 10)
+        assert intact_size(short) == 10
+        short.close()
+        for is_watched in (False, True, False):
+            region = mmap.mmap(whole.fileno(), 0, access=mmap.ACCESS_READ)
+            assert np.frombuffer(region, np.uint8).ctypes.data == address
+            if is_watched:
+                survive_truncation(region)
+            assert intact_size(region) == len(region)
+            region.close()
+
+
+def test_a_map_in_place_of_a_shorter_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(b"\x01" * 100_000)
+    survives(at_the_same_address, path)
 
 
 def test_show_of_a_file_that_becomes_shorter_says_so(tmp_path: Path) -> None:
