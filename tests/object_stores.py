@@ -13,6 +13,18 @@ from typing import NamedTuple
 import pyarrow.fs
 
 REGION = "us-east-1"
+_WITHOUT_CONDITIONS = """
+import sys
+from moto import server
+run = server.run_simple
+def run_without(host, port, application, **settings):
+    def answer(environment, start):
+        environment.pop("HTTP_IF_NONE_MATCH", None)
+        return application(environment, start)
+    run(host, port, answer, **settings)
+server.run_simple = run_without
+server.main(sys.argv[1:])
+"""
 
 
 class ObjectStore(NamedTuple):
@@ -39,11 +51,13 @@ class ObjectStore(NamedTuple):
 
 
 @contextmanager
-def object_store(**settings: str) -> Iterator[ObjectStore]:
-    """Run a store. `settings` are variables of moto's environment."""
+def object_store(*, ignores_conditions: bool = False, **settings: str) -> Iterator[ObjectStore]:
+    """Run a store. `settings` are variables of moto's environment. One that `ignores_conditions` replaces objects,
+    whatever `If-None-Match` says."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    program = ["-c", _WITHOUT_CONDITIONS] if ignores_conditions else ["-m", "moto.server"]
+    words = [sys.executable, *program, "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(
         words, env=os.environ | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )

@@ -26,6 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from deltalake.writer import write_deltalake
 
 from dissector.tables.arrow_types import all_columns, arrow_schema, column
+from dissector.tables.commit_probe import loses_commits
 from dissector.tables.data_files import DataFile
 from dissector.tables.file_systems import ERRORS, LOCAL, delta_options, delta_uri, opened, reason
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
@@ -67,8 +68,12 @@ def _plain_errors(uri: str) -> Iterator[None]:
 
 def create_tables(uri: str) -> None:
     """Create the tables that do not exist yet. Raises `StorageError`, also for tables with other columns: a commit
-    would not notice."""
+    would not notice; and for a store that loses commits."""
     with _plain_errors(uri):
+        if not uri.startswith(LOCAL) and delta_table(uri, CAPTURES) is None and loses_commits(uri):
+            raise StorageError(
+                f"{uri}: this store ignores If-None-Match: if two ingests commit at the same time, rows of one are lost"
+            )
         for name, table in BY_NAME.items():
             found = delta_table(uri, name)
             if found is not None and not is_of_this_version(name, found):

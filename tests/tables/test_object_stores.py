@@ -20,6 +20,7 @@ from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.splits import route, splits
 from dissector.tables.delta_log import remove_captures
+from dissector.tables.file_systems import opened
 from dissector.tables.maintenance import compact, problems, vacuum
 from dissector.tables.snapshot import snapshot
 from dissector.tables.storage import Storage, StorageError
@@ -285,6 +286,18 @@ def test_what_is_not_allowed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1, done.stderr
     assert b"access" in done.stderr.lower()
+
+
+def test_a_store_that_loses_commits_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with object_store(ignores_conditions=True) as careless:
+        for name, value in careless.environment.items():
+            monkeypatch.setenv(name, value)
+        out = f"s3://{careless.new_bucket()}/tables"
+        with pytest.raises(StorageError, match="ignores If-None-Match"):
+            ingest_here(FILES, out, WriteOptions())
+        files, path = opened(out)
+        left = files.get_file_info(pyarrow.fs.FileSelector(path, allow_not_found=True, recursive=True))
+        assert [each.path for each in left if each.is_file] == []
 
 
 @pytest.mark.spark
