@@ -71,6 +71,9 @@ class Connections(Interface):
     def first_packet(self, connection: int) -> int:
         """The number of its first packet."""
 
+    def first_packets(self, connections: Int64) -> Int64:
+        """The same for many, `(n,)`."""
+
     def first_time_ns(self, connection: int) -> int:
         """The time of its first packet."""
 

@@ -1,6 +1,7 @@
 """Numbers frames by their bytes: what is learned from one need not be learned from its equals.
 
-Invariant: frames with one number have the same bytes from an offset on. Frames in pieces, and long ones, have none.
+Invariant: frames with one number have the same bytes, but for those that the caller leaves out. Frames in pieces, and
+long ones, have none.
 """
 
 from typing import Final
@@ -18,8 +19,9 @@ COPIED_TOGETHER: Final = 1 << 23
 """Bytes of frames that are compared together. Equal frames that are not have numbers of their own."""
 
 
-def equal_numbers(frames: FrameTable, rows: Int64, start: int) -> Int64:
-    """Return a number for each frame of the table, by its bytes from offset `start` on, `(n,)`."""
+def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) -> Int64:
+    """Return a number for each frame of the table, by its bytes from offset `start` on and its first `head` bytes,
+    `(n,)`."""
     found = np.full(len(rows), NO_NUMBER, np.int64)
     sizes = frames.size.values[rows].astype(np.int64)
     short = np.flatnonzero((sizes > start) & (sizes <= LONGEST))
@@ -28,8 +30,10 @@ def equal_numbers(frames: FrameTable, rows: Int64, start: int) -> Int64:
     for step in steps:
         addresses, _owner = frames.pointers(rows[step])
         some = step[addresses > 0]
-        copied = join(addresses[addresses > 0] + np.uint64(start), sizes[some] - start)
-        numbers, firsts = numbered(copied, np.cumsum(sizes[some] - start), np.zeros(len(some), np.uint8))
+        pieces = addresses[addresses > 0][:, None] + np.array([0, start], np.uint64)
+        lengths = np.stack([np.full(len(some), head), sizes[some] - start], axis=1)
+        copied = join(pieces.ravel(), lengths.ravel())
+        numbers, firsts = numbered(copied, np.cumsum(lengths.sum(axis=1)), np.zeros(len(some), np.uint8))
         found[some] = first + numbers
         first += len(firsts)
     return found

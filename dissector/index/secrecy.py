@@ -14,12 +14,13 @@ Invariant: an answer depends on the frames of the connection's client alone, and
 batches.
 """
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
+from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
@@ -34,10 +35,7 @@ OF_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EP
 """What brokers and controllers send on connections on which they fetch the metadata log (KIP-595, KIP-853)."""
 NEVER: Final = 1 << 62
 LONGEST_KNOWN: Final = 512
-"""Bytes of a request of which it is remembered whether it has secrets."""
-REQUESTS_KNOWN: Final = 1 << 10
-FEW: Final = 4
-"""Frames of a client that are looked at before its others."""
+"""Bytes of a request that is looked at once for all its equals."""
 ID_AT: Final = 8
 """Where the correlation id is in a request."""
 
@@ -45,11 +43,11 @@ ID_AT: Final = 8
 class Opened(Protocol):
     """The connections of a capture."""
 
-    def syn_side(self, connection: int) -> int:
-        """The side that opened the connection, -1 where the capture did not see it."""
+    def syn_sides(self, connections: Int64) -> Int64:
+        """The side that opened each connection, -1 where the capture did not see it, `(n,)`."""
 
-    def first_packet(self, connection: int) -> int:
-        """The number of its first packet."""
+    def first_packets(self, connections: Int64) -> Int64:
+        """The number of the first packet of each, `(n,)`."""
 
 
 class Secrecy:
@@ -112,78 +110,101 @@ class Secrecy:
 
     def _look_at_first(self, rows: Int64) -> None:
         """Go through the client's frames, and what is between them, of connections whose first request is not known."""
+        sent = self._in_stream_order(rows)
+        if not len(sent.connection):
+            return
+        connections, firsts, of = np.unique(sent.connection, return_index=True, return_inverse=True)
+        before = np.cumsum(sent.size) - sent.size
+        read_to = np.array([self._read_to.get(each, 0) for each in connections.tolist()], np.int64)
+        is_next = ~sent.is_opened | (sent.start == (read_to - before[firsts])[of] + before)
+        may_be_harmless = is_next & (sent.kind == RowKind.EXCHANGE) & ~np.isin(sent.api_key, sorted(secret_keys()))
+        tells = ~may_be_harmless | (sent.api_key != ApiKey.API_VERSIONS)
+        told = np.cumsum(tells) - tells
+        is_reached = told == told[firsts][of]
+        reached = np.flatnonzero(is_reached & may_be_harmless)
+        is_harmless, is_cut = self._are_harmless(sent.where(reached))
+        self._cut.update(sent.connection[reached[is_cut]].tolist())
+        plain_behind = np.full(len(of), NEVER)
+        plain_behind[reached[is_harmless]] = sent.packet[reached[is_harmless]]
+        telling = np.flatnonzero(is_reached & (tells | (plain_behind == NEVER)))
+        told_of, at = np.unique(of[telling], return_index=True)
+        self._tell(sent.where(telling[at]), plain_behind[telling[at]])
+        ends = (read_to + np.add.reduceat(sent.size, firsts)).tolist()
+        waiting = np.setdiff1d(np.arange(len(connections)), told_of).tolist()
+        self._read_to.update((int(connections[each]), ends[each]) for each in waiting)
+
+    def _tell(self, sent: "_Sent", plain_behind: Int64) -> None:
+        """Remember what the first frame besides ApiVersions tells of each connection."""
+        connection = sent.connection.tolist()
+        is_whole = sent.is_opened & ~np.isin(sent.connection, sorted(self._cut))
+        self._plain_behind.update(zip(connection, plain_behind.tolist(), strict=True))
+        harmless_from = np.where(is_whole, plain_behind, NEVER).tolist()
+        self._harmless_from.update(zip(connection, harmless_from, strict=True))
+
+    def _in_stream_order(self, rows: Int64) -> "_Sent":
+        """What clients sent in these rows, by connection, without the rest of a message that was sent in part before
+        the capture began."""
         table, frames = self._table, self._frames
-        sent = table.request.values[rows]
-        order = np.lexsort((frames.start.values[sent], table.connection.values[rows]))
-        rows, sent = rows[order], sent[order]
-        columns = (
-            table.connection.values[rows], table.packet.values[rows], table.kind.values[rows],
-            table.api_key.values[rows], table.version.values[rows], sent, frames.start.values[sent],
-            frames.size.values[sent],
+        frame = table.request.values[rows]
+        order = np.lexsort((frames.start.values[frame], table.connection.values[rows]))
+        rows, frame = rows[order], frame[order]
+        connection, packet, kind = table.connection.values[rows], table.packet.values[rows], table.kind.values[rows]
+        is_opened = self._are_opened(connection, packet)
+        sent = _Sent(
+            connection, packet, kind, table.api_key.values[rows], table.version.values[rows], frame,
+            frames.start.values[frame], frames.size.values[frame].astype(np.int64), is_opened,
         )  # fmt: skip
-        place = np.arange(len(rows)) - np.searchsorted(columns[0], columns[0])
-        for some in (place < FEW, place >= FEW):  # the first ones nearly always tell
-            some &= ~np.isin(columns[0], np.array([*self._harmless_from], np.int64))
-            for each in map(_Sent._make, zip(*(column[some].tolist() for column in columns), strict=True)):
-                if each.connection not in self._harmless_from:
-                    self._look_at(each)
+        return sent.where(is_opened | ~np.isin(kind, (RowKind.GAP, RowKind.UNPARSED)))
 
-    def _look_at(self, sent: "_Sent") -> None:
-        connection = sent.connection
-        expected, is_opened = self._read_to.get(connection, 0), self._is_opened(sent)
-        if not is_opened and sent.kind in (RowKind.GAP, RowKind.UNPARSED):
-            return  # the rest of a message that was sent in part before the capture began
-        is_next = not is_opened or sent.start == expected
-        may_be_harmless = is_next and sent.kind == RowKind.EXCHANGE and sent.api_key not in secret_keys()
-        data, whole = self._frames.read(sent.frame) if may_be_harmless else (b"", 0)
-        if not may_be_harmless or not _is_harmless(sent, data, whole):
-            self._harmless_from[connection] = self._plain_behind[connection] = NEVER
-            return
-        if len(data) < sent.size:
-            self._cut.add(connection)
-        if sent.api_key == ApiKey.API_VERSIONS:
-            self._read_to[connection] = expected + sent.size
-            return
-        is_whole = is_opened and connection not in self._cut
-        self._plain_behind[connection] = sent.packet
-        self._harmless_from[connection] = sent.packet if is_whole else NEVER
+    def _are_harmless(self, sent: "_Sent") -> tuple[Bool, Bool]:
+        """Which frames, of which a part may be missing, are a request of an API without secrets, and no more; and of
+        which a part is missing. Short ones that are the same but for their correlation id are looked at once: clients
+        begin all their connections alike."""
+        numbers = np.full(len(sent.frame), NO_NUMBER, np.int64)
+        short = np.flatnonzero(sent.size <= LONGEST_KNOWN)
+        numbers[short] = equal_numbers(self._frames, sent.frame[short], ID_AT + 4, head=ID_AT)
+        alone = numbers == NO_NUMBER
+        numbers[alone] = -1 - np.flatnonzero(alone)
+        _, one, of = np.unique(numbers, return_index=True, return_inverse=True)
+        columns = (sent.frame, sent.api_key, sent.version, sent.size)
+        found = [self._is_harmless(*each) for each in zip(*(column[one].tolist() for column in columns), strict=True)]
+        is_harmless, is_cut = np.array(found, np.bool_).reshape(-1, 2)[of].T
+        return is_harmless & (alone | ~is_cut), is_cut
 
-    def _is_opened(self, sent: "_Sent") -> bool:
-        """Whether the capture has the beginning of a connection. A SYN with data is more likely a damaged packet of one
-        that is open."""
-        has_syn = self._connections.syn_side(sent.connection) >= 0
-        return has_syn and sent.packet != self._connections.first_packet(sent.connection)
+    def _is_harmless(self, frame: int, key: int, version: int, size: int) -> tuple[bool, bool]:
+        data, whole = self._frames.read(frame)
+        return _is_harmless(key, version, data, whole, is_whole=whole == len(data) == size), len(data) < size
+
+    def _are_opened(self, connection: Int64, packet: Int64) -> Bool:
+        """Whether the capture has the beginning of each connection. A SYN with data is more likely a damaged packet of
+        one that is open."""
+        has_syn = self._connections.syn_sides(connection) >= 0
+        opened: Bool = has_syn & (packet != self._connections.first_packets(connection))
+        return opened
 
 
 class _Sent(NamedTuple):
-    """A frame of a client, or what is between two."""
+    """Frames of clients, and what is between them, in columns, `(n,)`."""
 
-    connection: int
-    packet: int
-    kind: int
-    api_key: int
-    version: int
-    frame: int
-    start: int
-    size: int
+    connection: Int64
+    packet: Int64
+    kind: Int64
+    api_key: Int64
+    version: Int64
+    frame: Int64
+    start: Int64
+    size: Int64
+    is_opened: Bool
+    """Whether the capture has the beginning of the connection."""
+
+    def where(self, which: Bool | Int64) -> "_Sent":
+        """Those of a mask, or at positions."""
+        return _Sent._make(column[which] for column in self)
 
 
-def _is_harmless(sent: _Sent, data: bytes, whole: int) -> bool:
+def _is_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:
     """Whether these bytes, of which so many are in front of the first gap, are a request of an API without secrets, and
-    no more;
-    of one that is there in part, whether its header is one."""
-    if whole == len(data) == sent.size <= LONGEST_KNOWN:
-        return _is_whole_and_harmless(sent.api_key, sent.version, data[:ID_AT] + bytes(4) + data[ID_AT + 4 :])
-    return _is_read_harmless(sent.api_key, sent.version, data, whole, is_whole=whole == len(data) == sent.size)
-
-
-@lru_cache(maxsize=REQUESTS_KNOWN)
-def _is_whole_and_harmless(key: int, version: int, data: bytes) -> bool:
-    """The same of a whole request, but for its correlation id: clients begin all their connections alike."""
-    return _is_read_harmless(key, version, data, len(data), is_whole=True)
-
-
-def _is_read_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:
+    no more; of one that is there in part, whether its header is one."""
     layout = request_layout(key, version, data)
     found = read(data, layout, whole)
     if layout.body is None or layout.unread is not None or names_metadata_log(data):

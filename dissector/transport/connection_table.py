@@ -84,6 +84,10 @@ class ConnectionTable:
         """The number of its first packet."""
         return int(self._packet.values[connection])
 
+    def first_packets(self, connections: Int64) -> Int64:
+        """The same for many, `(n,)`."""
+        return self._packet.values[connections]
+
     def first_time_ns(self, connection: int) -> int:
         """The time of its first packet."""
         return int(self._time_ns.values[connection])

@@ -17,11 +17,14 @@ def learned(path: Path) -> list[object]:
         for _ in capture.read():
             pass
         capture.index.learn_conversations()
-        state = capture.pipeline.indexer.conversation_state
-        connections = np.unique(capture.pipeline.indexer.table.connection.values[:]).tolist()
+        state, table = capture.pipeline.indexer.conversation_state, capture.pipeline.indexer.table
+        connections = np.unique(table.connection.values[:]).tolist()
         of_connections = [(state.advertised_versions(each), state.software(each)) for each in connections]
         mechanisms = [state.context(each, 1 << 40).mechanism for each in connections]
-        return [state.shared_state(), of_connections, mechanisms]
+        places = zip(table.connection.values.tolist(), table.packet.values.tolist(), strict=True)
+        contexts = [state.context(*place) for place in places]
+        secrecy = [(each.may_have_secrets, each.may_cut_secrets) for each in contexts]
+        return [state.shared_state(), of_connections, mechanisms, secrecy]
 
 
 @pytest.mark.parametrize("path", BUNDLED)
@@ -32,12 +35,14 @@ def test_frames_of_one_number_are_equal(path: Path, monkeypatch: pytest.MonkeyPa
             pass
         table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
         rows = table.response.values[table.response.values >= 0]
-        numbers = equal_numbers(frames, rows, 8).tolist()
-        bodies: dict[int, bytes] = {}
-        for row, number in zip(rows.tolist(), numbers, strict=True):
-            data = frames.read(row)[0]
-            assert number != NO_NUMBER or len(data) <= 8 or frames.contiguous(np.array([row]))[0] < 0
-            assert number == NO_NUMBER or bodies.setdefault(number, data[8:]) == data[8:]
+        for head in (0, 6):
+            numbers = equal_numbers(frames, rows, 8, head).tolist()
+            compared: dict[int, bytes] = {}
+            for row, number in zip(rows.tolist(), numbers, strict=True):
+                data = frames.read(row)[0]
+                assert number != NO_NUMBER or len(data) <= 8 or frames.contiguous(np.array([row]))[0] < 0
+                same = data[:head] + data[8:]
+                assert number == NO_NUMBER or compared.setdefault(number, same) == same
 
 
 @pytest.mark.parametrize("path", BUNDLED)
