@@ -16,6 +16,7 @@ import pyarrow as pa
 from dissector.exchange.model import Exchange
 from dissector.filter import Filter, parse
 from dissector.tables.engine import Convert, Engine, Row
+from dissector.tables.file_systems import normal_uri
 from dissector.tables.filter_sql import PushedFilter, push_down
 from dissector.tables.row_to_exchange import exchange_of_row
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, ROW_KEY
@@ -236,10 +237,12 @@ _BEFORE: Final = pa.schema([("capture", pa.string()), ("merged", pa.string()), (
 
 
 def has_name(path: str, digest: str, name: str) -> bool:
-    """Whether a capture has a name: its path, its file name with or without the extension, or the first digits of its
-    digest."""
+    """Whether a capture has a name: its path, absolute or not, its file name with or without the extension, or the
+    first digits of its digest."""
     file = Path(path)
-    return name in (path, file.name, file.stem) or (len(name) >= MIN_DIGITS and digest.startswith(name))
+    if name in (path, file.name, file.stem) or (len(name) >= MIN_DIGITS and digest.startswith(name)):
+        return True
+    return "/" in name and normal_uri(name) == normal_uri(path)
 
 
 def _same(one: str, other: str, names: tuple[str, ...] = ROW_KEY) -> str:

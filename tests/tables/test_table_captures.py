@@ -1,6 +1,7 @@
 """What is found in tables, as captures: for the screen, and for what compares clients."""
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,8 @@ def test_sides_of_a_comparison_are_distinguished_by_their_folders(tables: "Table
     assert side_of_tables(CAPTURES[0]) is None
     assert side_of_tables(f"{CAPTURES[0]}:java") is None
     digest = hashlib.sha256(Path(CAPTURES[0]).read_bytes()).hexdigest()
-    for name in (CAPTURES[0], "java.pcapng", "java", digest, digest[:8]):
+    relative = f"{os.path.relpath(PCAPS)}/java.pcapng"
+    for name in (CAPTURES[0], relative, "java.pcapng", "java", digest, digest[:8]):
         assert len(tables.captures_named(name)) == 1, name
     for name in ("nobody", digest[:7], digest[1:], ""):
         assert tables.captures_named(name) == []
