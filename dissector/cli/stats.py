@@ -160,6 +160,9 @@ def _write(statistics: Statistics, by: str | None, form: StatsFormat) -> int:
 def _write_groups(field: RowField, counts: CountsByKey[str], form: StatsFormat) -> int:
     """Print the groups of one row field."""
     found = groups(field, counts)
+    if not found:
+        print_error(f"no row has {field.name}")
+        return NEGATIVE
     if form is StatsFormat.JSON:
         return write_out(_json_line(group_object(field.name, group)) for group in found)
     return print_lines(_table_of(field.heading, found))

@@ -55,6 +55,11 @@ def test_every_row_field_can_be_counted_by(name: str) -> None:
     assert breakdown(name) is not None
 
 
+def test_a_field_that_no_row_has_is_told() -> None:
+    done = kdissect("stats", JAVA, "--by", "tls.principal")
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"kdissect: no row has tls.principal\n")
+
+
 @pytest.mark.parametrize("name", ["client_id", "broker", "group", "severity", "kind", "finding"])
 def test_rows_are_counted_by_the_values_that_show_prints(name: str) -> None:
     objects = [json.loads(line) for line in kdissect("stats", JAVA, "--by", name, "-f", "json").stdout.splitlines()]
