@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def test_three_processes_give_what_one_gives(tmp_path: Path) -> None:
         files, str(tmp_path / "three"), WriteOptions(), lambda stage, done, total: stages.append(stage), parts=3
     )
     assert contents(tmp_path / "three") == contents(tmp_path / "one")
-    assert three == one
+    assert replace(three, epoch=one.epoch) == one
     assert stages[1].startswith("reading")
     assert not list((tmp_path / "three" / "_runs").glob("*"))
 
