@@ -17,13 +17,14 @@ from dissector.cli.options import Cluster, parse_filter
 from dissector.cli.tables import NO_FRAMES, is_folder, no_rows_message, open_tables
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.packet_writer import PacketWriter
+from dissector.core.text import counted
 from dissector.exchange.model import Exchange
 
 if TYPE_CHECKING:
     from dissector.filter import Filter
     from dissector.tables.reader import Tables
 
-NO_PACKETS: Final = "only entries of Kafka's own files match, which have no packets: show prints them"
+NO_MESSAGE: Final = "no row that matches has a message: show prints them"
 
 
 class TableCapture(NamedTuple):
@@ -50,10 +51,12 @@ def show_on_screen(folder: str, cluster: Cluster, text: str | None, screen: Scre
             if not found.rows:
                 is_empty = not tables.counted(row_filter)
                 bar.stop()
-                print_error(no_rows_message(folder, tables, row_filter) if is_empty else f"{folder}: {NO_PACKETS}")
+                print_error(no_rows_message(folder, tables, row_filter) if is_empty else f"{folder}: {NO_MESSAGE}")
                 return NEGATIVE
-            kept = tables.has_frames
+            kept, left = tables.has_frames, tables.counted(row_filter) - found.rows
         code = screen(found)
+    if left:
+        print_error(f"{folder}: {counted(left, 'row')} without a message: show prints them")
     if not kept:
         print_error(f"{folder}: {NO_FRAMES}")
     return code

@@ -9,6 +9,7 @@ import pytest
 from dissector.cli.errors import UsageError
 from dissector.cli.options import THIS_MACHINE, Cluster
 from dissector.cli.tables import are_tables
+from dissector.samples import FOLDER
 from tests.cli.test_commands import JAVA, kdissect
 
 
@@ -33,6 +34,18 @@ def test_a_program_that_read_tables_ends_without_a_word(folder: str) -> None:
     done = subprocess.run([sys.executable, "-m", "dissector", "show", folder], capture_output=True, check=False)
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_rows_that_the_screen_cannot_show_are_counted(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from dissector.cli.table_captures import show_on_screen
+    from dissector.pipeline.ingest_here import ingest_here
+    from dissector.pipeline.partition_rows import WriteOptions
+
+    ingest_here([JAVA, str(FOLDER / "mistake.pcapng")], folder, WriteOptions(frames=True))
+    assert show_on_screen(folder, THIS_MACHINE, None, lambda capture: 0) == 0
+    assert capsys.readouterr().err == f"kdissect: {folder}: 3 rows without a message: show prints them\n"
+    assert show_on_screen(folder, THIS_MACHINE, "kind == tls", lambda capture: 0) == 1
+    assert capsys.readouterr().err == f"kdissect: {folder}: no row that matches has a message: show prints them\n"
 
 
 @pytest.mark.slow
