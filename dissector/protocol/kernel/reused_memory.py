@@ -16,8 +16,14 @@ LEAST: Final = 1 << 17
 MOST: Final = 64 << 20
 """Bytes above which a buffer is not kept."""
 MOST_BUFFERS: Final = 4
-_OWN_REFERENCES: Final = 3
-"""Those of the list, of a loop over it, and of the call that counts them."""
+
+
+def _references(buffers: list[UInt8]) -> list[int]:
+    return [sys.getrefcount(buffer) for buffer in buffers]
+
+
+_UNSHARED: Final = _references([np.empty(0, np.uint8)])[0]
+"""References to a buffer that only a list has: how many more a loop and a call count depends on Python's version."""
 
 
 class ReusedMemory:
@@ -32,7 +38,8 @@ class ReusedMemory:
         if not LEAST <= size <= MOST:
             return np.empty(size, np.uint8)
         with self._lock:
-            free = [buffer for buffer in self._buffers if sys.getrefcount(buffer) == _OWN_REFERENCES]
+            counts = _references(self._buffers)
+            free = [buffer for buffer, count in zip(self._buffers, counts, strict=True) if count == _UNSHARED]
             for buffer in free:
                 if len(buffer) >= size:
                     return buffer[:size]
