@@ -1,6 +1,6 @@
 """What hatchling runs when the program is installed or a wheel is made: the C files are compiled.
 
-An editable install gets the shared object into the source tree. A wheel has it beside `library.py` and is tagged for
+An editable install gets the shared object into the source tree. A wheel has it in its package and is tagged for
 its platform and any Python 3: for this machine, unless $CC is a cross compiler and $_PYTHON_HOST_PLATFORM names what it
 compiles for, as `tools/wheels.py` sets them.
 

@@ -33,7 +33,7 @@ def test_a_wheel_is_of_one_platform_and_any_python_3(wheel: Path) -> None:
 @pytest.mark.slow
 def test_a_wheel_has_the_library_and_not_its_source(wheel: Path) -> None:
     files = {name.removeprefix(KERNEL) for name in zipfile.ZipFile(wheel).namelist() if name.startswith(KERNEL)}
-    assert files >= {"library.py", "libkernel.so"}
+    assert "libkernel.so" in files
     assert [name for name in files if name.endswith((".c", ".h"))] == []
 
 
@@ -52,7 +52,7 @@ def test_a_wheel_shows_a_capture_without_the_tree(wheel: Path, tmp_path: Path) -
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), str(wheel)]
     subprocess.run(pip, check=True)
     script = (
-        "import sys; from dissector.protocol.kernel.library import PATH, library; library(); print(PATH, flush=True);"
+        "import sys; from dissector.core.kernel import PATH, library; library(); print(PATH, flush=True);"
         "sys.argv[1:] = ['show', sys.argv[1]]; from dissector.cli.main import main; main()"
     )
     done = subprocess.run(

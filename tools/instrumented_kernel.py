@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Final
 
-from dissector.protocol.kernel import library
+from dissector.core import kernel
 
 _PATH: Final = os.environ.get("INSTRUMENTED_KERNEL")
 IS_USED: Final = _PATH is not None
 if _PATH is not None:
-    library.PATH = Path(_PATH)
+    kernel.PATH = Path(_PATH)

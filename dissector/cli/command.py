@@ -68,7 +68,7 @@ def _expanded(function: Callable[..., int]) -> Callable[..., NoReturn]:
 def run_command(run: Callable[[], int]) -> NoReturn:
     """Run a command and exit: 0 done, 1 a negative answer, 2 bad usage or bad input."""
     from dissector.capture import CaptureError
-    from dissector.protocol.kernel.library import KernelError
+    from dissector.core.kernel import KernelError
     from dissector.protocol.schema.model import SchemaError
 
     try:

@@ -16,7 +16,7 @@ import sys
 sys.path = [sys.argv[1], *(each for each in sys.path if each != sys.argv[3])]
 import dissector
 assert dissector.__file__.startswith(sys.argv[1])
-from dissector.protocol.kernel.library import PATH, library
+from dissector.core.kernel import PATH, library
 assert str(PATH).startswith(sys.argv[1])
 library()
 with dissector.open(sys.argv[2]) as capture:

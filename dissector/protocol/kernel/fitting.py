@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+from dissector.core.kernel import function
 from dissector.protocol.codec.program import Program
-from dissector.protocol.kernel.library import function
 from dissector.protocol.kernel.shredding import KernelShred, ShredError
 
 _NO_KEYS: Final = 0

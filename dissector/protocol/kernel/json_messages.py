@@ -17,8 +17,8 @@ import numpy as np
 from dissector.core import limits
 from dissector.core.arrays import Int64, UInt8, UInt64
 from dissector.core.json_text import dumps
+from dissector.core.kernel import function
 from dissector.protocol.codec.json_program import SCOPE
-from dissector.protocol.kernel.library import function
 from dissector.protocol.kernel.reused_memory import MEMORY
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.protocol.kernel.library import function
+from dissector.core.kernel import function
 
 
 class Marks:

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int32, Int64, UInt8, UInt64
+from dissector.core.kernel import function
 from dissector.protocol.codec.program import Program, Wanted
-from dissector.protocol.kernel.library import function
 
 MOST_VALUES: Final = 1 << 22
 """Of all columns together: 80 MiB."""

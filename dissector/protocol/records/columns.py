@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int32, Int64, UInt8
-from dissector.protocol.kernel.library import function
+from dissector.core.kernel import function
 from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
 
 KINDS: Final = (

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64, UInt8, UInt64
-from dissector.protocol.kernel.library import function
+from dissector.core.kernel import function
 from dissector.protocol.records.compression import CODEC_MASK, codec_name
 from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
 from dissector.protocol.records.legacy import ATTRIBUTES_AT as OF_MESSAGE

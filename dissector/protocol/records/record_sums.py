@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from dissector.core import limits
 from dissector.core.arrays import UInt8
-from dissector.protocol.kernel.library import function
+from dissector.core.kernel import function
 from dissector.protocol.records.columns import BatchError, Entries
 from dissector.protocol.records.entries import LEAST_RECORD
 from dissector.protocol.records.whole_frames import HEADER, OpenedSections

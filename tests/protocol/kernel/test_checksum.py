@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.core.kernel import library
 from dissector.protocol.kernel import build
-from dissector.protocol.kernel.library import library
 
 
 @pytest.fixture(scope="module", params=["instruction", "tables"])

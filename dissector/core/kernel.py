@@ -1,8 +1,8 @@
-"""The shared object of this package, loaded on first use.
+"""The native kernel, a shared object that is loaded on first use.
 
-`build.py` makes it from the C files beside it, when the program is installed. It has one name on every platform: what a
-dynamic linker loads depends on the contents of a file, not on its suffix. In a zip file, as Spark's workers get the
-package, it is copied out to be loaded.
+`protocol/kernel/build.py` makes it from the C files beside it, when the program is installed. It has one name on every
+platform: what a dynamic linker loads depends on the contents of a file, not on its suffix. In a zip file, as Spark's
+workers get the package, it is copied out to be loaded.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 
-PATH: Traversable = files(__package__).joinpath("libkernel.so")
+PATH: Traversable = files("dissector").joinpath("protocol", "kernel", "libkernel.so")
 """Tests with sanitizers load another (`tests/conftest.py`)."""
 
 

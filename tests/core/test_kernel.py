@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dissector.protocol.kernel.library import KernelError, library, load
+from dissector.core.kernel import KernelError, library, load
 
 
 def test_a_library_that_was_not_built_is_one_plain_line(tmp_path: Path) -> None:
