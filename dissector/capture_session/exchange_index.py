@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.exchange.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
 
-ROWS_PER_STEP: Final = 1 << 15
+ROWS_PER_STEP: Final = 1 << 16
 """Rows whose messages are read together."""
 
 

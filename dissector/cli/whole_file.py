@@ -14,13 +14,13 @@ from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import examine_with_progress
-from dissector.cli.workers import CHUNK, chunk_of_lines, print_rows, put
+from dissector.cli.workers import CHUNK, CHUNK_OF_LINES, print_rows, put
 from dissector.core.arrays import Bool, Int64
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
 
-ROWS_PER_BATCH: Final = 1 << 15
+ROWS_PER_BATCH: Final = 1 << 16
 """Rows that are filtered before those that match are printed."""
 EARLY: Final = 1 << 12
 """Rows that are printed during the examination: for the rest several processes are quicker."""
@@ -103,14 +103,18 @@ class WholeFile:
                 batch = slice(at, min(at + ROWS_PER_BATCH, stop))
                 yield from self._printing.lines(self._capture, self._matching(rows[batch], is_sure[batch]))
 
+        are_lines = self._printing.reads_columns and bool(is_sure.all())
+
         def sizes(first: int, stop: int) -> Int64:
+            if are_lines:
+                return np.zeros(stop - first, np.int64)
             some = np.asarray(rows[first:stop])
             found: Int64 = self._capture.index.sizes(int(some[0]), int(some[-1]) + 1)[some - some[0]]
             return found
 
         sys.stdout.buffer.flush()
         workers = 1 if self._is_cheap else None
-        chunk = chunk_of_lines(self._capture.pipeline.total) if self._printing.form is Format.TEXT else CHUNK
+        chunk = CHUNK_OF_LINES if are_lines else CHUNK
         self._printed += print_rows(render, len(rows), sizes, workers, self._head, chunk)
 
     def _print_first(self, row_filter: "Filter", limit: int) -> None:

@@ -34,10 +34,9 @@ ROWS_PER_BATCH: Final = 1 << 16
 """Rows whose sizes are read together."""
 CHUNK: Final = 1 << 22
 """Cost of the rows of a chunk: the more, the less each row costs, as messages of one layout are read together."""
-LARGE_CHUNK: Final = 1 << 25
-"""The same where rows are short lines, whatever they cost, as a worker holds the output of a chunk."""
-CHUNKS_PER_WORKER: Final = 4
-"""Chunks that workers get at least, so that all of them end at about the same time."""
+CHUNK_OF_LINES: Final = ROW_COST << 15
+"""The same where nearly all rows are lines made of columns, whatever bytes they have: a line takes so little that only
+many pay for a second process, which learns for itself what rows have in common."""
 MIN_CHUNKS: Final = 8
 """Chunks below which one process is faster."""
 MAX_WORKERS: Final = 16
@@ -82,11 +81,6 @@ def put(piece: bytes | memoryview) -> None:
     """Write to stdout. Python looks for interrupts where a function begins, and not before a call of its own: one that
     came while two megabytes were sliced would be seen when somebody has read them, which may be never."""
     sys.stdout.buffer.write(piece)
-
-
-def chunk_of_lines(size: int) -> int:
-    """The cost of a chunk of short lines, of a capture of `size` bytes."""
-    return min(max(CHUNK, size // (CHUNKS_PER_WORKER * _most_workers())), LARGE_CHUNK)
 
 
 def _chunks(count: int, sizes: Sizes, chunk: int) -> list[int]:

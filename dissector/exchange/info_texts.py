@@ -7,16 +7,18 @@ from row to row and are added to that.
 Invariant: a text is that of `Exchange.row.info` (a property test); None where a row needs a careful look.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
+from dissector.exchange.careful_texts import CarefulTexts
 from dissector.exchange.decoder import ExchangeDecoder, may_fetch_metadata
 from dissector.exchange.field_keys import FieldKeys
 from dissector.exchange.finding_words import marked, with_words
@@ -80,6 +82,7 @@ class InfoTexts:
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True, with_log=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False, with_log=True)
         self._log = MetadataRecords()
+        self._careful = CarefulTexts(indexer, decoder)
         self._pairs: dict[int, PairWords | None] = {}
         self._texts: dict[tuple[int, int, int, str], str] = {}
         self._generation = -1
@@ -124,8 +127,18 @@ class InfoTexts:
         for at, marks in findings.items():
             words = self._pairs.get(int(pairs[at]))
             if words is not None and found[at] is not None:
-                found[at] = with_words(marked(found[at], marks), [*words.findings, *marks])
+                found[at] = _with_marks(found[at], words.findings, marks)
+        self._add_careful(rows, found, findings)
         return list(found.tolist())
+
+    def _add_careful(self, rows: Int64, found: npt.NDArray[np.object_], findings: Mapping[int, list[Finding]]) -> None:
+        """Add texts of rows that have none yet."""
+        none = np.array([at for at, text in enumerate(found.tolist()) if text is None], np.int64)
+        texts = self._careful.texts(rows[none], self._without_response(rows[none]))
+        for at, careful in zip(none.tolist(), texts, strict=True):
+            if careful is not None:
+                marks = findings.get(at)
+                found[at] = _with_marks(careful.text, careful.findings, marks) if marks else careful.text
 
     def _text(self, pair: int, count: int, codecs: int, session: str = "") -> str | None:
         """The text of a row; None where it needs a careful look."""
@@ -161,6 +174,11 @@ class InfoTexts:
         at = np.sort(np.array(new, np.int64))
         for pair, exchange in zip(pairs[at].tolist(), self._decoder.exchanges(rows[at]), strict=True):
             self._pairs[pair] = _pair_words(exchange)
+
+
+def _with_marks(text: str, findings: Sequence[Finding], marks: list[Finding]) -> str:
+    """The text of a row with cross-message findings. `findings` are its others."""
+    return with_words(marked(text, marks), [*findings, *marks])
 
 
 def _shown_records(asked: "_Records", answered: "_Records") -> tuple[Int64, Int64]:

@@ -1,7 +1,7 @@
 """Numbers frames by their bytes: what is learned from one need not be learned from its equals.
 
-Invariant: frames with one number have the same bytes, but for those that the caller leaves out. Frames in pieces, and
-long ones, have none.
+Invariant: frames with one number have the same bytes, but for those that the caller leaves out. Frames of which a part
+was not captured, and long ones, have none.
 """
 
 from typing import Final
@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.batches import NOWHERE
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import numbered
@@ -29,6 +30,11 @@ def equal_numbers(frames: FrameTable, rows: Int64, start: int, head: int = 0) ->
     first = 0
     for step in steps:
         addresses, _owner = frames.pointers(rows[step])
+        in_pieces = np.flatnonzero(frames.contiguous(rows[step]) < NOWHERE)
+        if len(in_pieces):
+            memory, whole = frames.joined(rows[step[in_pieces]])
+            starts = np.where(whole > 0, memory.ctypes.data + np.cumsum(whole) - whole, 0)
+            addresses[in_pieces] = starts.astype(np.uint64)
         some = step[addresses > 0]
         pieces = addresses[addresses > 0][:, None] + np.array([0, start], np.uint64)
         lengths = np.stack([np.full(len(some), head), sizes[some] - start], axis=1)

@@ -26,7 +26,7 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.export.table_cells import TableForm, as_csv, as_csv_without_formulas, as_tabs
 
-ROWS_TOGETHER: Final = 1 << 15
+ROWS_TOGETHER: Final = 1 << 16
 """Rows that are rendered as text together: the more, the less each costs."""
 
 
@@ -60,6 +60,11 @@ class RowRenderer:
     def is_cheap(self) -> bool:
         """Whether the index has all values, so that no frame is decoded."""
         return bool(self.names) and are_indexed(self.names)
+
+    @property
+    def reads_columns(self) -> bool:
+        """Whether nearly all rows are printed without being decoded one by one."""
+        return self.is_cheap or (self.form is Format.TEXT and not self.names)
 
     @property
     def reads_messages(self) -> bool:

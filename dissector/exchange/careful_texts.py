@@ -1,0 +1,93 @@
+"""The info column of rows whose messages the kernel does not read: those that are equal in all that decides it are
+decoded once. Clients repeat their logins, forwarded requests and broken messages, too.
+
+Invariants:
+  * rows are equal if their messages have the same bytes but for correlation ids, are of one API and version, lack the
+    same response, and as much is known of secrets on their connections;
+  * None stands for a row whose text depends on others (the partitions of a fetch session), that is no exchange, has no
+    request, or has a message in pieces or in part.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Int64
+from dissector.core.finding import Finding
+from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.info_column import exchange_info
+from dissector.exchange.model import Exchange
+from dissector.index.equal_frames import NO_NUMBER, equal_numbers
+from dissector.index.exchange_table import NO_FRAME, RowKind
+from dissector.index.fetch_sessions import is_incremental
+from dissector.index.indexer import Indexer
+from dissector.protocol.message import PREFIX
+from dissector.protocol.schema.api_keys import ApiKey
+
+_REQUEST_ID, _RESPONSE_ID = slice(PREFIX + 4, PREFIX + 8), slice(PREFIX, PREFIX + 4)
+"""Where correlation ids are in frames."""
+
+
+class CarefulText(NamedTuple):
+    """The info column of a row, and the findings that it has by itself."""
+
+    text: str
+    findings: list[Finding]
+
+
+class CarefulTexts:
+    """Of one capture."""
+
+    def __init__(self, indexer: Indexer, decoder: ExchangeDecoder) -> None:
+        self._indexer = indexer
+        self._decoder = decoder
+
+    def texts(self, rows: Int64, lacking: Int64) -> list[CarefulText | None]:
+        """The texts of rows, ascending; `lacking` says of each why it has no response, if it has none."""
+        first, which = self._groups(rows, lacking)
+        decoded = map(_text, self._decoder.exchanges(rows[first]))
+        known = [*decoded, None]
+        return [known[group] for group in which.tolist()]
+
+    def _groups(self, rows: Int64, lacking: Int64) -> tuple[Int64, Int64]:
+        """The place of the first row of each group, and the group of each row; -1 for none."""
+        table, frames = self._indexer.table, self._indexer.frames
+        requests, responses = table.request.values[rows], table.response.values[rows]
+        some = np.flatnonzero((table.kind.values[rows] == RowKind.EXCHANGE) & (requests != NO_FRAME))
+        of_request = equal_numbers(frames, requests[some], _REQUEST_ID.stop, head=_REQUEST_ID.start)
+        of_response = -2 - lacking[some]
+        answered = np.flatnonzero(responses[some] != NO_FRAME)
+        of_response[answered] = equal_numbers(frames, responses[some[answered]], _RESPONSE_ID.stop)
+        is_whole = (of_request != NO_NUMBER) & (of_response != NO_NUMBER)
+        some, of_request, of_response = some[is_whole], of_request[is_whole], of_response[is_whole]
+        keys = zip(of_request.tolist(), of_response.tolist(), self._facts(rows[some]), strict=True)
+        groups: dict[object, int] = {}
+        first: list[int] = []
+        which = np.full(len(rows), -1, np.int64)
+        for at, key in zip(some.tolist(), keys, strict=True):
+            group = groups.setdefault(key, len(first))
+            if group == len(first):
+                first.append(at)
+            which[at] = group
+        return np.array(first, np.int64), which
+
+    def _facts(self, rows: Int64) -> Iterator[tuple[object, ...]]:
+        """What decides what is shown of a row besides its bytes."""
+        table, context = self._indexer.table, self._indexer.conversation_state.context
+        columns = (table.api_key, table.version, table.connection, table.packet)
+        for key, version, connection, packet in zip(*(column.values[rows].tolist() for column in columns), strict=True):
+            known = context(connection, packet)
+            before = known if known.may_have_secrets else context(connection, packet - 1)
+            yield (
+                key, version, known.mechanism, known.may_have_secrets, known.has_secrets, known.may_cut_secrets,
+                before.mechanism, before.may_have_secrets, before.has_secrets, before.may_cut_secrets,
+            )  # fmt: skip
+
+
+def _text(exchange: Exchange) -> CarefulText | None:
+    request = exchange.request
+    assert request is not None
+    if exchange.api_key == ApiKey.FETCH and is_incremental(request.body):
+        return None
+    return CarefulText(exchange_info(exchange), exchange.row_findings)
