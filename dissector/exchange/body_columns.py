@@ -81,6 +81,8 @@ class BodyColumns:
         is_copied = np.isin(table.api_key.values[rows[there]], _masked_keys(is_request=is_request))
         there = there[is_copied | (frames.contiguous(numbers[there]) < 0)]
         joined[there] = frames.size.values[numbers[there]]
+        large = there[joined[there] > JOINED_TOGETHER]
+        joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
         return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
 
     def _messages(self, rows: Int64, *, is_request: bool, with_log: bool) -> Iterator[Messages]:

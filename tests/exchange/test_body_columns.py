@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from dissector.capture_session import Capture
-from dissector.exchange.body_columns import BodyColumns
+from dissector.exchange.body_columns import JOINED_TOGETHER, BodyColumns
+from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 UNSUPPORTED_VERSION = 35
@@ -28,3 +29,15 @@ def test_a_response_of_api_versions_that_may_have_the_body_of_version_0_is_not_p
         [plain] = bodies.messages(np.arange(len(capture)), is_request=False)
         assert plain.at.tolist() == [0]
         assert [each.fields.number for each in capture.exchanges("response.throttle_time_ms == 5")] == [1]
+
+
+def test_a_message_that_claims_more_bytes_than_it_has_parts_no_others() -> None:
+    with Capture([str(PCAPS / "trouble-oversized-request.pcapng")]) as capture:
+        for _ in capture.read():
+            pass
+        table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
+        assert frames.size.values[table.request.values[:]].max() > JOINED_TOGETHER
+        bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=False)
+        rows = np.tile(np.arange(len(capture)), 9)
+        kinds = [(each.api_key, each.layout) for each in bodies.messages(rows, is_request=True)]
+        assert len(kinds) == len(set(kinds))
