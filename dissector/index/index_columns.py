@@ -26,6 +26,7 @@ class IndexColumns(NamedTuple):
     api_key: Int64
     """-1 where there is no request, as in `version`."""
     version: Int64
+    correlation_id: Int64
     client_id: Int64
     """A number whose text `ExchangeIndex.client_id` returns; 0 is null."""
     flags: Int64
@@ -75,11 +76,14 @@ def index_columns(table: ExchangeTable, frames: FrameTable, rows: Int64) -> Inde
         size[known], time[known] = frames.size.values[side[known]], frames.time_ns.values[side[known]]
         sizes.append(size)
         times.append(time)
-    kind, connection, key, version, client, flags = (
+    kind, connection, key, version, correlation_id, client, flags = (
         column.values[rows].astype(np.int64)
-        for column in (table.kind, table.connection, table.api_key, table.version, table.client_id, table.flags)
-    )
+        for column in (
+            table.kind, table.connection, table.api_key, table.version, table.correlation_id, table.client_id,
+            table.flags,
+        )
+    )  # fmt: skip
     return IndexColumns(
-        kind, connection + 1, np.where(there[0], key, -1), np.where(there[0], version, -1), client, flags,
-        *sizes, *times,
+        kind, connection + 1, np.where(there[0], key, -1), np.where(there[0], version, -1), correlation_id,
+        client, flags, *sizes, *times,
     )  # fmt: skip

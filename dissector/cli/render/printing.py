@@ -17,8 +17,8 @@ from dissector.cli.render.fields import (
     index_lines,
     parse,
 )
-from dissector.cli.render.rows import COLUMNS, head_line, row_line
-from dissector.cli.render.rows import exchange_lines as text_of_exchanges
+from dissector.cli.render.lines import text_lines
+from dissector.cli.render.rows import head_line, row_line
 from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
@@ -88,7 +88,8 @@ class RowRenderer:
         if self.is_cheap:
             return index_lines(capture, self.names, rows, self.cells)
         if self.form is Format.TEXT and not self.names:
-            return text_lines(capture, rows)
+            steps = range(0, len(rows), ROWS_TOGETHER)
+            return (text_lines(capture, np.asarray(rows[at : at + ROWS_TOGETHER], np.int64)) for at in steps)
         if self.form is Format.JSON:
             return json_lines(capture, rows)
         return self.exchanges(capture.at(rows), capture.start_ns)
@@ -99,19 +100,6 @@ class RowRenderer:
             return exchange_lines(self.names, exchanges, self.cells)
         render = RENDERERS[self.form]
         return (render(exchange, start_ns) for exchange in exchanges)
-
-
-def text_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes]:
-    """Render rows as text. Only those are decoded that need it."""
-    for first in range(0, len(rows), ROWS_TOGETHER):
-        some = np.asarray(rows[first : first + ROWS_TOGETHER], np.int64)
-        info = capture.info(some)
-        is_plain = np.array([each is not None for each in info], np.bool_)
-        words = [each for each in info if each is not None]
-        plain = text_of_exchanges(capture.columns(COLUMNS, some[is_plain]), words, capture.start_ns)
-        decoded = (row_line(exchange.row, capture.start_ns) for exchange in capture.at(some[~is_plain]))
-        lines = plain if is_plain.all() else (next(plain if each else decoded) for each in is_plain.tolist())
-        yield ("\n".join(lines) + "\n").encode()
 
 
 def json_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes | memoryview]:

@@ -71,6 +71,29 @@ KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int6
 KERNEL_API int64_t kernel_contain(const uint64_t *frames, const int64_t *sizes, int64_t rows, const uint8_t *marks,
                                   const int64_t *lengths, const int64_t *anchors, int64_t count, uint8_t *found);
 
+/* Rows of exchanges as columns, and where their lines are written. `cli/render/lines.py` has the same. */
+typedef struct {
+  int64_t rows;
+  const int64_t *numbers; /* by row, as are the columns below */
+  const int64_t *times;   /* nanoseconds since the capture began */
+  const int64_t *connections;
+  const int64_t *apis; /* numbers of texts, which are as wide as their column */
+  const int64_t *versions;
+  const int64_t *ids;
+  const int64_t *request_sizes; /* -1 for none */
+  const int64_t *response_sizes;
+  const int64_t *latencies; /* nanoseconds, INT64_MIN for none */
+  const int64_t *infos;     /* numbers of texts */
+  const uint8_t *texts;
+  int64_t texts_size;
+  const int64_t *starts; /* where each text begins, and where the last one ends */
+  int64_t count;         /* of texts */
+  uint8_t *out;
+  int64_t capacity;
+} KernelLines;
+
+KERNEL_API int64_t kernel_lines(const KernelLines *call);
+
 KERNEL_API uint32_t kernel_crc32c(const uint8_t *data, int64_t size);
 
 KERNEL_API int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,

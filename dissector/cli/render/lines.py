@@ -1,0 +1,101 @@
+"""Lines of many rows at once, written by the native kernel (`kernel/lines.c`) from columns of the index.
+
+Invariant: a line is that of `row_line`, a property test.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from dissector.capture_session import Capture
+from dissector.cli.render.rows import API_WIDTH, row_line, words
+from dissector.core.arrays import Int64, UInt8
+from dissector.core.kernel import function
+from dissector.core.text import clean
+from dissector.index.index_columns import IndexColumns
+from dissector.protocol.kernel.reused_memory import MEMORY
+from dissector.protocol.schema.loader import api_name
+
+NO_LATENCY: Final = -1 << 63
+WHOLE_LINE: Final = -1
+"""In place of an API: the text is the line."""
+MOST_FIXED: Final = 320
+"""Bytes that a line has at most besides its texts, the same as in lines.c."""
+MOST_EXACT: Final = 1 << 53
+"""Nanoseconds from which on a double is not each number."""
+
+
+def text_lines(capture: Capture, rows: Int64) -> memoryview:
+    """Return the lines of rows, ascending. Only those are decoded that need it."""
+    info, columns = capture.info(rows), capture.index_columns(rows)
+    latency = np.where(columns.has_latency, columns.latency_ns, NO_LATENCY)
+    is_exact = ~columns.has_latency | (np.abs(latency) < MOST_EXACT)
+    has_columns = is_exact & np.array([text is not None for text in info], np.bool_)
+    keys, which = np.unique(columns.api_key[has_columns], return_inverse=True)
+    texts = [f"{clean(api_name(key)):<{API_WIDTH}}" for key in keys.tolist()]
+    apis = np.full(len(rows), WHOLE_LINE)
+    apis[has_columns] = which
+    infos = _infos(capture, columns.client_id, info, texts)
+    decoded = np.flatnonzero(~has_columns)
+    for at, exchange in zip(decoded.tolist(), capture.at(rows[decoded]), strict=True):
+        infos[at] = len(texts)
+        texts.append(row_line(exchange.row, capture.start_ns))
+    return write_lines(columns, rows + 1, capture.start_ns, latency, apis, infos, texts)
+
+
+def _infos(capture: Capture, client_ids: Int64, info: Sequence[str | None], texts: list[str]) -> Int64:
+    """The number of the last column's text for each row, where there is one; new ones are added to `texts`."""
+    known: dict[tuple[int, str | None], int] = {}
+    numbers: list[int] = []
+    for key in zip(client_ids.tolist(), info, strict=True):
+        number = known.get(key)
+        if number is None:
+            client, text = key
+            number = known[key] = len(texts)
+            texts.append("" if text is None else words(capture.index.client_id(client), text))
+        numbers.append(number)
+    return np.array(numbers, np.int64)
+
+
+class _Lines(ctypes.Structure):
+    """`KernelLines` in kernel.h."""
+
+    _fields_ = [
+        (name, ctypes.c_int64 if name in ("rows", "texts_size", "count", "capacity") else ctypes.c_void_p)
+        for name in (
+            "rows", "numbers", "times", "connections", "apis", "versions", "ids", "request_sizes", "response_sizes",
+            "latencies", "infos", "texts", "texts_size", "starts", "count", "out", "capacity",
+        )
+    ]  # fmt: skip
+
+
+def write_lines(
+    columns: IndexColumns, numbers: Int64, start_ns: int, latency: Int64, apis: Int64, infos: Int64, texts: list[str]
+) -> memoryview:
+    """Return the lines of rows, whose latencies are exact. `apis` and `infos` are numbers of `texts`: those of APIs are
+    as wide as their column, the others have no spaces at their end."""
+    parts = [text.encode() for text in texts]
+    sizes = np.array([len(part) for part in parts], np.int64)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    data: UInt8 = np.frombuffer(b"".join(parts), np.uint8)
+    out = MEMORY.take(len(numbers) * MOST_FIXED + int(sizes[infos].sum() + sizes[apis[apis >= 0]].sum()))
+    by_row = (
+        numbers, columns.request_time_ns - start_ns, columns.connection, apis, columns.version,
+        columns.correlation_id, columns.request_size, columns.response_size, latency, infos,
+    )  # fmt: skip
+    held = [np.ascontiguousarray(column, np.int64) for column in by_row]
+    call = _Lines(
+        len(numbers), *(column.ctypes.data for column in held), data.ctypes.data, len(data), starts.ctypes.data,
+        len(parts), out.ctypes.data, len(out),
+    )  # fmt: skip
+    size = _lines()(ctypes.byref(call))
+    assert size >= 0, "there is room for all lines"
+    return out[:size].data
+
+
+@cache
+def _lines() -> Callable[..., int]:
+    return function("lines", ctypes.c_void_p)
