@@ -1,8 +1,8 @@
 """The pcap format: a 24-byte header, then packets of a record header and their bytes.
 
 draft-ietf-opsawg-pcap. Reads both byte orders, microseconds and nanoseconds, and the variants with longer record
-headers (`pcap_records.py`). Positions of record headers are collected first (`parallel_scan.py`); all fields are then
-read at once.
+headers (`pcap_records.py`). Positions of record headers are collected first (`record_positions.py`); all fields are
+then read at once.
 
 Invariants:
   * the file may still grow: packets and findings are the same, wherever it ended when it was read;
@@ -11,15 +11,14 @@ Invariants:
 """
 
 import struct
-from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.integers import NOWHERE, read_unsigned, read_words, unaligned_words
-from dissector.capture.parallel_scan import RecordPattern, scan_records
+from dissector.capture.integers import NOWHERE, read_unsigned, read_words
 from dissector.capture.pcap_records import MAGICS, RecordCheck, choose_layout, next_record
+from dissector.capture.record_positions import pcap_records, room_for
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
@@ -48,8 +47,6 @@ class Pcap:
         """Offset of a record that is accepted although it is implausible after the one before."""
         self._accepts_all = False
         """Whether all implausible records are accepted."""
-        self._mean_size = 256
-        """Approximate bytes of a record."""
         self.damage = Damage(name)
         self.packets = 0
         self.done = 0
@@ -99,37 +96,13 @@ class Pcap:
 
     def _locate_records(self, data: UInt8, most: int) -> Int64:
         """Return the offsets of the next record headers, up to one that is impossible or incomplete."""
-        stop = min(len(data) - self._check.layout.header, self.done + BATCH_BYTES) + 1
-        pattern, walk = self._record_pattern(data), partial(self._walk, data)
-        positions, at = scan_records(data, self.done, stop, most, self._mean_size, pattern, walk)
-        if len(positions):
-            self._mean_size = (at - self.done) // len(positions)
-        self.done = at
-        return positions
-
-    def _walk(self, data: UInt8, at: int, until: int, most: int) -> tuple[list[int], int]:
-        header, largest, end = self._check.layout.header, self._check.largest, len(data)
-        read = struct.Struct(self._check.layout.order + "8xI").unpack_from
-        positions: list[int] = []
-        buffer = memoryview(data.data)
-        while at < until and len(positions) < most:
-            (captured,) = read(buffer, at)
-            after = at + header + captured
-            if after > end or captured > largest or (not captured and _is_blank(buffer, at)):
-                break
-            positions.append(at)
-            at = after
-        return positions, at
-
-    def _record_pattern(self, data: UInt8) -> RecordPattern:
         order, _, header = self._check.layout
-        longest, end = header + self._check.largest, len(data)
-        captured_at = unaligned_words(data[8:], order)
-        return RecordPattern(
-            *self._check.usual_header,
-            sizes=lambda at: captured_at[at] + np.int64(header),
-            good=lambda at, size: (size > header) & (size <= longest) & (at + size <= end),
+        stop = min(len(data) - header, self.done + BATCH_BYTES) + 1
+        positions = room_for(most, self.done, stop, header)
+        found, self.done = pcap_records(
+            data, self.done, stop, positions, header=header, largest=self._check.largest, order=order
         )
+        return positions[:found]
 
     def _fields(self, data: UInt8, positions: Int64) -> list[Int64]:
         """Return seconds, fractions, captured lengths, lengths."""

@@ -5,7 +5,6 @@ distributions and of Nokia wrote more after them, under the magics of other form
 first records.
 """
 
-import re
 import struct
 from functools import partial
 from typing import Final, NamedTuple
@@ -13,7 +12,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.capture.integers import ByteOrder, find_chain
-from dissector.capture.parallel_scan import byte_pattern
 from dissector.core.arrays import Bool, Int64, UInt8, UInt32
 
 CHAIN: Final = 3
@@ -50,24 +48,6 @@ class RecordCheck(NamedTuple):
     largest: int
     second: int | None
     """Seconds of the last good packet's timestamp."""
-
-    @property
-    def usual_header(self) -> tuple[re.Pattern[bytes], int]:
-        """Return a pattern for usual record headers, and the number of header bytes before its match. It matches
-        seconds with the upper half of the last packet's, a fraction, and lengths."""
-        high = [re.escape(bytes([part])) for part in struct.pack(">I", self.second or 0)[:2]]
-        fraction = (
-            (b"\\0", b"[\\0-\x0f]", b".", b".") if self.layout.fractions == 10**6 else (b"[\\0-\x3b]", b".", b".", b".")
-        )
-        pattern = byte_pattern(
-            self.layout.order,
-            (high[0], high[1], b".", b"."),
-            fraction,
-            (b"\\0", b"[\\0-\4]", b".", b"."),
-            (b"\\0", b".", b".", b"."),
-        )
-        before = 2 if self.layout.order == "<" else 0  # a pattern that begins with a known byte is found faster
-        return re.compile(pattern[before:], re.DOTALL), before
 
     def is_plausible(self, words: list[UInt32]) -> Bool:
         """Return which positions are plausible, by the four words at each."""

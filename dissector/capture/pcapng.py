@@ -2,7 +2,7 @@
 
 draft-ietf-opsawg-pcapng. Packets are read from enhanced, simple and (obsolete) packet blocks; comments, names and
 statistics go to `pcapng_options.py`; unknown blocks are skipped by their length. Blocks are located first
-(`parallel_scan.py`); packet fields are then read all at once.
+(`record_positions.py`); packet fields are then read all at once.
 
 Invariants:
   * the file may still grow: the same packets and findings come, however it was cut when it was read;
@@ -10,18 +10,14 @@ Invariants:
     finding.
 """
 
-import re
 import struct
-from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage, length_mismatch
-from dissector.capture.integers import NOT_YET, NOWHERE, ByteOrder, read_unsigned, read_words, unaligned_words
-from dissector.capture.parallel_scan import RecordPattern, byte_pattern, scan_records
+from dissector.capture.integers import NOT_YET, NOWHERE, read_unsigned, read_words
 from dissector.capture.pcapng_blocks import (
-    BYTE_ORDER_MAGIC,
     DECRYPTION_SECRETS,
     ENHANCED_PACKET,
     INTERFACE,
@@ -39,6 +35,7 @@ from dissector.capture.pcapng_blocks import (
 )
 from dissector.capture.pcapng_interfaces import PcapngSection, read_interface, times_and_link_types
 from dissector.capture.pcapng_options import COMMENT, PcapngOptions, options
+from dissector.capture.record_positions import LEAST_BLOCK, packet_blocks, room_for
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.batches import PacketBatch, join
 from dissector.core.finding import Finding
@@ -48,18 +45,6 @@ DESCRIPTIVE_BLOCKS: Final = frozenset((SECTION, INTERFACE, NAME_RESOLUTION, INTE
 """Blocks that are read besides packets."""
 USUAL_BLOCK_BYTES: Final = 1 << 17
 """Packet blocks up to this size have their two lengths compared all at once, larger ones one by one."""
-USUAL_PATTERNS: Final[dict[ByteOrder, re.Pattern[bytes]]] = {
-    order: re.compile(
-        byte_pattern(
-            order, (b"\\0", b"\\0", b"\\0", b"\6"), (b"\\0", b"[\\0-\2]", b".", b"."), (b"\\0", b"\\0", b".", b".")
-        ),
-        re.DOTALL,
-    )
-    for order in BYTE_ORDER_MAGIC.values()
-}
-"""Patterns of the first fields of usual packet blocks: type, length, interface."""
-
-
 SHORT_RUN: Final = 64
 """Packets between two descriptive blocks below which runs are joined, as each batch costs."""
 
@@ -76,10 +61,6 @@ class Pcapng:
         """The offset up to which no block was found after the damage at `done`."""
         self._accepted = -1
         """Offset of a block with two different lengths that is accepted."""
-        self._is_short_run = False
-        """Whether few packets were between the last two descriptive blocks."""
-        self._mean_size = 256
-        """Approximate bytes of a block."""
         self.damage = Damage(name)
         self._mismatches = (0, 0)
         """Number of blocks with two different lengths, and the packet of the first."""
@@ -145,17 +126,22 @@ class Pcapng:
         Descriptive blocks are read before the packets, so that packets can be located again."""
         self._read_descriptive_blocks(data)
         stop = min(len(data) - MIN_BLOCK_BYTES, self.done + BATCH_BYTES) + 1
-        if self._is_short_run:  # starting to search costs more than such a run
-            found, at = self._walk(data, self.done, stop, min(most, SHORT_RUN))
-            positions = np.asarray(found, np.int64)
-        else:
-            pattern, walk = self._record_pattern(data), partial(self._walk, data)
-            positions, at = scan_records(data, self.done, stop, most, self._mean_size, pattern, walk)
-        self._is_short_run = 0 < len(positions) < SHORT_RUN
-        if len(positions):
-            self._mean_size = (at - self.done) // len(positions)
-        self.done = at
-        return positions
+        positions, count = room_for(most, self.done, stop, LEAST_BLOCK), 0
+        while count < len(positions) - 1 and self.done < stop:
+            found, self.done = packet_blocks(
+                data, self.done, stop, positions[count:], largest=USUAL_BLOCK_BYTES, order=self._section.order
+            )
+            count += found
+            if found:
+                continue
+            kind, size = self._head(memoryview(data.data), self.done)
+            if kind in DESCRIPTIVE_BLOCKS or not self._is_complete(memoryview(data.data), self.done, kind, size):
+                break
+            if kind in PACKETS:
+                positions[count] = self.done
+                count += 1
+            self.done += size
+        return positions[:count]
 
     def _read_descriptive_blocks(self, data: UInt8) -> None:
         """Read blocks up to the next packet, or to what is not a block."""
@@ -176,41 +162,6 @@ class Pcapng:
             order = order_at(data, at)
             size = struct.unpack_from(order + "I", data, at + 4)[0] if order else 0
         return kind, size
-
-    def _walk(self, data: UInt8, at: int, until: int, most: int) -> tuple[list[int], int]:
-        end = len(data)
-        read = struct.Struct(self._section.order + "II").unpack_from
-        buffer = memoryview(data.data)
-        positions: list[int] = []
-        while at < until and len(positions) < most:
-            kind, size = read(buffer, at)
-            if kind == ENHANCED_PACKET and 32 <= size <= USUAL_BLOCK_BYTES and at + size <= end and not size & 3:
-                positions.append(at)
-                at += size
-                continue
-            if kind in DESCRIPTIVE_BLOCKS or not self._is_complete(buffer, at, kind, size):
-                break
-            if kind in PACKETS:
-                positions.append(at)
-            at += size
-        return positions, at
-
-    def _record_pattern(self, data: UInt8) -> RecordPattern:
-        order, end = self._section.order, len(data)
-        kind_at = unaligned_words(data, order)
-        size_at = unaligned_words(data[4:], order)
-        return RecordPattern(
-            pattern=USUAL_PATTERNS[order],
-            offset=0,
-            sizes=lambda at: np.maximum(size_at[at], np.int64(MIN_BLOCK_BYTES)),
-            good=lambda at, size: (
-                (kind_at[at] == ENHANCED_PACKET)
-                & (size >= 32)
-                & (size <= USUAL_BLOCK_BYTES)
-                & (at + size <= end)
-                & (size & 3 == 0)
-            ),
-        )
 
     def _count_sound(self, data: UInt8, positions: Int64) -> int:
         """Return how many blocks precede the first with two different lengths. `done` is set to that block."""

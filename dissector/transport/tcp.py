@@ -3,13 +3,17 @@
 Payload is located, never copied. Its length is by the innermost IP header, never what was captured.
 """
 
+import ctypes
 from collections import Counter
+from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import NO_SCALE, PacketBatch, SegmentBatch
+from dissector.core.kernel import function
 from dissector.transport.connection_table import SYN, ConnectionTable
 from dissector.transport.header_columns import Layer
 from dissector.transport.header_parser import HeaderParser
@@ -19,10 +23,6 @@ from dissector.transport.partitions import Partition, pair_hashes
 LEAST_HEADER: Final = 20
 V4_MAPPED: Final = np.frombuffer(b"\0\0\xff\xff", np.uint32)[0]
 """Third of the four words of an IPv4 address mapped into IPv6 (RFC 4291, 2.5.5.2); the first two are 0."""
-END_OF_OPTIONS, NO_OPERATION, WINDOW_SCALE = 0, 1, 3
-"""Kinds of options (RFC 9293, 3.2; RFC 7323, 2.2)."""
-MOST_SCALE: Final = 14
-"""What is above it counts as this (RFC 7323, 2.3)."""
 CUT_OFF: Final = "cut off inside the TCP header"
 
 
@@ -110,25 +110,26 @@ def located(layer: Layer, ignored: Counter[str]) -> list[Located]:
 def _scales(layer: Layer, payload: Int64, flags: Int64) -> Int64:
     """Return the scales that SYNs offer (RFC 7323, 2.2), `(n,)`; of all others `NO_SCALE`."""
     scales = np.full(len(layer), NO_SCALE, np.int64)
-    for row in np.flatnonzero(flags & SYN).tolist():
-        start, stop = int(layer.at[row]) + LEAST_HEADER, min(int(payload[row]), int(layer.captured[row]))
-        scales[row] = _scale(bytes(layer.data[start:stop]))
+    syns = np.flatnonzero(flags & SYN)
+    if len(syns):
+        scales[syns] = window_scales(
+            layer.data, layer.at[syns] + LEAST_HEADER, np.minimum(payload[syns], layer.captured[syns])
+        )
     return scales
 
 
-def _scale(options: bytes) -> int:
-    at = 0
-    while at + 1 < len(options) and options[at] != END_OF_OPTIONS:
-        if options[at] == NO_OPERATION:
-            at += 1
-            continue
-        kind, size = options[at], options[at + 1]
-        if kind == WINDOW_SCALE and size == 3 and at + 2 < len(options):
-            return min(options[at + 2], MOST_SCALE)
-        if size < 2:
-            break
-        at += size
-    return NO_SCALE
+def window_scales(data: UInt8, starts: Int64, ends: Int64) -> Int64:
+    """Return the scales in the options at these places, `(n,)`, by the native kernel (`tcp.c`): at most 14, as what is
+    above it counts as that (2.3); `NO_SCALE` where there is none."""
+    scales = np.empty(len(starts), np.int64)
+    _window_scales()(data.ctypes.data, len(data), starts.ctypes.data, ends.ctypes.data, len(starts), scales.ctypes.data)
+    return scales
+
+
+@cache
+def _window_scales() -> Callable[..., int]:
+    number, address = ctypes.c_int64, ctypes.c_void_p
+    return function("window_scales", address, number, address, address, number, address)
 
 
 def _fitting(layer: Layer, fits: Bool, ignored: Counter[str]) -> Layer:

@@ -160,4 +160,11 @@ KERNEL_API int64_t kernel_sum_records(const uint8_t *data, int64_t size, KernelE
 KERNEL_API int64_t kernel_gather(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *sizes,
                                  int64_t count, int32_t *offsets, uint8_t *out, int64_t capacity);
 
+KERNEL_API int64_t kernel_pcap_records(const uint8_t *data, int64_t size, int64_t at, int64_t stop, int64_t header,
+                                       int64_t largest, int32_t is_big, int64_t *positions, int64_t most);
+KERNEL_API int64_t kernel_packet_blocks(const uint8_t *data, int64_t size, int64_t at, int64_t stop, int64_t largest,
+                                        int32_t is_big, int64_t *positions, int64_t most);
+KERNEL_API int64_t kernel_window_scales(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
+                                        int64_t rows, int64_t *scales);
+
 #endif
