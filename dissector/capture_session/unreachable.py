@@ -39,13 +39,12 @@ class Unreachable:
     def of(cls, connections: ConnectionTable, with_data: Int64) -> "Unreachable":
         """Count the connections of a capture. Those `with_data` were accepted, also where the capture has only what one
         side sent."""
-        reached = {endpoint_name(*each) for each in connections.reached_servers()}
+        reached = {endpoint_name(*each) for each in connections.servers(connections.answered())[0]}
         whole = cls(reached=reached, with_data=len(with_data))
         for counts, numbers in zip((whole.refused, whole.silent), connections.unreachable(), strict=True):
-            for connection in numbers[~np.isin(numbers, with_data)].tolist():
-                server = endpoint_name(*connections.endpoints(connection)[1 - connections.syn_side(connection)])
-                if server in counts or len(counts) < MAX_SERVERS:
-                    counts[server] += 1
+            servers, which = connections.servers(numbers[~np.isin(numbers, with_data)])
+            for server, count in zip(servers[:MAX_SERVERS], np.bincount(which).tolist(), strict=False):
+                counts[endpoint_name(*server)] = count
         return whole
 
     def __bool__(self) -> bool:

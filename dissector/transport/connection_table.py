@@ -109,17 +109,22 @@ class ConnectionTable:
         """Return connections that were refused, and those whose opener got no answer, ascending."""
         return self._lifecycle.unreachable()
 
-    def reached_servers(self) -> list[tuple[str, int]]:
-        """Return address and port of each server that answered a SYN."""
-        reached = self._lifecycle.answered()
-        if not len(reached):
-            return []
-        words = self._key.values[reached].view(np.uint64).reshape(-1, WORDS)
-        is_higher = self._higher.values[reached] == (self._lifecycle.syn_side.values[reached] == 1)
+    def answered(self) -> Int64:
+        """Return connections whose opener got a SYN, ascending."""
+        return self._lifecycle.answered()
+
+    def servers(self, connections: Int64) -> tuple[list[tuple[str, int]], Int64]:
+        """Return address and port of each server of connections whose SYN was captured, in the order in which they
+        come; and for every connection which of them is its own."""
+        if not len(connections):
+            return [], connections
+        words = self._key.values[connections].view(np.uint64).reshape(-1, WORDS)
+        is_higher = self._higher.values[connections] == (self._lifecycle.syn_side.values[connections] == 1)
         address = np.where(is_higher[:, None], words[:, 2:4], words[:, :2])
         port = np.where(is_higher, words[:, 4] & np.uint64(0xFFFF), words[:, 4] >> np.uint64(16))
         servers = np.column_stack([address, port])
-        return [(_text(each[:2].tobytes()), int(each[2])) for each in servers[distinct(servers)[0]]]
+        firsts, which = distinct(servers)
+        return [(_text(each[:2].tobytes()), int(each[2])) for each in servers[firsts]], which
 
     def take_closed(self) -> Int64:
         """Return connections that closed since the last call: evicted, or replaced by another of the same endpoints."""

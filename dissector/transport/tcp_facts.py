@@ -103,21 +103,17 @@ class TcpFactsTable:
 
     def _handshakes(self, segments: SegmentBatch) -> None:
         """Measure from the first SYN to the first ACK of the same end behind it."""
-        flags, direction = segments.flags, segments.direction
-        opening = np.flatnonzero((flags & (SYN | ACK | RST)) == SYN)
-        for row in opening[np.unique(direction[opening] >> 1, return_index=True)[1]].tolist():
-            opened = int(direction[row]) >> 1
-            if self._opener.values[opened] == NOTHING:
-                self._opener.values[opened] = direction[row] & 1
-                self._syn_ns.values[opened] = segments.time_ns[row]
-        acks = np.flatnonzero((flags & (SYN | ACK | RST)) == ACK)
-        connection = direction[acks] >> 1
-        by_opener = self._opener.values[connection] == (direction[acks] & 1)
-        is_first = self._handshake_ns.values[connection] == 0
-        acks = acks[by_opener & is_first & (segments.time_ns[acks] >= self._syn_ns.values[connection])]
-        connection, first = np.unique(direction[acks] >> 1, return_index=True)
-        taken = segments.time_ns[acks[first]] - self._syn_ns.values[connection]
-        self._handshake_ns.values[connection] = np.maximum(taken, 1)
+        flags, direction, time_ns = segments.flags, segments.direction, segments.time_ns
+        of_kind = flags & (SYN | ACK | RST)
+        opening = np.flatnonzero(of_kind == SYN)[::-1]  # numpy assigns the last of equal indices
+        opening = opening[self._opener.values[direction[opening] >> 1] == NOTHING]
+        self._opener.values[direction[opening] >> 1] = direction[opening] & 1
+        self._syn_ns.values[direction[opening] >> 1] = time_ns[opening]
+        acks = np.flatnonzero(of_kind == ACK)[::-1]
+        acks = acks[self._handshake_ns.values[direction[acks] >> 1] == 0]
+        acks = acks[self._opener.values[direction[acks] >> 1] == direction[acks] & 1]
+        taken = time_ns[acks] - self._syn_ns.values[direction[acks] >> 1]
+        self._handshake_ns.values[direction[acks[taken >= 0]] >> 1] = np.maximum(taken[taken >= 0], 1)
 
     def _acknowledgements(self, segments: SegmentBatch, size: Int64, order: Int64) -> None:
         """Measure from data to the acknowledgement that is the connection's next segment; `order` is by connection."""
