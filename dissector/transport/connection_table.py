@@ -16,14 +16,14 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.core.batches import NEVER
 from dissector.core.columns import Column, distinct
 from dissector.core.limits import Limits
 from dissector.transport.connection_lifecycle import ACK, FIN, RST, SYN, ConnectionLifecycle, SegmentRows
-from dissector.transport.endpoint_index import WORDS, EndpointIndex, pairs_of
+from dissector.transport.endpoint_index import WORDS, EndpointIndex
 
-__all__ = ["ACK", "FIN", "RST", "SYN", "ConnectionTable", "UInt8"]
+__all__ = ["ACK", "FIN", "RST", "SYN", "ConnectionTable"]
 
 _EVICTED: Final = 1 << 20
 """Open pairs that were evicted, of which hashes are kept to count those that come again."""
@@ -133,11 +133,11 @@ class ConnectionTable:
         return closed
 
     def directions(
-        self, source: tuple[UInt8, Int64], destination: tuple[UInt8, Int64],
-        flags: Int64, seq: Int64, ack: Int64, size: Int64, packet: Int64, time_ns: Int64,
+        self, keys: UInt64, higher: Bool, flags: Int64, seq: Int64, ack: Int64, size: Int64,
+        packet: Int64, time_ns: Int64,
     ) -> Int64:  # fmt: skip
-        """Return the direction of each segment; add new connections. `size` is that of the payload."""
-        keys, higher = pairs_of(*source, *destination)
+        """Return the direction of each segment; add new connections. `keys` are those of the pairs of endpoints;
+        `higher`: the sender is the higher end; `size` is that of the payload."""
         direction = np.empty(len(packet), np.int64)
         for part in self._periods(packet):
             columns = [column[part] for column in (flags, seq, ack, size, packet, time_ns)]

@@ -1,36 +1,29 @@
 """A hash table of the pairs of endpoints in use. Lookups and insertions work on columns.
 
-A pair has no direction. Its key is both endpoints whole, lower one first, as five words; keys with equal hashes are
-compared. The multipliers of the hash are random in each process, so nobody can craft a capture whose keys collide.
+A pair has no direction. Its key is both endpoints whole, lower one first, as five words (`tcp.c` makes it): two of each
+address, and the ports. Keys with equal hashes are compared. The multipliers of the hash are random in each process, so
+nobody can craft a capture whose keys collide.
 
 Entries are numbered from 0 in order of insertion; `keep` renumbers those that stay.
 """
 
+import ctypes
 import os
+from collections.abc import Callable
+from functools import cache
 from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+from dissector.core.arrays import Bool, Int64, UInt64
+from dissector.core.kernel import function
 
 """Keys: `(n, 5)`."""
 _Word = TypeVar("_Word", np.int64, np.uint64)
 WORDS: Final = 5
 NOT_THERE: Final = -1
 _FIRST_BITS: Final = 10
-
-
-def pairs_of(source: UInt8, source_port: Int64, destination: UInt8, destination_port: Int64) -> tuple[UInt64, Bool]:
-    """Return the keys of pairs, and whether the source is the higher end of each. Addresses are `(n, 16)`."""
-    (a0, a1), (b0, b1) = (np.ascontiguousarray(each).view(np.uint64).T for each in (source, destination))
-    higher = (a0 > b0) | ((a0 == b0) & ((a1 > b1) | ((a1 == b1) & (source_port > destination_port))))
-    words = np.empty((len(a0), WORDS), np.uint64)
-    words[:, 0], words[:, 1] = np.where(higher, b0, a0), np.where(higher, b1, a1)
-    words[:, 2], words[:, 3] = np.where(higher, a0, b0), np.where(higher, a1, b1)
-    low, high = np.where(higher, destination_port, source_port), np.where(higher, source_port, destination_port)
-    words[:, 4] = (low << 16) | high
-    return words, higher
 
 
 def _roomy(rows: npt.NDArray[_Word], room: int) -> npt.NDArray[_Word]:
@@ -78,24 +71,15 @@ class EndpointIndex:
 
     def find(self, keys: UInt64) -> Int64:
         """Return the entry of each key, `NOT_THERE` where it has none."""
-        place = self._places(keys)
-        entry = self._table[place].astype(np.int64)
-        looked = np.flatnonzero((entry >= 0) & ~self._same(entry, keys))
-        while len(looked):
-            place[looked] = (place[looked] + 1) & (len(self._table) - 1)
-            entry[looked] = self._table[place[looked]]
-            looked = looked[(entry[looked] >= 0) & ~self._same(entry[looked], keys[looked])]
+        keys, places, entry = np.ascontiguousarray(keys), self._places(keys), np.empty(len(keys), np.int64)
+        _find_pairs()(
+            keys.ctypes.data, places.ctypes.data, len(keys), self._table.ctypes.data, len(self._table) - 1,
+            self._keys.ctypes.data, entry.ctypes.data,
+        )  # fmt: skip
         return entry
 
     def _places(self, keys: UInt64) -> Int64:
         return (self.hashed(keys) >> np.uint64(64 - self._bits)).astype(np.int64)
-
-    def _same(self, entry: Int64, keys: UInt64) -> Bool:
-        mine = self._keys[entry]
-        same: Bool = mine[:, 0] == keys[:, 0]
-        for word in range(1, WORDS):
-            same &= mine[:, word] == keys[:, word]
-        return same
 
     def add(self, keys: UInt64, connection: Int64, packet: Int64) -> Int64:
         """Insert keys that differ and are not there; return their entries."""
@@ -135,3 +119,9 @@ class EndpointIndex:
             self._table[place[free]] = entry[free]
             remaining = self._table[place] != entry
             entry, place = entry[remaining], (place[remaining] + 1) & (len(self._table) - 1)
+
+
+@cache
+def _find_pairs() -> Callable[..., int]:
+    number, address = ctypes.c_int64, ctypes.c_void_p
+    return function("find_pairs", address, address, number, address, number, address, address)

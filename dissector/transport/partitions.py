@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.transport.endpoint_index import pairs_of
+from dissector.core.arrays import Bool, Int64, UInt64
 
 _FACTORS: Final = tuple(
     np.uint64(each)
@@ -34,12 +33,8 @@ def partitions_of(hashes: UInt64, parts: int) -> Int64:
     return (hashes % np.uint64(parts)).astype(np.int64)
 
 
-def pair_hashes(source: UInt8, source_port: Int64, destination: UInt8, destination_port: Int64) -> UInt64:
-    """Return a hash of each pair of endpoints, the same in either direction. Addresses are `(n, 16)`."""
-    return _mixed(pairs_of(source, source_port, destination, destination_port)[0])
-
-
-def _mixed(keys: UInt64) -> UInt64:
+def pair_hashes(keys: UInt64) -> UInt64:
+    """Return a hash of each pair of endpoints, by its key as in `EndpointIndex`: the same in either direction."""
     mixed: UInt64 = np.zeros(len(keys), np.uint64)
     for word, factor in enumerate(_FACTORS):
         mixed ^= keys[:, word]

@@ -15,7 +15,7 @@ from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.transport.header_parser import HeaderParser
 from dissector.transport.partitions import pair_hashes
-from dissector.transport.tcp import located
+from dissector.transport.tcp import tcp_headers
 
 
 class RoutedPackets(NamedTuple):
@@ -40,8 +40,8 @@ class PacketRouter:
     def route(self, packets: PacketBatch) -> RoutedPackets:
         """Return the pairs of endpoints of packets."""
         layers, fragment = self._headers.unfragmented(packets)
-        parts = [part for layer in layers for part in located(layer, self.ignored)]
+        parts = [tcp_headers(layer, self.ignored) for layer in layers]
         row = np.concatenate([np.zeros(0, np.int64), *(part.row for part in parts)])
-        pair = [pair_hashes(part.source, part.source_port, part.destination, part.destination_port) for part in parts]
+        pair = [pair_hashes(part.keys) for part in parts]
         order = np.argsort(row, kind="stable")
         return RoutedPackets(row[order], np.concatenate([np.zeros(0, np.uint64), *pair])[order], fragment)

@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 
 from dissector.core.arrays import UInt64
 from dissector.transport.partitions import Partition, pair_hashes
+from tests.transport.tcp_packets import Pairs, keys_of
 
 ends = st.tuples(st.binary(min_size=16, max_size=16), st.integers(0, 65_535))
 pairs = st.lists(st.tuples(ends, ends), min_size=1, max_size=20)
-Pairs = list[tuple[tuple[bytes, int], tuple[bytes, int]]]
 
 
 def marks(found: Pairs) -> UInt64:
-    (source, from_port), (destination, to_port) = (list(zip(*each, strict=True)) for each in zip(*found, strict=True))
-    addresses = [np.frombuffer(b"".join(each), np.uint8).reshape(-1, 16) for each in (source, destination)]
-    return pair_hashes(addresses[0], np.array(from_port), addresses[1], np.array(to_port))
+    return pair_hashes(keys_of(found))
 
 
 @given(found=pairs, parts=st.integers(1, 9))

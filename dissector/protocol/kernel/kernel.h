@@ -164,7 +164,10 @@ KERNEL_API int64_t kernel_pcap_records(const uint8_t *data, int64_t size, int64_
                                        int64_t largest, int32_t is_big, int64_t *positions, int64_t most);
 KERNEL_API int64_t kernel_packet_blocks(const uint8_t *data, int64_t size, int64_t at, int64_t stop, int64_t largest,
                                         int32_t is_big, int64_t *positions, int64_t most);
-KERNEL_API int64_t kernel_window_scales(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,
-                                        int64_t rows, int64_t *scales);
+KERNEL_API int64_t kernel_tcp_headers(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ips,
+                                      const int64_t *captured, const int64_t *ends, int64_t rows, int64_t *columns,
+                                      uint64_t *keys, uint8_t *higher);
+KERNEL_API int64_t kernel_find_pairs(const uint64_t *keys, const int64_t *places, int64_t rows, const int32_t *table,
+                                     int64_t mask, const uint64_t *entries, int64_t *found);
 
 #endif
