@@ -13,7 +13,7 @@ from dissector.core.finding import Finding
 from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
-from dissector.exchange.listing import Listing
+from dissector.exchange.listing import Cells, Listing
 from dissector.exchange.row_fields import ROW_FIELDS, Value
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
@@ -136,6 +136,10 @@ class ExchangeIndex:
                 add = added.get(field.name, 0)
                 column += [cast(int, value) + add for value in more] if add else more
         return columns
+
+    def cells(self, names: Sequence[str], rows: range | Int64) -> list[Cells] | None:
+        """The same without a Python object for each row; None where entries of files are among the rows."""
+        return None if self._rows.entries else self._listing.cells(names, rows)
 
     def info(self, rows: range | Int64, findings: "Summaries") -> list[str | None]:
         """The info column of rows; None for entries of files, and where a row has to be decoded for it."""

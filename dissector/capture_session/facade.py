@@ -21,6 +21,7 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT, Limits
 from dissector.detection.decode_as import DecodeAs, of_ports
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.listing import Cells
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.row_fields import Value
 from dissector.index.index_columns import IndexColumns
@@ -222,6 +223,10 @@ class Capture:
     def columns(self, names: Sequence[str], rows: range | Int64) -> list[list[Value]]:
         """Values of row fields that the index has, a list for each name."""
         return self.index.columns(names, rows)
+
+    def cells(self, names: Sequence[str], rows: range | Int64) -> list[Cells] | None:
+        """The same without a Python object for each row; None of a capture with entries of files."""
+        return self.index.cells(names, rows)
 
     def info(self, rows: range | Int64) -> list[str | None]:
         """The info column of rows, without decoding each; None where a row has to be decoded for it."""

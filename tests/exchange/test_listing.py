@@ -7,6 +7,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
+from dissector.export.table_cells import as_tabs, tab_lines
 from tests.conftest import PCAPS
 from tests.traffic import Packet, capture_of, conversation, exchanges, lossy
 
@@ -21,6 +22,8 @@ def check(*paths: str, response_to: tuple[int, int] | None = None) -> list[str]:
         assert [list(row) for row in zip(*columns, strict=True)] == decoded
         middle = len(capture) // 2
         assert capture.columns(NAMES, range(middle, middle + 1)) == [[column[middle]] for column in columns]
+        cells = capture.cells(NAMES, range(len(capture)))
+        assert cells is None or tab_lines(cells) == as_tabs(columns)
         for name, column in zip(NAMES, columns, strict=True):
             assert capture.columns([name], range(len(capture))) == [column]
         return [str(row[NAMES.index("kind")]) for row in decoded]

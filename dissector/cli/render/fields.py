@@ -20,7 +20,7 @@ from dissector.exchange.field_paths import SIDES, bodies, found, header_fields, 
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS, row_fields
 from dissector.exchange.to_json import exchange_object
-from dissector.export.table_cells import TableForm, as_csv, as_tabs
+from dissector.export.table_cells import TableForm, as_csv, as_tabs, tab_lines
 
 ROWS_PER_BATCH: Final = 1 << 14
 """Rows that are rendered together from columns of the index."""
@@ -50,7 +50,9 @@ def index_lines(
 ) -> Iterator[bytes]:
     """Render fields that the index has, many rows at once."""
     for first in range(0, len(rows), ROWS_PER_BATCH):
-        yield form(capture.columns(names, rows[first : first + ROWS_PER_BATCH]))
+        some = rows[first : first + ROWS_PER_BATCH]
+        cells = capture.cells(names, some) if form is as_tabs else None
+        yield tab_lines(cells) if cells else form(capture.columns(names, some))
 
 
 def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], form: TableForm = as_tabs) -> Iterator[bytes]:

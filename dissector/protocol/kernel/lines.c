@@ -7,27 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decimal.h"
 #include "kernel.h"
 
-enum { MOST_FIXED = 320, MOST_DIGITS = 24 };
-
-/* Writes a number in decimal digits, at least `least` of them; returns its size. */
-static int64_t digits(uint8_t *out, uint64_t value, int64_t least) {
-  uint8_t text[MOST_DIGITS];
-  int64_t size = 0;
-  do text[MOST_DIGITS - ++size] = (uint8_t)('0' + value % 10);
-  while (value /= 10);
-  while (size < least) text[MOST_DIGITS - ++size] = '0';
-  memcpy(out, text + MOST_DIGITS - size, (size_t)size);
-  return size;
-}
-
-static uint64_t magnitude(int64_t value) { return value < 0 ? -(uint64_t)value : (uint64_t)value; }
-
-static int64_t signed_digits(uint8_t *out, int64_t value) {
-  if (value < 0) *out = '-';
-  return (value < 0) + digits(out + (value < 0), magnitude(value), 1);
-}
+enum { MOST_FIXED = 320 };
 
 /* Puts spaces in front of what stands at `out`, so that it is `width` wide, and one behind it; returns where that ends. */
 static uint8_t *aligned(uint8_t *out, int64_t size, int64_t width) {
