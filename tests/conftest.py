@@ -18,6 +18,7 @@ PCAPS = Path(__file__).parents[1] / "pcaps"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each program that a test starts compiles all of our source again
 os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on this machine is not part of a test
 os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
+os.environ["XDG_CACHE_HOME"] = "/proc/nonexistent"  # nor is Spark's class archive written for it
 os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered: no folder can be made there
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 ENCRYPTED = sorted(PCAPS.glob("tls/*.pcapng"))

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dissector.pipeline import class_archive
 from dissector.pipeline.shipping import shipped
 
 MIN_JAVA: Final = 17
@@ -33,7 +35,6 @@ SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": JVM_OPTIONS,
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "8",
     # The default gives each core one task, so that all wait for the slowest.
@@ -46,6 +47,8 @@ ON_THIS_MACHINE: Final = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
 }
 """Defaults where tasks run on this machine."""
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+"""Name of the setting for the options of the driver's JVM."""
 PYTHON: Final = "spark.pyspark.python"
 """Name of the setting for the workers' Python."""
 CONNECT_SECONDS: Final = 5.0
@@ -73,8 +76,8 @@ def session(
     if remote is None and not _MASTERS.fullmatch(url):
         raise NoSparkError(f"{url}: no master: there are local[N], spark://HOST:PORT, yarn and k8s://URL")
     _check_reachable(url)
-    if remote is None or is_local(url):
-        _check_java()
+    has_own_java = remote is None or is_local(url)
+    archive = class_archive.java_options(_java_version(), pyspark.__version__, pyspark.__file__) if has_own_java else ""
     if is_local(url):
         os.environ["PYSPARK_PYTHON"] = sys.executable  # workers use the same Python and packages
     elif PYTHON in settings:
@@ -82,7 +85,7 @@ def session(
     elif url.startswith("spark://"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark's own choice would be `python3`
     with _quiet(verbose=verbose):
-        spark = _started(master, remote, settings)
+        spark = _started(master, remote, {JAVA_OPTIONS: f"{JVM_OPTIONS} {archive}", **settings})
         try:
             with contextlib.nullcontext() if is_local(url) else shipped(spark):
                 yield spark
@@ -107,7 +110,9 @@ def _started(master: str | None, remote: str | None, settings: Mapping[str, str]
         if not is_on_server or name.startswith("spark.sql"):
             builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        # Who reads our output need not wait for the JVM, which may live longer to write its archive.
+        with _discarded(1):
+            return builder.getOrCreate()
     except (PySparkException, Py4JError, ImportError, OSError) as error:
         raise NoSparkError(f"Spark does not start: {reason(error)}") from error
 
@@ -141,7 +146,8 @@ def reason(error: BaseException) -> str:
     return re.sub(r"^(?:[a-z]\w*\.)+(?=[A-Z])", "", words)[:500]
 
 
-def _check_java() -> None:
+def _java_version() -> str:
+    """Return what Java says of its version. Raises `NoSparkError` if there is no Java, or an old one."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     how = f"install a JRE of version {MIN_JAVA} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME to one"
@@ -155,6 +161,7 @@ def _check_java() -> None:
     version = words[1].split(".")[0] if len(words) > 1 else ""
     if version.isdigit() and int(version) < MIN_JAVA:
         raise NoSparkError(f"Spark needs Java {MIN_JAVA}, and {java} is {words[1]}: {how}")
+    return output
 
 
 @contextlib.contextmanager
@@ -165,11 +172,13 @@ def _quiet(*, verbose: bool) -> Iterator[None]:
         yield
         return
     logging.disable()  # py4j logs an interrupted call by the root logger
-    original_fd, original_stderr = os.dup(2), sys.stderr
-    null_fd = os.open(os.devnull, os.O_WRONLY)
+    original_stderr = sys.stderr
     sys.stderr.flush()
-    os.dup2(null_fd, 2)
-    with os.fdopen(os.dup(original_fd), "w", buffering=1) as stderr_copy, warnings.catch_warnings():
+    with (
+        _discarded(2) as original,
+        os.fdopen(os.dup(original), "w", buffering=1) as stderr_copy,
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         sys.stderr = stderr_copy
         try:
@@ -177,6 +186,16 @@ def _quiet(*, verbose: bool) -> Iterator[None]:
         finally:
             logging.disable(logging.NOTSET)
             sys.stderr = original_stderr
-            os.dup2(original_fd, 2)
-            os.close(original_fd)
-            os.close(null_fd)
+
+
+@contextlib.contextmanager
+def _discarded(descriptor: int) -> Iterator[int]:
+    """Redirect a descriptor to `/dev/null` for a time. Yield one of where it led to."""
+    original, null = os.dup(descriptor), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    try:
+        yield original
+    finally:
+        os.dup2(original, descriptor)
+        os.close(original)
+        os.close(null)
