@@ -7,7 +7,7 @@ from dissector.core.batches import NEVER
 from dissector.core.text import endpoint_name
 from dissector.detection.kafka_detector import NO_CLIENT, Connections, KafkaDetector
 
-CACHE_SIZE: Final = 4096
+CACHE_SIZE: Final = 1 << 14
 """Connections whose ends are kept as text."""
 
 

@@ -8,6 +8,7 @@ Invariant: the way back is bounded. Where it is longer, or the beginning was not
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from dissector.core.arrays import Int64
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
-from dissector.protocol.message import Values, read, request_layout
+from dissector.protocol.message import PREFIX, Values, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
 FIRST_VERSION: Final = 7
@@ -24,6 +25,10 @@ MAX_REQUESTS: Final = 5_000
 """Requests of a session that are read to compute one set."""
 CACHE_SIZE: Final = 1_024
 """Connections whose last set is kept."""
+LONGEST_KNOWN: Final = 512
+"""Bytes of a request that is read once for all its equals."""
+ID_AT: Final = PREFIX + 4
+"""Where the correlation id is in a request."""
 
 _NONE: Final = np.zeros(0, np.int64)
 Partitions = dict[str, set[int]]
@@ -51,6 +56,8 @@ class FetchSessions:
         self._last: OrderedDict[int, RowPartitions] = OrderedDict()
         """By connection, of the Fetch that was computed last. An unknown set is kept as well: else each Fetch of a
         session that began before the capture would go all the way back again."""
+        self._known_fetches: dict[int, Int64] = {}
+        """By connection, the rows that are a Fetch with a session."""
 
     def partitions(self, row: int, generation: int, *, names_topics: bool = True) -> Partitions | None:
         """The partitions of a row that is an incremental Fetch; None where the beginning of its session is unknown.
@@ -93,12 +100,14 @@ class FetchSessions:
             elif connection in self._retained:
                 retained[connection] = self._retained[connection]
         self._retained = retained
+        self._known_fetches.clear()
         return np.sort(np.concatenate(needed))
 
     def _refresh(self, generation: int) -> None:
         if generation != self._generation:
             self._generation = generation
             self._last.clear()
+            self._known_fetches.clear()
 
     def _newest_known(self, connection: int, row: int) -> RowPartitions:
         """The newest known set from before a row."""
@@ -109,16 +118,34 @@ class FetchSessions:
     def _fetches_back(self, connection: int, row: int, last: int) -> list[int]:
         """Rows of a connection that are a Fetch with a session, from `row` back to behind `last`: at most one more than
         `MAX_REQUESTS`."""
-        rows = self._by_connection.rows(connection, self._generation)
-        rows = rows[np.searchsorted(rows, last, side="right") : np.searchsorted(rows, row, side="right")]
-        table = self._table
-        fetches = (table.api_key.values[rows] == ApiKey.FETCH) & (table.version.values[rows] >= FIRST_VERSION)
-        found: list[int] = rows[fetches & (table.request.values[rows] != NO_FRAME)][::-1][: MAX_REQUESTS + 1].tolist()
+        rows = self._fetches(connection)
+        first, stop = np.searchsorted(rows, (last, row), side="right").tolist()
+        found: list[int] = rows[max(first, stop - MAX_REQUESTS - 1) : stop][::-1].tolist()
+        return found
+
+    def _fetches(self, connection: int) -> Int64:
+        """Rows of a connection that are a Fetch with a session, ascending."""
+        found = self._known_fetches.get(connection)
+        if found is None:
+            rows, table = self._by_connection.rows(connection, self._generation), self._table
+            fetches = (table.api_key.values[rows] == ApiKey.FETCH) & (table.version.values[rows] >= FIRST_VERSION)
+            if len(self._known_fetches) == CACHE_SIZE:
+                self._known_fetches.clear()
+            found = self._known_fetches[connection] = rows[fetches & (table.request.values[rows] != NO_FRAME)]
         return found
 
     def _request(self, row: int) -> Values:
         data, whole = self._frames.read(int(self._table.request.values[row]))
-        return read(data, request_layout(ApiKey.FETCH, int(self._table.version.values[row])), whole).body
+        version = int(self._table.version.values[row])
+        if len(data) > LONGEST_KNOWN:
+            return read(data, request_layout(ApiKey.FETCH, version), whole).body
+        return _request(version, data[:ID_AT], data[ID_AT + 4 :], whole)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def _request(version: int, before_id: bytes, behind_id: bytes, whole: int) -> Values:
+    """The body of a short request, whatever its correlation id is: clients begin their sessions alike."""
+    return read(before_id + bytes(4) + behind_id, request_layout(ApiKey.FETCH, version), whole).body
 
 
 def _after(before: Partitions, request: Values) -> Partitions:
