@@ -72,10 +72,10 @@ class FrameTable:
 
     def joined(self, rows: Int64) -> tuple[UInt8, Int64]:
         """Copies of frames in pieces, one behind the other, and their sizes, `(n,)`, 0 for one that is not whole."""
-        pieces = [self._piece_rows(row) for row in rows.tolist()]
-        of = np.repeat(np.arange(len(rows)), [each.stop - each.start for each in pieces])
-        addresses = np.concatenate([self._piece_address.values[each] for each in pieces])
-        sizes = np.concatenate([self._piece_size.values[each] for each in pieces])
+        first, counts = self._piece_counts(rows)
+        of = np.repeat(np.arange(len(rows)), counts)
+        pieces = np.arange(len(of)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        addresses, sizes = self._piece_address.values[pieces], self._piece_size.values[pieces]
         there = addresses != NOWHERE
         pointers = np.zeros(len(addresses), np.uint64)
         pointers[there], _owner = self._store.pointers(addresses[there], sizes[there])
@@ -84,6 +84,17 @@ class FrameTable:
         whole[whole != self.size.values[rows]] = 0
         copied = whole[of] > 0
         return join(pointers[copied], sizes[copied]), whole
+
+    def _piece_counts(self, rows: Int64) -> tuple[Int64, Int64]:
+        """The first pieces of frames in pieces, and how many each has, `(n,)`."""
+        first = -2 - self._address.values[rows]
+        if not len(rows):
+            return first, first
+        low, high = int(first.min()), self._piece_rows(int(rows[first.argmax()])).stop
+        ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._piece_size.values[low:high])])
+        begin = first - low
+        stop = np.searchsorted(ends, ends[begin] + self.size.values[rows])
+        return first, np.clip(stop, begin + 1, high - low) - begin
 
     def _piece_rows(self, row: int) -> slice:
         """Where the pieces of a frame in pieces are."""
