@@ -40,7 +40,7 @@ TEACHING_APIS: Final = (
     ApiKey.STREAMS_GROUP_DESCRIBE,
 )  # fmt: skip
 """APIs that name things: topics, nodes, groups, members, producers."""
-ALWAYS_TEACHING: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRODUCER_ID)
+OF_REQUEST: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRODUCER_ID)
 """Those of which the request teaches something, whatever the response is."""
 ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index whose columns are compared together."""
@@ -180,9 +180,12 @@ class ConversationState:
         is_new = has_response & np.array([each not in self._read for each in responses.tolist()], np.bool_)
         rows, responses = rows[is_new], responses[is_new]
         self._read.update(responses.tolist())
-        of_versions = table.api_key.values[rows] == ApiKey.API_VERSIONS
-        self._learn_versions(rows[of_versions])
-        rows, responses = rows[~of_versions], responses[~of_versions]
+        keys = table.api_key.values[rows]
+        self._learn_versions(rows[keys == ApiKey.API_VERSIONS])
+        self._learn_mechanisms(rows[keys == ApiKey.SASL_HANDSHAKE])
+        self._learn_producers(rows[keys == ApiKey.INIT_PRODUCER_ID])
+        names_things = ~np.isin(keys, OF_REQUEST)
+        rows, responses = rows[names_things], responses[names_things]
         different = self._different(rows, responses)
         for row, response in zip(rows[different].tolist(), responses[different].tolist(), strict=True):
             self._learn_from(row, response)
@@ -218,9 +221,8 @@ class ConversationState:
     def _learn_from(self, row: int, response_frame: int) -> None:
         table = self._table
         key, version = int(table.api_key.values[row]), int(table.version.values[row])
-        connection = int(table.connection.values[row])
         data, whole = self._frames.read(response_frame)
-        if key not in ALWAYS_TEACHING and not self._is_new(key, version, data):
+        if not self._is_new(key, version, data):
             return
         request_data, request_whole = self._frames.read(int(table.request.values[row]))
         request = read(request_data, request_layout(key, version), request_whole)
@@ -233,21 +235,52 @@ class ConversationState:
         client_id = request.header.get("client_id")
         if isinstance(member, str) and isinstance(client_id, str):
             self._members.learn(member, client_id, packet)
-        transactional_id, producer_id = request.body.get("transactional_id"), response.get("producer_id")
-        if key == ApiKey.INIT_PRODUCER_ID and isinstance(transactional_id, str) and isinstance(producer_id, int):
-            self._producers.learn(producer_id, transactional_id, packet)
-        if key == ApiKey.SASL_HANDSHAKE:
-            self._mechanisms.setdefault(connection, []).append((packet, _mechanism(request)))
-            self._mechanisms[connection].sort()
 
     def _different(self, rows: Int64, responses: Int64) -> Int64:
         """Which rows teach something: not those whose response has the body of an earlier one of the same kind."""
         numbers = equal_numbers(self._frames, responses, PREFIX + 4)
         version = self._table.version.values[rows].astype(np.int64) & 0xFFFF
         kinds = self._table.api_key.values[rows].astype(np.int64) << 16 | version
-        alone = (numbers == NO_NUMBER) | np.isin(kinds >> 16, ALWAYS_TEACHING)
-        _, first = np.unique(np.where(alone, -1 - np.arange(len(rows)), numbers << 32 | kinds), return_index=True)
+        kinds = np.where(numbers == NO_NUMBER, -1 - np.arange(len(rows)), numbers << 32 | kinds)
+        _, first = np.unique(kinds, return_index=True)
         return np.sort(first)
+
+    def _requests(self, rows: Int64) -> Iterator[tuple[int, Decoded]]:
+        """These rows, of one API, and their requests. Those that are the same but for the correlation id are read
+        once."""
+        frames, versions = self._table.request.values[rows], self._table.version.values[rows]
+        keys = self._table.api_key.values[rows]
+        numbers = equal_numbers(self._frames, frames, CORRELATION_ID.stop, head=CORRELATION_ID.start)
+        known: dict[int, Decoded] = {}
+        columns = (rows, frames, keys, versions, numbers)
+        for row, frame, key, version, number in zip(*(each.tolist() for each in columns), strict=True):
+            request = known.get(number)
+            if request is None:
+                data, whole = self._frames.read(frame)
+                request = read(data, request_layout(key, version), whole)
+                if number != NO_NUMBER:
+                    known[number] = request
+            yield row, request
+
+    def _learn_mechanisms(self, rows: Int64) -> None:
+        """Learn from exchanges of SaslHandshake."""
+        table = self._table
+        for row, request in self._requests(rows):
+            of_connection = self._mechanisms.setdefault(int(table.connection.values[row]), [])
+            of_connection.append((int(table.packet.values[row]), _mechanism(request)))
+            of_connection.sort()
+
+    def _learn_producers(self, rows: Int64) -> None:
+        """Learn from exchanges of InitProducerId. The responses differ: each producer has an id of its own."""
+        table = self._table
+        for row, request in self._requests(rows):
+            transactional_id = request.body.get("transactional_id")
+            if isinstance(transactional_id, str):
+                data, whole = self._frames.read(int(table.response.values[row]))
+                layout = response_layout(ApiKey.INIT_PRODUCER_ID, int(table.version.values[row]), data)
+                producer_id = read(data, layout, whole).body.get("producer_id")
+                if isinstance(producer_id, int):
+                    self._producers.learn(producer_id, transactional_id, int(table.packet.values[row]))
 
     def _learn_versions(self, rows: Int64) -> None:
         """Learn from exchanges of ApiVersions."""
