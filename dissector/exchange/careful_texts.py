@@ -9,7 +9,7 @@ Invariants:
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,12 @@ from dissector.protocol.schema.api_keys import ApiKey
 
 _REQUEST_ID, _RESPONSE_ID = slice(PREFIX + 4, PREFIX + 8), slice(PREFIX, PREFIX + 4)
 """Where correlation ids are in frames."""
+MOST_KEY_BYTES: Final = 1 << 22
+"""Of messages whose texts are known."""
+Facts = tuple[object, ...]
+"""What decides what is shown of a row besides the bytes of its messages."""
+Key = tuple[bytes, bytes, bytes, Facts]
+"""A request without its correlation id, a response behind its, and the facts."""
 
 
 class CarefulText(NamedTuple):
@@ -42,27 +48,48 @@ class CarefulTexts:
     def __init__(self, indexer: Indexer, decoder: ExchangeDecoder) -> None:
         self._indexer = indexer
         self._decoder = decoder
+        self._known: dict[Key, CarefulText | None] = {}
+        self._room = MOST_KEY_BYTES
+        self._generation = -1
+        """Of the index when the known texts were made: more names of topics may be known since."""
 
     def texts(self, rows: Int64, lacking: Int64) -> list[CarefulText | None]:
         """The texts of rows, ascending; `lacking` says of each why it has no response, if it has none."""
-        first, which = self._groups(rows, lacking)
-        decoded = map(_text, self._decoder.exchanges(rows[first]))
-        known = [*decoded, None]
-        return [known[group] for group in which.tolist()]
+        self._decoder.update_conversation_state()
+        first, which, facts = self._groups(rows, lacking)
+        if self._generation != self._indexer.generation or self._room < 0:
+            self._generation, self._room = self._indexer.generation, MOST_KEY_BYTES
+            self._known.clear()
+        keys = [self._key(row, known) for row, known in zip(rows[first].tolist(), facts, strict=True)]
+        new = [at for at, key in enumerate(keys) if key not in self._known]
+        for at, exchange in zip(new, self._decoder.exchanges(rows[first[new]]), strict=True):
+            self._known[keys[at]] = _text(exchange)
+            self._room -= sum(map(len, keys[at][:3]))
+        found = [*(self._known[key] for key in keys), None]
+        return [found[group] for group in which.tolist()]
 
-    def _groups(self, rows: Int64, lacking: Int64) -> tuple[Int64, Int64]:
-        """The place of the first row of each group, and the group of each row; -1 for none."""
+    def _key(self, row: int, facts: Facts) -> Key:
+        """All that decides the text of a row."""
+        table, read = self._indexer.table, self._indexer.frames.read
+        request, response = int(table.request.values[row]), int(table.response.values[row])
+        sent = read(request)[0]
+        answer = b"" if response == NO_FRAME else read(response)[0][_RESPONSE_ID.stop :]
+        return sent[: _REQUEST_ID.start], sent[_REQUEST_ID.stop :], answer, facts
+
+    def _groups(self, rows: Int64, lacking: Int64) -> tuple[Int64, Int64, list[Facts]]:
+        """The place of the first row of each group, the group of each row, -1 for none, and the facts of each group."""
         table, frames = self._indexer.table, self._indexer.frames
         requests, responses = table.request.values[rows], table.response.values[rows]
         some = np.flatnonzero((table.kind.values[rows] == RowKind.EXCHANGE) & (requests != NO_FRAME))
         of_request = equal_numbers(frames, requests[some], _REQUEST_ID.stop, head=_REQUEST_ID.start)
-        of_response = -2 - lacking[some]
+        of_response = np.zeros(len(some), np.int64)
         answered = np.flatnonzero(responses[some] != NO_FRAME)
         of_response[answered] = equal_numbers(frames, responses[some[answered]], _RESPONSE_ID.stop)
         is_whole = (of_request != NO_NUMBER) & (of_response != NO_NUMBER)
         some, of_request, of_response = some[is_whole], of_request[is_whole], of_response[is_whole]
-        keys = zip(of_request.tolist(), of_response.tolist(), self._facts(rows[some]), strict=True)
-        groups: dict[object, int] = {}
+        facts = self._facts(rows[some], lacking[some])
+        keys = zip(of_request.tolist(), of_response.tolist(), facts, strict=True)
+        groups: dict[tuple[int, int, Facts], int] = {}
         first: list[int] = []
         which = np.full(len(rows), -1, np.int64)
         for at, key in zip(some.tolist(), keys, strict=True):
@@ -70,17 +97,19 @@ class CarefulTexts:
             if group == len(first):
                 first.append(at)
             which[at] = group
-        return np.array(first, np.int64), which
+        return np.array(first, np.int64), which, [known for _, _, known in groups]
 
-    def _facts(self, rows: Int64) -> Iterator[tuple[object, ...]]:
+    def _facts(self, rows: Int64, lacking: Int64) -> Iterator[Facts]:
         """What decides what is shown of a row besides its bytes."""
         table, context = self._indexer.table, self._indexer.conversation_state.context
-        columns = (table.api_key, table.version, table.connection, table.packet)
-        for key, version, connection, packet in zip(*(column.values[rows].tolist() for column in columns), strict=True):
+        reasons = np.where(table.response.values[rows] == NO_FRAME, lacking, -1)
+        columns = (column.values[rows] for column in (table.api_key, table.version, table.connection, table.packet))
+        lists = (column.tolist() for column in (*columns, reasons))
+        for key, version, connection, packet, reason in zip(*lists, strict=True):
             known = context(connection, packet)
             before = known if known.may_have_secrets else context(connection, packet - 1)
             yield (
-                key, version, known.mechanism, known.may_have_secrets, known.has_secrets, known.may_cut_secrets,
+                key, version, reason, known.mechanism, known.may_have_secrets, known.has_secrets, known.may_cut_secrets,
                 before.mechanism, before.may_have_secrets, before.has_secrets, before.may_cut_secrets,
             )  # fmt: skip
 

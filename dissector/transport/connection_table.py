@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from ipaddress import IPv6Address
 from itertools import pairwise
+from sys import byteorder
 from typing import Final
 
 import numpy as np
@@ -61,9 +62,9 @@ class ConnectionTable:
 
     def endpoints(self, connection: int) -> tuple[tuple[str, int], tuple[str, int]]:
         """Address and port of side 0 and of side 1."""
-        words = np.frombuffer(self._key.values[connection].tobytes(), np.uint64)
-        ports = int(words[4])
-        low, high = (_text(words[:2].tobytes()), ports >> 16), (_text(words[2:4].tobytes()), ports & 0xFFFF)
+        key = self._key.values[connection].tobytes()
+        ports = int.from_bytes(key[32:40], byteorder)
+        low, high = (_text(key[:16]), ports >> 16), (_text(key[16:32]), ports & 0xFFFF)
         return (high, low) if self._higher.values[connection] else (low, high)
 
     def ports(self, connection: int) -> tuple[int, int]:
