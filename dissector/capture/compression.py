@@ -12,8 +12,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 
-from lz4.frame import LZ4FrameDecompressor
-
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
@@ -92,6 +90,13 @@ def _zstd() -> Decoder:
     return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 27})
 
 
+def _lz4() -> Decoder:
+    from lz4.frame import LZ4FrameDecompressor
+
+    decoder: Decoder = LZ4FrameDecompressor()
+    return decoder
+
+
 def _is_skippable(head: bytes) -> bool:
     return len(head) >= 4 and int.from_bytes(head[:4], "little") & ~0xF == _SKIPPABLE
 
@@ -99,7 +104,7 @@ def _is_skippable(head: bytes) -> bool:
 CODECS: Final = (
     FileCodec("gzip", lambda head: head.startswith(b"\x1f\x8b\x08"), _Gzip),
     FileCodec("zstd", lambda head: head.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(head), _zstd),
-    FileCodec("lz4", lambda head: head.startswith(b"\x04\x22\x4d\x18"), LZ4FrameDecompressor),
+    FileCodec("lz4", lambda head: head.startswith(b"\x04\x22\x4d\x18"), _lz4),
     FileCodec(
         "xz", lambda head: head.startswith(b"\xfd7zXZ\0"), lambda: lzma.LZMADecompressor(memlimit=LARGEST_DICTIONARY)
     ),

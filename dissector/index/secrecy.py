@@ -130,8 +130,9 @@ class Secrecy:
         told_of, at = np.unique(of[telling], return_index=True)
         self._tell(sent.where(telling[at]), plain_behind[telling[at]])
         ends = (read_to + np.add.reduceat(sent.size, firsts)).tolist()
-        waiting = np.setdiff1d(np.arange(len(connections)), told_of).tolist()
-        self._read_to.update((int(connections[each]), ends[each]) for each in waiting)
+        waits = np.ones(len(connections), np.bool_)
+        waits[told_of] = False
+        self._read_to.update((int(connections[each]), ends[each]) for each in np.flatnonzero(waits).tolist())
 
     def _tell(self, sent: "_Sent", plain_behind: Int64) -> None:
         """Remember what the first frame besides ApiVersions tells of each connection."""

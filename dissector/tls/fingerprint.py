@@ -1,7 +1,5 @@
 """JA4, the fingerprint of a ClientHello: clients of one library and version have the same. FoxIO's specification."""
 
-from hashlib import sha256
-
 from dissector.tls.handshake import ALPN, SERVER_NAME, SIGNATURE_ALGORITHMS, VERSIONS, ClientHello
 
 _VERSIONS = {0x0304: "13", 0x0303: "12", 0x0302: "11", 0x0301: "10", 0x0300: "s3"}
@@ -35,6 +33,8 @@ def _hex(numbers: list[int]) -> str:
 
 
 def _hash(text: str) -> str:
+    from hashlib import sha256  # loads OpenSSL, which few captures need
+
     return sha256(text.encode()).hexdigest()[:12] if text else "0" * 12
 
 

@@ -1,6 +1,7 @@
-"""Keys from secrets: the PRF of TLS 1.0 to 1.2, and HKDF-Expand-Label of TLS 1.3."""
+"""Keys from secrets: the PRF of TLS 1.0 to 1.2, and HKDF-Expand-Label of TLS 1.3.
 
-import hmac
+hmac is imported where it is used: it loads OpenSSL, and few captures have TLS."""
+
 import struct
 from typing import Final
 
@@ -9,6 +10,8 @@ TLS_1_2: Final = 0x0303
 
 def expand(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
     """P_hash of RFC 5246, 5."""
+    import hmac
+
     found, chained = b"", seed
     while len(found) < size:
         chained = hmac.digest(secret, chained, hash_name)
@@ -29,6 +32,8 @@ def prf(version: int, hash_name: str, secret: bytes, label: bytes, seed: bytes, 
 
 def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> bytes:
     """HKDF-Expand-Label with an empty context (RFC 8446, 7.1)."""
+    import hmac
+
     info = struct.pack(">HB", size, 6 + len(label)) + b"tls13 " + label + b"\0"
     found = block = b""
     number = 0

@@ -5,7 +5,6 @@ extended master secret depends on a hash of all messages up to the client's key 
 both sides have sent theirs.
 """
 
-import hashlib
 from typing import Final
 
 from dissector.tls.handshake import ServerHello
@@ -78,6 +77,8 @@ class KeyExchanges:
 
 
 def _digest(messages: bytes, version: int, suite: CipherSuite) -> bytes:
+    import hashlib  # loads OpenSSL
+
     if version >= TLS_1_2:
         return hashlib.new(suite.prf_hash, messages).digest()
     md5 = hashlib.md5(messages, usedforsecurity=False)

@@ -4,7 +4,6 @@ No cipher moves bytes: the first byte of the ciphertext is the first one of the 
 follow from the suite and from the sizes of record and plaintext, without a key.
 """
 
-import hashlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -80,6 +79,8 @@ def _sizes(agreement: Agreement, plain: int, size: int) -> list[tuple[str, int]]
     begin, text = ("header", HEADER), (CIPHERTEXT, plain)
     if suite.kind is CipherKind.CBC:  # RFC 5246, 6.2.3.2; RFC 7366
         assert suite.mac_hash is not None
+        import hashlib  # loads OpenSSL, which few captures need
+
         mac = ("MAC", hashlib.new(suite.mac_hash).digest_size)
         vector = ("initialization vector", BLOCK if version >= TLS_1_1 else 0)
         padding = ("padding", size - HEADER - vector[1] - plain - mac[1])

@@ -54,7 +54,7 @@ class Retransmissions:
         """Return delays of frames in nanoseconds, `(n,)` each, 0 where none: from a frame's beginning to its last
         retransmission, and the longest time that a byte of it waited for missing ones."""
         again, waited = np.zeros(len(direction), np.int64), np.zeros(len(direction), np.int64)
-        directions = np.unique(direction)
+        directions, _ = np.unique(direction, return_index=True)  # without the index numpy imports numpy.ma
         some = np.flatnonzero(np.isin(self._columns[0].values, directions))
         row_direction, begins, ends, came, since = (column.values[some] for column in self._columns)
         base = np.searchsorted(directions, direction) * _OFFSETS

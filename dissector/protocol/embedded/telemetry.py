@@ -1,6 +1,5 @@
 """Client metrics (KIP-714): OpenTelemetry's `MetricsData`, mostly compressed, named by a table of its fields."""
 
-from dissector.protocol.embedded.metrics_schema import MetricMessage
 from dissector.protocol.embedded.protobuf import message_items
 from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.records.compression import DecompressionError, TooLargeError
@@ -13,6 +12,8 @@ NAME = "MetricsData"
 def metrics(raw: bytes, codec: int) -> Subtree | None:
     """Return the metrics that a client pushed; None if they can't be read. Raises `LimitError` where they exceed the
     budget of a frame."""
+    from dissector.protocol.embedded.metrics_schema import MetricMessage  # few captures have metrics
+
     try:
         budget = frame_budget()
         plain = budget.decompressed(codec, raw)
