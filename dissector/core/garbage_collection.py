@@ -21,4 +21,7 @@ def infrequent_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        # All objects become old ones. Else the threshold would have all that are new searched for cycles at once.
+        gc.freeze()
+        gc.unfreeze()
         gc.set_threshold(*threshold)
