@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Bool, Int32, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
@@ -45,7 +45,7 @@ from dissector.protocol.bulk_masking import are_clean
 from dissector.protocol.bulk_metadata_log import MetadataRecords
 from dissector.protocol.codec.program import ColumnPlan, Part, Program
 from dissector.protocol.embedded.secrets import METADATA_CARRIERS
-from dissector.protocol.kernel.shredding import Shredded
+from dissector.protocol.kernel.shredding import Shredded, numbered
 from dissector.protocol.metadata_log import LARGEST
 from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
@@ -107,8 +107,8 @@ class InfoTexts:
             self._generation = self._indexer.generation
             self._texts.clear()
         found = np.empty(len(rows), object)
-        different, first, which = _distinct(pairs, counts, codecs)
-        texts = np.empty(different, object)
+        which, first = _numbered(pairs, counts, codecs)
+        texts = np.empty(len(first), object)
         texts[:] = [
             self._text(*each)
             for each in zip(pairs[first].tolist(), counts[first].tolist(), codecs[first].tolist(), strict=True)
@@ -165,13 +165,12 @@ class InfoTexts:
 
     def _decode_pairs(self, rows: Int64, pairs: Int64) -> None:
         """Decode the first row of each pair that is not known."""
-        different, first = np.unique(pairs, return_index=True)
-        new = [at for pair, at in zip(different.tolist(), first.tolist(), strict=True) if pair not in self._pairs]
-        new = [at for at in new if pairs[at] >= 0]
-        if len(self._pairs) + len(new) > MOST_TEXTS:
+        _, first = _numbered(pairs)
+        first = first[pairs[first] >= 0]
+        at = first[[pair not in self._pairs for pair in pairs[first].tolist()]]
+        if len(self._pairs) + len(at) > MOST_TEXTS:
             self._pairs.clear()
-            new = [at for at in first.tolist() if pairs[at] >= 0]
-        at = np.sort(np.array(new, np.int64))
+            at = first
         for pair, exchange in zip(pairs[at].tolist(), self._decoder.exchanges(rows[at]), strict=True):
             self._pairs[pair] = _pair_words(exchange)
 
@@ -189,14 +188,11 @@ def _shown_records(asked: "_Records", answered: "_Records") -> tuple[Int64, Int6
     return counts, codecs | (asked.has_bytes | answered.has_bytes).astype(np.int64) << 8
 
 
-def _distinct(*columns: Int64) -> tuple[int, Int64, Int64]:
-    """How many different rows some columns have, the first row of each, and which one each row is."""
-    which = np.zeros(len(columns[0]), np.int64)
-    first = which[:1]
-    for column in columns:
-        values, inverse = np.unique(column, return_inverse=True)
-        _, first, which = np.unique(which * len(values) + inverse, return_index=True, return_inverse=True)
-    return len(first), first, which
+def _numbered(*columns: Int64) -> tuple[Int32, Int32]:
+    """Number the different rows of some columns; return the number of each row, and the first row of each number."""
+    rows = np.stack(columns, axis=1)
+    ends = np.arange(1, len(rows) + 1) * rows[:1].nbytes
+    return numbered(rows.view(np.uint8).ravel(), ends, np.zeros(len(rows), np.uint8))
 
 
 class _Records:
