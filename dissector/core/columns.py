@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Int64, UInt64
+from dissector.core.arrays import Bool, Int64, UInt64
 
 _FIRST_ROOM: Final = 1024
 _FILE_BYTES: Final = 1 << 21
@@ -160,6 +160,13 @@ def unique(values: Int64) -> Int64:
     changes = np.ones(len(ordered), np.bool_)
     changes[1:] = ordered[1:] != ordered[:-1]
     return ordered[changes]
+
+
+def is_in(values: Int64, others: Int64) -> Bool:
+    """Return which values are among others. `numpy.isin` may import masked arrays, too."""
+    ordered = np.sort(others)
+    found: Bool = np.searchsorted(ordered, values, "left") < np.searchsorted(ordered, values, "right")
+    return found
 
 
 def distinct(words: UInt64) -> tuple[Int64, Int64]:

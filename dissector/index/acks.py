@@ -32,10 +32,11 @@ def expect_response(store: Store, frames: FrameTable, rows: Int64, headers: Requ
     produce = np.flatnonzero(headers.api_key == ApiKey.PRODUCE)
     if not len(produce):
         return expected
-    address, version = frames.contiguous(rows[produce]), headers.version[produce]
-    simple = (address >= 0) & (frames.size.values[rows[produce]] >= headers.end[produce] + 4)
+    end, version = headers.end[produce] + 4, headers.version[produce]
+    address = frames.beginnings(rows[produce], end)
+    simple = (address >= 0) & (frames.size.values[rows[produce]] >= end)
     four = np.zeros((len(produce), 4), np.uint8)
-    four[simple] = store.gather(address[simple] + headers.end[produce][simple], 4)
+    four[simple] = store.gather(address[simple] + end[simple] - 4, 4)
     words = four.view(">i2").astype(np.int64)
     old = version < _FIRST_TRANSACTIONAL
     simple &= old | (words[:, 0] == np.where(version < _FIRST_FLEXIBLE, -1, 0))

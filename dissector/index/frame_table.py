@@ -62,6 +62,16 @@ class FrameTable:
         """Return the addresses of frames in one piece; negative numbers for the others."""
         return self._address.values[rows]
 
+    def beginnings(self, rows: Int64, width: int | Int64) -> Int64:
+        """Return the addresses of the first `width` bytes of frames, or of all of shorter ones, where these are in one
+        piece; negative numbers for the others."""
+        address, wanted = self._address.values[rows], np.minimum(self.size.values[rows], width)
+        in_pieces = np.flatnonzero(address < NOWHERE)
+        first = -2 - address[in_pieces]
+        is_enough = self._piece_size.values[first] >= wanted[in_pieces]
+        address[in_pieces[is_enough]] = self._piece_address.values[first[is_enough]]
+        return address
+
     def pointers(self, rows: Int64) -> tuple[UInt64, object]:
         """Where frames in one piece are in memory, `(n,)`, 0 for the others, and what keeps that memory."""
         found = np.zeros(len(rows), np.uint64)

@@ -96,7 +96,7 @@ class ClientIds:
 
 def _first_bytes(store: Store, frames: FrameTable, rows: Int64, width: int) -> UInt8:
     """The first `width` bytes of each frame, `(n, width)`; zeros where a frame has fewer."""
-    address = frames.contiguous(rows)
+    address = frames.beginnings(rows, width)
     size = frames.size.values[rows]
     in_one_piece = address >= 0
     heads = np.zeros((len(rows), width), np.uint8)

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import is_in
 from dissector.detection.frame_heuristics import PendingIds
 
 Losses = Mapping[int, Sequence[int]]
@@ -132,7 +133,7 @@ class Pairing:
         paired_requests, paired_responses = paired_requests[ordered], paired_responses[ordered]
         repeated = np.flatnonzero(found & ~simple)
         if len(repeated):
-            repeated_requests = np.flatnonzero(np.isin(requests.key, responses.key[repeated]))
+            repeated_requests = np.flatnonzero(is_in(requests.key, responses.key[repeated]))
             more = self._in_order(requests, responses, repeated_requests, repeated)
             paired_requests, paired_responses = (
                 np.concatenate([paired_requests, more[0]]),

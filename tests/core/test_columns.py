@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core import columns
-from dissector.core.columns import Column, distinct, unique
+from dissector.core.columns import Column, distinct, is_in, unique
 
 steps = st.lists(
     st.one_of(
@@ -130,3 +130,9 @@ def test_rows_that_are_gone_take_no_room() -> None:
     again = pickle.loads(data)
     assert again.values[2_000_000] == 7
     assert os.fstat(again._file).st_blocks * 512 < 1 << 20 < os.fstat(again._file).st_size
+
+
+@given(st.lists(st.integers(-5, 5)), st.lists(st.integers(-5, 5)))
+def test_values_among_others_are_found(values: list[int], others: list[int]) -> None:
+    found = is_in(np.array(values, np.int64), np.array(others, np.int64))
+    assert found.tolist() == [each in others for each in values]

@@ -53,6 +53,17 @@ def test_joined_frames_are_as_they_are_read(frames: list[list[tuple[bool, int]]]
             assert data[end - size : end].tobytes() == read
 
 
+@given(st.lists(PIECES, min_size=1, max_size=5), st.integers(1, 30))
+def test_a_beginning_in_one_piece_is_found_in_columns(frames: list[list[tuple[bool, int]]], width: int) -> None:
+    table = table_of(frames)
+    for row, address in enumerate(table.beginnings(np.arange(len(frames)), width).tolist()):
+        (there, size), *_ = frames[row]
+        assert (address >= 0) == (there and size >= min(width, sum(each for _, each in frames[row])))
+        if address >= 0:
+            data, _ = table.read(row, width)
+            assert table._store.read(address, len(data)) == data
+
+
 def test_a_frame_of_very_many_pieces_is_joined() -> None:
     table = table_of([[(True, 3)] * 5_000, [(True, 1), (False, 1)]])
     data, sizes = table.joined(np.array([0, 1]))
