@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import is_in
 from dissector.index.message_headers import RequestHeaders
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -42,7 +43,7 @@ class RawSaslTokens:
         tokens = np.zeros(len(connection), np.bool_)
         if not handshakes.any() and not self._since:
             return tokens
-        affected = np.isin(connection, [*self._since, *connection[handshakes].tolist()])
+        affected = is_in(connection, np.array([*self._since, *connection[handshakes].tolist()], np.int64))
         for n in np.flatnonzero(affected)[np.argsort(start[affected], kind="stable")].tolist():
             spans = self._since.setdefault(int(connection[n]), [])
             in_span = bool(spans) and spans[-1][1] == _FOREVER
@@ -59,7 +60,7 @@ class RawSaslTokens:
         """Return which of the server's frames that belong to no request are tokens. `responses(c)` returns the places
         in the stream of the responses of a connection, and which of them respond to a handshake."""
         tokens = np.zeros(len(connection), np.bool_)
-        for n in np.flatnonzero(np.isin(connection, list(self._since))).tolist() if self._since else ():
+        for n in np.flatnonzero(is_in(connection, np.array([*self._since], np.int64))).tolist() if self._since else ():
             spans = self._since[int(connection[n])]
             tokens[n] = any(first <= packet[n] < last for first, last in spans) or _follows_handshake(
                 int(start[n]), *responses(int(connection[n]))
