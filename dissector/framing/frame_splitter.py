@@ -1,4 +1,4 @@
-"""Splits held streams into frames one by one: the slow path, for what `fast_path` cannot do in columns."""
+"""Splits held streams into frames one by one: the slow path, for what `fast_path` leaves."""
 
 import struct
 from itertools import takewhile

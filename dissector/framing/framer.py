@@ -8,7 +8,7 @@ Invariants, each a property test:
   * what is held is bounded: a search sees two windows of `limits.resync_bytes`, and all directions together hold
     `limits.held_runs`.
 
-`fast_path` splits what is complete in the columns. The rest is held: `classifier` finds out what a direction is,
+`fast_path` splits what is complete natively. The rest is held: `classifier` finds out what a direction is,
 `frame_splitter` splits it frame by frame, `resynchronizer` searches for the next frame. All share `direction_state`.
 A `ProtocolDetector` knows how Kafka's frames look; `detection` has it.
 """
@@ -25,7 +25,7 @@ from dissector.core.store import Store
 from dissector.framing.classifier import Classifier
 from dissector.framing.detector import Classification, ProtocolDetector
 from dissector.framing.direction_state import DirectionState
-from dissector.framing.fast_path import FastPath
+from dissector.framing.fast_path import follow
 from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.pending_stream import PendingStream
 from dissector.framing.resynchronizer import Resynchronizer
@@ -152,10 +152,10 @@ class Framer:
         if self._state.held:
             fast &= ~np.isin(direction, np.fromiter(self._state.held, np.int64))
         if fast.any():
-            fast_path = FastPath(self._store, runs, PREFIX + self._limits.frame_size)
-            stops = fast_path.follow(lows[fast], highs[fast], at[fast])
-            self._state.rows.add_batch(fast_path.frames())
-            lows[fast], self._state.next.values[direction[fast]] = np.array(stops, np.int64).T
+            largest = PREFIX + self._limits.frame_size
+            frames, lows[fast], offsets = follow(self._store, runs, largest, lows[fast], highs[fast], at[fast])
+            self._state.rows.add_batch(frames)
+            self._state.next.values[direction[fast]] = offsets
         other = self._state.mode.values[direction] == _OTHER
         last = highs[other] - 1
         self._state.ignored.values[direction[other]] += runs.start[last] + runs.size[last] - runs.start[lows[other]]

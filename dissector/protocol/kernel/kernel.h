@@ -183,4 +183,21 @@ typedef struct {
 KERNEL_API int64_t kernel_tab_lines(const KernelCells *columns, int64_t count, int64_t rows, uint8_t *out,
                                     int64_t capacity);
 
+/* Runs of streams, and the frames in them: `framing/fast_path.py` has the same. */
+typedef struct {
+  const uint64_t *memory; /* where the bytes of each run are, 0 of a gap */
+  const int64_t *starts;  /* stream offsets */
+  const int64_t *ends;
+  int64_t largest;      /* of the frames that are believed, with their prefixes */
+  int64_t directions;   /* each has runs up to before its `highs`, and is followed from an offset in one of them on: */
+  const int64_t *highs; /* there is one before each of them at least */
+  int64_t *rows;
+  int64_t *offsets;
+  int64_t *frames; /* of each the run in which it begins, its offset and size, and the run behind its last one */
+  int64_t capacity;
+  int64_t count;
+} KernelRuns;
+
+KERNEL_API int64_t kernel_frames(KernelRuns *runs);
+
 #endif
