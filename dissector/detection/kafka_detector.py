@@ -127,7 +127,7 @@ class KafkaDetector:
         if self.client_side.values[connection] != NO_CLIENT:
             return self._classify_known(connection, side, head, from_start=from_start)
         if (
-            self.other_protocol.values[connection] >= OtherProtocol.UNKNOWN
+            int(self.other_protocol.values[connection]) >= OtherProtocol.UNKNOWN
             and self._connections.syn_side(connection) >= 0
         ):
             return Classification.OTHER

@@ -13,8 +13,8 @@ from dissector.framing.direction_state import DirectionState
 from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.sizes import HEAD, LEAST_HEAD
 
-_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = Classification
-"""Bound once: members of an enum are slow to look up."""
+_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = map(int, Classification)
+"""Plain numbers: numpy compares its own with members of an enum slowly."""
 
 
 class Classifier:
@@ -71,7 +71,7 @@ class Classifier:
         head = stream.peek(self._store, HEAD, after=missing) or b""
         from_start = stream.at == missing == 0
         final = self._state.has_ended(direction) or stream.end - stream.at >= self._limits.undecided_bytes
-        mode = self._detector.classify(direction, head, from_start=from_start, final=final)
+        mode = int(self._detector.classify(direction, head, from_start=from_start, final=final))
         if mode == _UNDECIDED:
             if not final:
                 return False

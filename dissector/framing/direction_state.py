@@ -18,8 +18,8 @@ LARGEST_ROW: Final = 2**31 - 1
 """Bytes of one row. A gap may be larger: sequence numbers have 32 bits."""
 _MOST_PENDING_ROWS: Final = 8
 """Rows of skipped bytes that are kept until a direction is known to be Kafka."""
-_UNDECIDED, _POSSIBLE, _OTHER = Classification.UNDECIDED, Classification.POSSIBLE, Classification.OTHER
-"""Bound once: members of an enum are slow to look up."""
+_UNDECIDED, _POSSIBLE, _, _, _OTHER = map(int, Classification)
+"""Plain numbers: numpy compares its own with members of an enum slowly."""
 
 
 class DirectionState:

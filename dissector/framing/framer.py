@@ -31,8 +31,8 @@ from dissector.framing.pending_stream import PendingStream
 from dissector.framing.resynchronizer import Resynchronizer
 from dissector.framing.sizes import ALERT_SIZE, PREFIX
 
-_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = Classification
-"""Bound once: members of an enum are slow to look up."""
+_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = map(int, Classification)
+"""Plain numbers: numpy compares its own with members of an enum slowly."""
 
 
 class Framer:

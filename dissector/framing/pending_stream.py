@@ -16,6 +16,7 @@ from dissector.core.store import Store
 
 Piece = tuple[int, int]
 """Address (or `NOWHERE`) and size."""
+_DATA: Final = int(RunKind.DATA)
 _TIDY: Final = 4096
 """Framed runs that are kept before they are dropped."""
 
@@ -55,7 +56,7 @@ class PendingStream:
         rows = slice(low, high)
         if not self._start:
             self.at = max(self.at, int(runs.start[low]))
-        address = np.where(runs.kind[rows] == RunKind.DATA, runs.address[rows], NOWHERE)
+        address = np.where(runs.kind[rows] == _DATA, runs.address[rows], NOWHERE)
         for column, values in (
             (self._start, runs.start[rows]), (self._size, runs.size[rows]), (self._address, address),
             (self._time, runs.time_ns[rows]), (self._packet, runs.packet[rows]),

@@ -14,9 +14,8 @@ from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.pending_stream import PendingStream
 from dissector.framing.sizes import HEAD, LEAST_HEAD, PREFIX
 
-_UNDECIDED, _POSSIBLE = Classification.UNDECIDED, Classification.POSSIBLE
-_FRAMES, _SEARCH = Classification.FRAMES, Classification.SEARCH
-"""Bound once: members of an enum are slow to look up."""
+_UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _ = map(int, Classification)
+"""Plain numbers: numpy compares its own with members of an enum slowly."""
 _FOUND: Final = -1
 
 

@@ -178,5 +178,5 @@ def _short_ids(
     keyed[:, :8] = (lengths << 2 | trust).view(np.uint8).reshape(-1, 8)
     np.multiply(heads, np.arange(longest) < lengths[:, None], out=keyed[:, 8 : 8 + longest])
     firsts, which = distinct(keyed.view(np.uint64))
-    numbers = [clients.number(heads[row, : lengths[row]].tobytes(), trust[row]) for row in firsts.tolist()]
+    numbers = [clients.number(heads[row, : lengths[row]].tobytes(), int(trust[row])) for row in firsts.tolist()]
     return np.array(numbers, np.int64)[which]

@@ -31,8 +31,9 @@ class RawSaslTokens:
 
     def end(self, connections: Int64) -> None:
         """Forget connections that have ended."""
-        for connection in connections.tolist() if self._since else ():
-            self._since.pop(connection, None)
+        known = np.array([*self._since], np.int64)
+        for connection in known[is_in(known, connections)].tolist():
+            del self._since[connection]
 
     def of_client(
         self, connection: Int64, packet: Int64, start: Int64, headers: RequestHeaders, is_request: IsRequest

@@ -12,6 +12,7 @@ Invariants:
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 LATEST: Final = 32_767
@@ -32,6 +33,7 @@ class Versions:
     high: int
 
     @staticmethod
+    @lru_cache(maxsize=1024)
     def parse(text: str) -> "Versions":
         """Parse ``"0"``, ``"1-4"``, ``"3+"`` or ``"none"``. Raises ValueError for anything else."""
         if text == "none":
