@@ -10,12 +10,9 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
+from types import ModuleType
 from typing import Final, NamedTuple, Protocol
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 MAGIC_SIZE: Final = 6
 """Bytes needed to recognize a codec."""
@@ -28,10 +25,6 @@ _INPUT_BYTES: Final = 1 << 13
 """Compressed bytes of a step. Damage loses up to this many good bytes before it."""
 _SKIPPABLE: Final = 0x184D2A50
 """The first of 16 magic numbers of zstd and lz4 frames that hold something else."""
-
-DECODER_ERRORS: Final = (
-    zlib.error, OSError, EOFError, lzma.LZMAError, zstd.ZstdError, RuntimeError, ValueError, MemoryError
-)  # fmt: skip
 
 
 class Decoder(Protocol):
@@ -86,8 +79,26 @@ class FileCodec(NamedTuple):
     decoder: Callable[[], Decoder]
 
 
-def _zstd() -> Decoder:
-    return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 27})
+@cache
+def _zstd() -> ModuleType:
+    if sys.version_info >= (3, 14):  # imported on use, as lz4 is: few captures are compressed
+        from compression import zstd
+    else:
+        from backports import zstd
+    return zstd
+
+
+def _zstd_decoder() -> Decoder:
+    zstd = _zstd()
+    decoder: Decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 27})
+    return decoder
+
+
+def _decoder_errors() -> tuple[type[Exception], ...]:
+    """What decoders raise for damaged bytes."""
+    return (
+        zlib.error, OSError, EOFError, lzma.LZMAError, _zstd().ZstdError, RuntimeError, ValueError, MemoryError
+    )  # fmt: skip
 
 
 def _lz4() -> Decoder:
@@ -103,7 +114,7 @@ def _is_skippable(head: bytes) -> bool:
 
 CODECS: Final = (
     FileCodec("gzip", lambda head: head.startswith(b"\x1f\x8b\x08"), _Gzip),
-    FileCodec("zstd", lambda head: head.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(head), _zstd),
+    FileCodec("zstd", lambda head: head.startswith(b"\x28\xb5\x2f\xfd") or _is_skippable(head), _zstd_decoder),
     FileCodec("lz4", lambda head: head.startswith(b"\x04\x22\x4d\x18"), _lz4),
     FileCodec(
         "xz", lambda head: head.startswith(b"\xfd7zXZ\0"), lambda: lzma.LZMADecompressor(memlimit=LARGEST_DICTIONARY)
@@ -149,7 +160,7 @@ class Decompression:
             step = data[start : start + _INPUT_BYTES]
             try:
                 yield from self._decompress(step)
-            except DECODER_ERRORS as error:
+            except _decoder_errors() as error:
                 raise FileDecompressionError(_message(error), self.at) from None
             self.at += len(step)
 

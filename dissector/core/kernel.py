@@ -8,10 +8,15 @@ workers get the package, it is copied out to be loaded.
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import as_file, files
-from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-PATH: Traversable = files("dissector").joinpath("protocol", "kernel", "libkernel.so")
+from dissector.core.package_files import package_file
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+PATH = package_file("protocol", "kernel", "libkernel.so")
 """Tests with sanitizers load another (`tests/conftest.py`)."""
 
 
@@ -31,12 +36,16 @@ def function(name: str, *types: type) -> Callable[..., int]:
     return found
 
 
-def load(path: Traversable) -> ctypes.CDLL:
+def load(path: "Traversable") -> ctypes.CDLL:
     """Return the shared object at a path. Raises `KernelError`."""
     if not path.is_file():
         raise KernelError(f"{path}: not built: install kdissect again, in a clone with `make run`")
     try:
-        with as_file(path) as file:  # one that was copied out is removed, and stays loaded
+        if isinstance(path, Path):
+            return ctypes.CDLL(str(path))
+        from importlib.resources import as_file
+
+        with as_file(path) as file:  # it is copied out and removed, and stays loaded
             return ctypes.CDLL(str(file))
     except OSError as error:
         raise KernelError(f"{path}: {error}: install kdissect again, built for this machine") from None

@@ -8,12 +8,11 @@ and its name need not say that its value is a password.
 
 import re
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Final
 
 import orjson
 
-import dissector.protocol.schema
+from dissector.core.package_files import package_file
 
 PASSWORD: Final = "PASSWORD"
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.")
@@ -41,7 +40,7 @@ _UNQUOTING: Final = re.compile(
 @cache
 def config_types() -> dict[str, str]:
     """Return the types of Kafka's configs by their names."""
-    raw = files(dissector.protocol.schema).joinpath("config_names.json").read_bytes()
+    raw = package_file("protocol", "schema", "config_names.json").read_bytes()
     types: dict[str, str] = orjson.loads(raw)
     return types
 
