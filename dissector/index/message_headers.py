@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
-from dissector.core.columns import distinct
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import is_unclean, may_hold_secrets
+from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.shredding import numbered
 from dissector.protocol.masking import NEWER
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
@@ -137,7 +138,7 @@ def request_headers(store: Store, frames: FrameTable, rows: Int64, clients: Clie
     client_id = np.zeros(len(rows), np.int64)
     named = np.flatnonzero(lengths >= 0)
     if len(named):
-        client_id[named] = _client_ids(store, frames, rows[named], lengths[named], trust[named], clients)
+        client_id[named] = _client_ids(frames, rows[named], lengths[named], trust[named], clients)
     end = np.where(is_oldest, REQUEST_HEAD_SIZE - 2, REQUEST_HEAD_SIZE + np.maximum(lengths, 0))
     return RequestHeaders(api_key, version, _signed32(heads, 8), client_id, end)
 
@@ -153,14 +154,12 @@ def _known_apis() -> tuple[Int64, Bool]:
     return last_version, is_harmless
 
 
-def _client_ids(
-    store: Store, frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds
-) -> Int64:
+def _client_ids(frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds) -> Int64:
     """Numbers of client ids. Each different short id of the batch is looked up once, each long one by itself."""
     numbers = np.zeros(len(rows), np.int64)
     is_short = lengths <= SHORT_CLIENT_ID
     if is_short.any():
-        numbers[is_short] = _short_ids(store, frames, rows[is_short], lengths[is_short], trust[is_short], clients)
+        numbers[is_short] = _short_ids(frames, rows[is_short], lengths[is_short], trust[is_short], clients)
     for at in np.flatnonzero(~is_short).tolist():
         size = int(lengths[at])
         data, whole = frames.read(int(rows[at]), REQUEST_HEAD_SIZE + size)
@@ -169,14 +168,25 @@ def _client_ids(
     return numbers
 
 
-def _short_ids(
-    store: Store, frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds
-) -> Int64:
-    longest = max(1, int(lengths.max()))
-    heads = _first_bytes(store, frames, rows, REQUEST_HEAD_SIZE + longest)[:, REQUEST_HEAD_SIZE:]
-    keyed = np.zeros((len(rows), longest // 8 * 8 + 16), np.uint8)
-    keyed[:, :8] = (lengths << 2 | trust).view(np.uint8).reshape(-1, 8)
-    np.multiply(heads, np.arange(longest) < lengths[:, None], out=keyed[:, 8 : 8 + longest])
-    firsts, which = distinct(keyed.view(np.uint64))
-    numbers = [clients.number(heads[row, : lengths[row]].tobytes(), int(trust[row])) for row in firsts.tolist()]
+def _short_ids(frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds) -> Int64:
+    """The same of short ids: they are copied one behind the other, each behind its length and trust."""
+    facts = np.ascontiguousarray(lengths << 2 | trust, np.int64)
+    addresses, _owner = frames.pointers(rows)
+    in_pieces = np.flatnonzero(addresses == 0)
+    addresses += REQUEST_HEAD_SIZE
+    apart = np.zeros((len(in_pieces), SHORT_CLIENT_ID), np.uint8)
+    for at, row in enumerate(in_pieces.tolist()):
+        data, _ = frames.read(int(rows[row]), REQUEST_HEAD_SIZE + int(lengths[row]))
+        apart[at, : len(data[REQUEST_HEAD_SIZE:])] = np.frombuffer(data[REQUEST_HEAD_SIZE:], np.uint8)
+    addresses[in_pieces] = apart.ctypes.data + SHORT_CLIENT_ID * np.arange(len(in_pieces), dtype=np.uint64)
+    places = facts.ctypes.data + facts.itemsize * np.arange(len(rows), dtype=np.uint64)
+    sizes = np.stack([np.full(len(rows), facts.itemsize), lengths], axis=1)
+    keys, ends = join(np.stack([places, addresses], axis=1).ravel(), sizes.ravel()), np.cumsum(sizes.sum(axis=1))
+    which, firsts = numbered(keys, ends, np.zeros(len(rows), np.uint8))
+    numbers = [
+        clients.number(keys[end - size : end].tobytes(), known)
+        for end, size, known in zip(
+            ends[firsts].tolist(), lengths[firsts].tolist(), trust[firsts].tolist(), strict=True
+        )
+    ]
     return np.array(numbers, np.int64)[which]
