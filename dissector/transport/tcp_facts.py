@@ -1,30 +1,33 @@
 """What TCP did on each connection: round-trip times, bytes and packets each way, windows, bytes lost.
 
-Computed for a batch of segments at once; a connection keeps some 200 bytes.
+Computed natively (`tcp_facts.c`); a connection keeps some 200 bytes.
 
   * The handshake's round trip is from the SYN to the opener's first ACK: Wireshark's "initial RTT". It is known
     where the capture began before the connection.
   * The round trip of an acknowledgement is from data to a segment without data that acknowledges exactly its end, if
     nothing of the connection came between them. So neither the time a server takes, nor a loss, is in it.
-  * Zero windows and full windows are Wireshark's. The latter are known where both SYNs were captured, as only they have
-    the windows' scales (`windows.py`).
+  * Zero windows and full windows are Wireshark's. A full window is data that ends exactly where the receiver's window
+    does, so that the sender has to wait: it counts from the receiver's last acknowledgement. Full windows are known
+    where both SYNs were captured, as only they have the windows' scales.
 
 Invariant, a property test: any cutting of the capture into batches gives the same facts.
 """
 
+import ctypes
+from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import RunBatch, RunKind, SegmentBatch
 from dissector.core.columns import Column
-from dissector.transport.connection_table import ACK, FIN, RST, SYN
+from dissector.core.kernel import function
 from dissector.transport.retransmissions import Retransmissions
-from dissector.transport.windows import FullWindows
 
-MASK: Final = 0xFFFFFFFF
 NOTHING: Final = -1
+UNKNOWN_SCALE: Final = -2
+"""Of an end whose SYN was not seen."""
 
 
 class DirectionFacts(NamedTuple):
@@ -58,111 +61,86 @@ class TcpFactsTable:
 
     def __init__(self, retransmissions: Retransmissions) -> None:
         self._retransmissions = retransmissions
-        self._packets, self._bytes, self._lost = Column(np.int64), Column(np.int64), Column(np.int64)
-        self._zero_windows = Column(np.int32)
-        """By direction; the others by connection."""
-        self._full_windows = FullWindows()
-        self._syn_ns, self._handshake_ns = Column(np.int64), Column(np.int64)
-        self._opener = Column(np.int8, NOTHING)
-        """The direction's side that sent the SYN."""
-        self._acks, self._ack_ns = Column(np.int32), Column(np.int64)
-        self._least_ack_ns = Column(np.int64, np.iinfo(np.int64).max)
-        self._end, self._end_ns = Column(np.int64, NOTHING), Column(np.int64)
-        """Of the last segment: if it carried data, the sequence number behind it, and its side above 32 bits; its
-        time."""
+        self._lost = Column(np.int64)
+        self._by_direction = {
+            "packets": Column(np.int64), "bytes": Column(np.int64), "zero_windows": Column(np.int32),
+            "full_windows": Column(np.int32),
+            "scales": Column(np.int8, UNKNOWN_SCALE),  # of the windows that an end announces
+            "limits": Column(np.int64, NOTHING),  # the sequence number up to which an end lets the other one send
+        }  # fmt: skip
+        self._by_connection = {
+            "opener": Column(np.int8, NOTHING),  # the side that sent the SYN
+            "syn_ns": Column(np.int64), "handshake_ns": Column(np.int64),
+            "acks": Column(np.int32), "ack_ns": Column(np.int64),
+            "least_ack_ns": Column(np.int64, np.iinfo(np.int64).max),
+            # Of the last segment: if it carried data, the sequence number behind it, and its side above 32 bits; its
+            # time.
+            "end": Column(np.int64, NOTHING), "end_ns": Column(np.int64),
+        }  # fmt: skip
 
     def feed(self, segments: SegmentBatch) -> None:
         """Take segments, in capture order."""
         if not len(segments):
             return
-        count = (int(segments.direction.max()) >> 1) + 1
-        for column in (self._packets, self._bytes, self._lost, self._zero_windows):
-            column.grow(2 * count)
-        for column in (
-            self._syn_ns, self._handshake_ns, self._opener, self._acks, self._ack_ns, self._least_ack_ns, self._end,
-            self._end_ns,
-        ):  # fmt: skip
-            column.grow(count)
-        direction, flags = segments.direction, segments.flags
-        size = segments.size + segments.missing
-        _add(self._packets, direction, 1)
-        _add(self._bytes, direction, size)
-        closed = (segments.window == 0) & (flags & (SYN | RST | FIN) == 0)
-        _add(self._zero_windows, direction[closed], 1)
-        self._handshakes(segments)
-        order = np.argsort(direction >> 1, kind="stable")
-        self._acknowledgements(segments, size, order)
-        self._full_windows.feed(segments, size, order)
+        directions = (int(segments.direction.max()) | 1) + 1
+        for column in self._by_direction.values():
+            column.grow(directions)
+        for column in self._by_connection.values():
+            column.grow(directions // 2)
+        columns = {name: np.ascontiguousarray(getattr(segments, name)) for name in _OF_SEGMENTS}
+        state = {name: column.values for name, column in (*self._by_direction.items(), *self._by_connection.items())}
+        addresses = {name: values.ctypes.data for name, values in (*columns.items(), *state.items())}
+        _tcp_facts()(ctypes.byref(_KernelTcpFacts(rows=len(segments), directions=directions, **addresses)))
 
     def add_gaps(self, runs: RunBatch) -> None:
         """Count the bytes that the capture does not have."""
         lost = runs.kind == RunKind.LOST
         if lost.any():
             self._lost.grow((int(runs.direction[lost].max()) | 1) + 1)
-            _add(self._lost, runs.direction[lost], runs.size[lost])
-
-    def _handshakes(self, segments: SegmentBatch) -> None:
-        """Measure from the first SYN to the first ACK of the same end behind it."""
-        flags, direction, time_ns = segments.flags, segments.direction, segments.time_ns
-        of_kind = flags & (SYN | ACK | RST)
-        opening = np.flatnonzero(of_kind == SYN)[::-1]  # numpy assigns the last of equal indices
-        opening = opening[self._opener.values[direction[opening] >> 1] == NOTHING]
-        self._opener.values[direction[opening] >> 1] = direction[opening] & 1
-        self._syn_ns.values[direction[opening] >> 1] = time_ns[opening]
-        acks = np.flatnonzero(of_kind == ACK)[::-1]
-        acks = acks[self._handshake_ns.values[direction[acks] >> 1] == 0]
-        acks = acks[self._opener.values[direction[acks] >> 1] == direction[acks] & 1]
-        taken = time_ns[acks] - self._syn_ns.values[direction[acks] >> 1]
-        self._handshake_ns.values[direction[acks[taken >= 0]] >> 1] = np.maximum(taken[taken >= 0], 1)
-
-    def _acknowledgements(self, segments: SegmentBatch, size: Int64, order: Int64) -> None:
-        """Measure from data to the acknowledgement that is the connection's next segment; `order` is by connection."""
-        direction, flags, time_ns = segments.direction[order], segments.flags[order], segments.time_ns[order]
-        connection, size = direction >> 1, size[order]
-        firsts = np.flatnonzero(np.diff(connection, prepend=NOTHING))
-        carries = (size > 0) & (flags & (SYN | RST | FIN) == 0)
-        end = ((segments.seq[order].astype(np.int64) + size) & MASK) | (direction & 1) << 32
-        end = np.where(carries, end, NOTHING)
-        before, before_ns = np.empty_like(end), np.empty_like(time_ns)
-        before[1:], before_ns[1:] = end[:-1], time_ns[:-1]
-        before[firsts], before_ns[firsts] = (
-            self._end.values[connection[firsts]],
-            self._end_ns.values[connection[firsts]],
-        )
-        wanted = segments.ack[order].astype(np.int64) | (direction & 1 ^ 1) << 32
-        is_ack: Bool = (size == 0) & (flags & (SYN | RST | FIN | ACK) == ACK) & (before == wanted)
-        of, taken = connection[is_ack], time_ns[is_ack] - before_ns[is_ack]
-        _add(self._acks, of, 1)
-        _add(self._ack_ns, of, taken)
-        np.minimum.at(self._least_ack_ns.values, of, taken)
-        lasts = np.append(firsts[1:], len(order)) - 1
-        self._end.values[connection[lasts]], self._end_ns.values[connection[lasts]] = end[lasts], time_ns[lasts]
+            np.add.at(self._lost.values, runs.direction[lost], runs.size[lost])
 
     def last_time_ns(self, connection: int) -> int:
         """The time of the last segment of a connection."""
-        return int(self._end_ns.values[connection])
+        return int(self._by_connection["end_ns"].values[connection])
 
     def of(self, connection: int) -> TcpFacts | None:
         """The facts of a connection; None where no segment of it was fed."""
-        if connection >= len(self._acks):
+        if connection >= len(self._by_connection["acks"]):
             return None
-        acks = int(self._acks.values[connection])
-        handshake_ns = int(self._handshake_ns.values[connection])
-        one, other = (
-            DirectionFacts(
-                int(self._packets.values[at]), int(self._bytes.values[at]), self._retransmissions.repeated_bytes(at),
-                int(self._lost.values[at]), int(self._zero_windows.values[at]), self._full_windows.of(at),
-            )
-            for at in (2 * connection, 2 * connection + 1)
-        )  # fmt: skip
+        facts = {name: int(column.values[connection]) for name, column in self._by_connection.items()}
+        one, other = (self._direction(at) for at in (2 * connection, 2 * connection + 1))
         return TcpFacts(
-            handshake_ns or None,
-            int(self._ack_ns.values[connection]) // acks if acks else None,
-            int(self._least_ack_ns.values[connection]) if acks else None,
+            facts["handshake_ns"] or None,
+            facts["ack_ns"] // facts["acks"] if facts["acks"] else None,
+            facts["least_ack_ns"] if facts["acks"] else None,
             (one, other),
         )
 
+    def _direction(self, at: int) -> DirectionFacts:
+        facts = {name: int(column.values[at]) for name, column in self._by_direction.items()}
+        lost = int(self._lost.values[at]) if at < len(self._lost) else 0
+        return DirectionFacts(
+            facts["packets"], facts["bytes"], self._retransmissions.repeated_bytes(at), lost, facts["zero_windows"],
+            facts["full_windows"],
+        )  # fmt: skip
 
-def _add(column: Column, at: Int64, values: Int64 | int) -> None:
-    """Add to places of a column, of which some occur more than once."""
-    np.add.at(column.values, at, values)
+
+_OF_SEGMENTS: Final = ("time_ns", "direction", "seq", "ack", "flags", "size", "missing", "window", "scale")
+
+
+class _KernelTcpFacts(ctypes.Structure):
+    """`KernelTcpFacts` in kernel.h."""
+
+    _fields_ = [
+        (name, ctypes.c_int64 if name in ("rows", "directions") else ctypes.c_void_p)
+        for name in (
+            "rows", *_OF_SEGMENTS, "directions",
+            "packets", "bytes", "zero_windows", "full_windows", "scales", "limits",
+            "opener", "syn_ns", "handshake_ns", "acks", "ack_ns", "least_ack_ns", "end", "end_ns",
+        )
+    ]  # fmt: skip
+
+
+@cache
+def _tcp_facts() -> Callable[..., int]:
+    return function("tcp_facts", ctypes.c_void_p)

@@ -200,4 +200,24 @@ typedef struct {
 
 KERNEL_API int64_t kernel_frames(KernelRuns *runs);
 
+/* Segments, and what is known of their connections: `transport/tcp_facts.py` has the same. */
+typedef struct {
+  int64_t rows;
+  const int64_t *time_ns, *direction;
+  const uint32_t *seq, *ack;
+  const uint8_t *flags;
+  const int64_t *size, *missing, *window, *scale;
+  int64_t directions;
+  int64_t *packets, *bytes; /* by direction */
+  int32_t *zero_windows, *full_windows;
+  int8_t *scales;
+  int64_t *limits;
+  int8_t *opener; /* by connection */
+  int64_t *syn_ns, *handshake_ns;
+  int32_t *acks;
+  int64_t *ack_ns, *least_ack_ns, *end, *end_ns;
+} KernelTcpFacts;
+
+KERNEL_API int64_t kernel_tcp_facts(KernelTcpFacts *facts);
+
 #endif
