@@ -72,7 +72,7 @@ class ExchangeIndex:
     def _json(self) -> "JsonLines":
         from dissector.exchange.json_lines import JsonLines
 
-        return JsonLines(self._indexer, self._pipeline.store, self._decoder)
+        return JsonLines(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
 
     @cached_property
     def _whole(self) -> "WholeExchanges":
@@ -84,8 +84,11 @@ class ExchangeIndex:
     def _info(self) -> "InfoTexts":
         from dissector.exchange.info_texts import InfoTexts
 
-        ended = self._pipeline.transport.connections.ended
-        return InfoTexts(self._indexer, self._pipeline.store, self._decoder, lambda each: any(ended(each)))
+        return InfoTexts(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
+
+    def _is_ended(self, connection: int) -> bool:
+        """Whether a connection was closed."""
+        return any(self._pipeline.transport.connections.ended(connection))
 
     @cached_property
     def _answers(self) -> "MessageAnswers":

@@ -18,8 +18,8 @@ from dissector.core.arrays import Bool, Int32, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
-from dissector.exchange.careful_texts import CarefulTexts
 from dissector.exchange.decoder import ExchangeDecoder, may_fetch_metadata
+from dissector.exchange.equal_exchanges import EqualExchanges, SharedRow
 from dissector.exchange.field_keys import FieldKeys
 from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.info_column import (
@@ -31,6 +31,7 @@ from dissector.exchange.info_column import (
     TOPIC_ARRAYS,
     TOPIC_NAMES,
     InfoWords,
+    exchange_info,
     fetch_session_words,
     info_text,
     info_words,
@@ -38,8 +39,10 @@ from dissector.exchange.info_column import (
 )
 from dissector.exchange.message_findings import REQUEST, RESPONSE
 from dissector.exchange.message_rules import MESSAGE_RULES
+from dissector.exchange.missing_responses import RESPONSES, MissingResponses
 from dissector.exchange.model import Exchange
-from dissector.index.exchange_table import NO_FRAME, Flag
+from dissector.index.exchange_table import NO_FRAME
+from dissector.index.fetch_sessions import is_incremental
 from dissector.index.indexer import Indexer
 from dissector.protocol.bulk_masking import are_clean
 from dissector.protocol.bulk_metadata_log import MetadataRecords
@@ -50,9 +53,6 @@ from dissector.protocol.metadata_log import LARGEST
 from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
 
-NOT_EXPECTED, CLOSED, MISSING, RESPONSES = range(4)
-"""In place of a response: none is sent, the connection was closed before, none was captured. From `RESPONSES` on,
-numbers stand for responses."""
 MOST_TEXTS: Final = 1 << 15
 _RECORDS: Final = "records"
 
@@ -69,6 +69,13 @@ class PairWords(NamedTuple):
     """Of the row, without those that only several messages show."""
 
 
+class CarefulText(NamedTuple):
+    """The info column of a row that the kernel does not read, and the findings that it has by itself."""
+
+    text: str
+    findings: list[Finding]
+
+
 class InfoTexts:
     """The info column of one capture."""
 
@@ -77,12 +84,12 @@ class InfoTexts:
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder
-        self._is_ended = is_ended
+        self._missing = MissingResponses(indexer, is_ended)
         bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True, with_log=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False, with_log=True)
         self._log = MetadataRecords()
-        self._careful = CarefulTexts(indexer, decoder)
+        self._careful = EqualExchanges(indexer, decoder, self._missing, _careful_text)
         self._pairs: dict[int, PairWords | None] = {}
         self._texts: dict[tuple[int, int, int, str], str] = {}
         self._generation = -1
@@ -98,7 +105,7 @@ class InfoTexts:
         answered = self._responses.numbers(rows, answered_records.add) + RESPONSES
         answered[answered == RESPONSES] = -1
         missing = np.flatnonzero((table.response.values[rows] == NO_FRAME) & (asked > 0))
-        answered[missing] = self._without_response(rows[missing])
+        answered[missing] = self._missing.of(rows[missing])
         is_plain = answered_records.are_plain | ~answered_records.name_log
         pairs = np.where((asked > 0) & (answered >= 0) & is_plain, asked << 32 | answered, -1)
         self._decode_pairs(rows, pairs)
@@ -134,7 +141,7 @@ class InfoTexts:
     def _add_careful(self, rows: Int64, found: npt.NDArray[np.object_], findings: Mapping[int, list[Finding]]) -> None:
         """Add texts of rows that have none yet."""
         none = np.array([at for at, text in enumerate(found.tolist()) if text is None], np.int64)
-        texts = self._careful.texts(rows[none], self._without_response(rows[none]))
+        texts = self._careful.of(rows[none])
         for at, careful in zip(none.tolist(), texts, strict=True):
             if careful is not None:
                 marks = findings.get(at)
@@ -153,15 +160,6 @@ class InfoTexts:
             text = info_text(words.words, records, names, session)
             text = self._texts[key] = text or words.words.otherwise
         return text
-
-    def _without_response(self, rows: Int64) -> Int64:
-        """What stands for the response of rows that have none."""
-        table = self._indexer.table
-        connections, which = np.unique(table.connection.values[rows], return_inverse=True)
-        ended = np.array([self._is_ended(each) for each in connections.tolist()], np.bool_)
-        is_ended: Bool = ended[which] if len(rows) else np.zeros(0, np.bool_)
-        expected = (table.flags.values[rows] & Flag.NO_RESPONSE_EXPECTED) == 0
-        return np.where(expected, np.where(is_ended, CLOSED, MISSING), NOT_EXPECTED)
 
     def _decode_pairs(self, rows: Int64, pairs: Int64) -> None:
         """Decode the first row of each pair that is not known."""
@@ -288,3 +286,12 @@ def _pair_words(exchange: Exchange) -> PairWords | None:
     words = info_words(request, response, exchange.row_findings)
     may_fetch_log = exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)
     return PairWords(words, bool(request.body.get("topics")), may_fetch_log, exchange.row_findings)
+
+
+def _careful_text(exchange: Exchange) -> SharedRow[CarefulText]:
+    """None for an incremental Fetch: it shows the partitions of its session."""
+    request = exchange.request
+    if request is not None and exchange.api_key == ApiKey.FETCH and is_incremental(request.body):
+        return SharedRow(None, 0)
+    text = exchange_info(exchange)
+    return SharedRow(CarefulText(text, exchange.row_findings), len(text))

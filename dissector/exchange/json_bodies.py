@@ -93,7 +93,7 @@ class JsonBodies:
         """The parts that make the requests of some of the rows that were written, by their places, but for the last
         brace: an incremental Fetch has the partitions of its session besides."""
         sessions = [
-            self._session(row, names_topics=names_topics) if epoch > 0 else b""
+            self.session(row, names_topics=names_topics) if epoch > 0 else b""
             for row, epoch, names_topics in zip(
                 rows[at].tolist(), requests.epochs[at].tolist(), requests.names_topics[at].tolist(), strict=True
             )
@@ -181,7 +181,7 @@ class JsonBodies:
         )  # fmt: skip
         self._messages.fill(written, self._fields.texts(holes, messages))
 
-    def _session(self, row: int, *, names_topics: bool) -> bytes:
+    def session(self, row: int, *, names_topics: bool = True) -> bytes:
         """The member of a request that has the partitions of its session, of an incremental Fetch."""
         fetched = self._decoder.fetch_session(row, names_topics=names_topics)
         if fetched is None:
@@ -281,7 +281,12 @@ class WrittenSide(NamedTuple):
 
     def part(self, text: UInt8, at: Int64, cut: int = 0) -> "TextPart":
         """Return the messages of some rows, without so many bytes at their end."""
-        return TextPart(text.ctypes.data + self.starts[at], self.sizes[at] - cut, text)
+        return TextPart(text.ctypes.data + self.starts[at], np.maximum(self.sizes[at] - cut, 0), text)
+
+    def without(self, which: Bool) -> None:
+        """Forget the messages of some rows."""
+        self.sizes[which] = 0
+        self.epochs[which] = 0
 
 
 def are_whole(requests: WrittenSide, responses: WrittenSide) -> Bool:

@@ -1,12 +1,13 @@
 """The JSON lines of many rows at once: `to_json.json_line` without an `Exchange` for each row.
 
-The kernel writes both messages from their bytes; what the row has besides comes from columns of the index.
+The kernel writes both messages from their bytes; what the row has besides comes from columns of the index. Rows that it
+leaves to Python (a message that needs a careful look, no response, a finding of its own that is not about its error
+codes) have messages that are written once for all that are equal (`careful_lines.py`).
 
-Invariant: a line is that of `to_json` (a property test); empty where a row needs a careful look: a message that the
-kernel leaves to Python, no response, a finding of its own that is not about its error codes.
+Invariant: a line is that of `to_json` (a property test); empty where a row has to be decoded by itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Final, NamedTuple, cast
 
@@ -16,6 +17,7 @@ from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
+from dissector.exchange.careful_lines import CarefulLine, CarefulLines
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.error_findings import ErrorFindings
 from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
@@ -64,10 +66,13 @@ class JsonText(NamedTuple):
 class JsonLines:
     """The lines of one capture."""
 
-    def __init__(self, indexer: Indexer, store: Store, decoder: ExchangeDecoder) -> None:
+    def __init__(
+        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool]
+    ) -> None:
         self._indexer = indexer
         self._decoder = decoder
         self._bodies = JsonBodies(indexer, store, decoder)
+        self._careful = CarefulLines(indexer, decoder, is_ended, self._bodies.session)
         self._listing = Listing(indexer, decoder)
         self._error_findings = ErrorFindings(indexer, decoder)
 
@@ -83,15 +88,31 @@ class JsonLines:
         requests, responses = self._bodies.written(rows)
         is_there = are_whole(requests, responses)
         findings = self._findings(rows, np.where(is_there, responses.errors, 0), marks)
-        at = np.flatnonzero(is_there & np.array([each is not None for each in findings], np.bool_))
+        is_there &= np.array([each is not None for each in findings], np.bool_)
+        requests.without(~is_there)
+        responses.without(~is_there)
+        careful = self._careful_lines(rows, np.flatnonzero(~is_there))
+        for each, line in careful.items():
+            is_there[each] = True
+            findings[each] = line.response + _findings_text(
+                (*line.own_findings, *marks.get(each, ()), *line.message_findings)
+            )
+        at = np.flatnonzero(is_there)
+        heads = self._heads(rows[at], first_number, first_connection)
+        for each, line in careful.items():
+            heads[int(np.searchsorted(at, each))] += line.request
         pieces, sizes = self._bodies.pieces([
-            TextPart.of(self._heads(rows[at], first_number, first_connection)),
-            *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
+            TextPart.of(heads), *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
             self._bodies.responses(responses, at), TextPart.of([findings[each] or b"" for each in at.tolist()]),
         ])  # fmt: skip
         ends = np.zeros(len(rows), np.int64)
         ends[at] = sizes
         return JsonText(pieces, np.cumsum(ends))
+
+    def _careful_lines(self, rows: Int64, places: Int64) -> dict[int, CarefulLine]:
+        """What the kernel does not write of the lines of some rows, by their places."""
+        lines = zip(places.tolist(), self._careful.of(rows[places]), strict=True)
+        return {each: line for each, line in lines if line is not None}
 
     def _heads(self, rows: Int64, first_number: int, first_connection: int) -> list[bytes]:
         """What of lines is in front of their messages."""

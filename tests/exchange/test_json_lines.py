@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.exchange import json_bodies, json_fields, plain_sections
+from dissector.core.arrays import Int64
+from dissector.exchange import careful_lines, equal_exchanges, json_bodies, json_fields, plain_sections
+from dissector.exchange.careful_lines import CarefulLines
+from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line
 from dissector.protocol.kernel import json_messages
 from tests.conftest import BUNDLED, PCAPS
@@ -23,7 +27,7 @@ def check(capture: Capture) -> int:
     return len(lines) - lines.count(CAREFUL)
 
 
-def printed(capture: Capture, rows: range) -> bytes:
+def printed(capture: Capture, rows: range | Int64) -> bytes:
     """The lines, in place of some `CAREFUL`."""
     texts = capture.json_lines(rows)
     return b"".join(CAREFUL if part is None else bytes(part) for text in texts for part in text.parts())
@@ -48,9 +52,30 @@ def test_lines_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None
         ("java-admin", 0.95),
     ],
 )
-def test_most_rows_of_clients_need_no_careful_look(name: str, least: float) -> None:
+def test_the_kernel_writes_most_rows_of_clients(name: str, least: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CarefulLines, "of", lambda _lines, rows: [None] * len(rows))
     capture = opened(PCAPS / f"{name}.pcapng")
     assert check(capture) > least * len(capture)
+
+
+@pytest.mark.parametrize("name", ["franz-go", "java-admin", "java-sasl-plain"])
+def test_equal_exchanges_that_the_kernel_leaves_are_decoded_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+    show = careful_lines._messages
+
+    def counted(exchange: Exchange) -> object:
+        decoded.append(exchange.fields.number)
+        return show(exchange)
+
+    monkeypatch.setattr(careful_lines, "_messages", counted)
+    capture = opened(PCAPS / f"{name}.pcapng")
+    rows = [row for row in range(len(capture)) if capture.exchange(row).fields.kind == "exchange"]
+    twice = np.repeat(np.array(rows), 2)
+    lines = printed(capture, twice)
+    assert CAREFUL not in lines
+    assert lines.splitlines()[::2] == lines.splitlines()[1::2] == printed(capture, np.array(rows)).splitlines()
+    assert decoded
+    assert len(decoded) == len(set(decoded))
 
 
 def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +85,14 @@ def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_fields, "MOST_BYTES", 1 << 10)
     monkeypatch.setattr(plain_sections, "MOST_BYTES", 1 << 10)
     monkeypatch.setattr(json_bodies, "MOST_FRAME_BYTES", 1 << 12)
+    monkeypatch.setattr(careful_lines, "MOST_BYTES", 1 << 10)
+    monkeypatch.setattr(equal_exchanges, "MOST_BYTES", 1 << 10)
     assert check(opened(PCAPS / "librdkafka-pipelined.pcapng"))
     assert check(opened(PCAPS / "java-streams.pcapng"))
+
+
+def test_a_capture_without_frames_has_no_lines() -> None:
+    assert check(opened(PCAPS / "mistakes" / "curl.pcapng")) == 0
 
 
 def test_a_line_does_not_depend_on_which_rows_are_asked_for() -> None:
