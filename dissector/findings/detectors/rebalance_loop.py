@@ -3,10 +3,12 @@
 from collections import Counter
 from typing import ClassVar, Final, NamedTuple
 
+from dissector.core.arrays import Bool
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Extractor, Scope
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
@@ -43,6 +45,11 @@ class GroupExtractor(Extractor):
     apis: ClassVar = frozenset((
         ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.SYNC_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT,
     ))  # fmt: skip
+
+    def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
+        """Without an error, only JoinGroup shows anything."""
+        found: Bool = ~is_clean | (rows.api_key == ApiKey.JOIN_GROUP)
+        return found
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe JoinGroup, and errors of the other APIs."""

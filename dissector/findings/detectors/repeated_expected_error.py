@@ -2,11 +2,15 @@
 
 from typing import ClassVar, Final
 
+import numpy as np
+
+from dissector.core.arrays import Bool
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_keys import ApiKey
@@ -36,17 +40,22 @@ class RepeatedExpectedError(ConnectionDetector):
     def __init__(self, found: FindingSink, context: FindingContext) -> None:
         super().__init__(found, context)
         self._refused: BoundedStates[tuple[int, int, object], list[int]] = BoundedStates(list)
-        """By connection, API and group: the error that came last; empty after a success."""
+        """By connection, API and group: the error that came last, until a success."""
+
+    def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
+        """Without an error, only what follows an error on its connection."""
+        refused = [connection for connection, _, _ in self._refused]
+        after = np.concatenate([rows.connection[~is_clean], np.array(refused, np.int64)])
+        return ~is_clean | np.isin(rows.connection, after)
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """One case a connection and error."""
         group = exchange.request.get("group_id") if exchange.api_key == ApiKey.JOIN_GROUP else None
         key = (exchange.connection, exchange.api_key, group)
-        refused = self._refused.of(key)
         if not exchange.errors:
-            refused.clear()
+            self._refused.forget(key)
             return
-        code = exchange.errors[0]
+        code, refused = exchange.errors[0], self._refused.of(key)
         if code in refused:
             words = f"{error_name(code)} again from {api_name(exchange.api_key)}, on the same connection"
             self.report_repeated(key, exchange.row, exchange.response_ns, words, "response.body", "times")

@@ -72,8 +72,9 @@ class Slow(ConnectionDetector):
         bucket = _bucket(latency)
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
-        for (low, high), some in zip(pairwise(edges), late, strict=True):
-            key = (int(rows.connection[which[low]]), int(rows.api_key[which[low]]))
+        firsts = which[edges[:-1]]
+        keys = zip(rows.connection[firsts].tolist(), rows.api_key[firsts].tolist(), strict=True)
+        for (low, high), some, key in zip(pairwise(edges), late, keys, strict=True):
             usual = self._usual.of(key)
             if not some and not usual.early:
                 usual.count(bucket[low:high])
@@ -127,10 +128,12 @@ class _ExchangeTimes(NamedTuple):
 class _UsualLatency:
     """Latencies of an API on a connection, and the newest period in which it was slow."""
 
-    __slots__ = ("_counts", "early", "finding", "seen", "until", "waited", "words")
+    __slots__ = ("_few", "_histogram", "early", "finding", "seen", "until", "waited", "words")
 
     def __init__(self) -> None:
-        self._counts = np.zeros(BUCKETS, np.int64)
+        self._few: list[int] = []
+        """The buckets of the first exchanges, until there is a histogram: most connections are too short for one."""
+        self._histogram: Int64 | None = None
         self.seen = 0
         self.early: list[_LateExchange] = []
         """Late exchanges among the first `LEAST_SEEN`."""
@@ -141,8 +144,20 @@ class _UsualLatency:
 
     def count(self, bucket: Int64) -> None:
         """Count exchanges by their buckets."""
-        self._counts += np.bincount(bucket, minlength=BUCKETS)
         self.seen += len(bucket)
+        if self.seen <= LEAST_SEEN and self._histogram is None:
+            self._few += bucket.tolist()
+        else:
+            counts = self._counts
+            counts += np.bincount(bucket, minlength=BUCKETS)
+
+    @property
+    def _counts(self) -> Int64:
+        """How many exchanges each bucket has."""
+        if self._histogram is None:
+            self._histogram = np.bincount(np.array(self._few, np.int64), minlength=BUCKETS)
+            self._few = []
+        return self._histogram
 
     def slow(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
         """Count exchanges and yield the slow ones, each judged by those before it, and the first ones by the first

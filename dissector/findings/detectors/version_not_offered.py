@@ -4,6 +4,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.detector import Aggregator
@@ -30,12 +31,27 @@ class VersionExtractor(Extractor):
         """Examine the first row of each connection, API and version."""
         which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != ApiKey.API_VERSIONS))
         pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
-        some = rows.where(which[np.sort(np.unique(pairs, return_index=True)[1])])
+        first = which[np.sort(np.unique(pairs, return_index=True)[1])]
+        some = rows.where(
+            first[self._is_refused(*(each[first] for each in (rows.connection, rows.api_key, rows.version)))]
+        )
         columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.request_start)
         for row, connection, key, version, *place in zip(*(column.tolist() for column in columns), strict=True):
-            if not self.context.is_offered(connection, key, version):
-                offer = NotAdvertised(*self.context.offered(connection).get(key, (0, -1)))
-                self.observe((self.context.client(connection), key, version), row, (place[0], place[1]), offer)
+            offer = NotAdvertised(*self.context.offered(connection).get(key, (0, -1)))
+            self.observe((self.context.client(connection), key, version), row, (place[0], place[1]), offer)
+
+    def _is_refused(self, connection: Int64, key: Int64, version: Int64) -> Bool:
+        """Return which versions a broker did not advertise. Most connections have the same offers: each offer is asked
+        once for each API and version."""
+        found, at = np.unique(connection, return_inverse=True)
+        offers = [self.context.offered(each) for each in found.tolist()]
+        numbers = {id(offer): number for number, offer in enumerate(offers)}
+        offer = np.array([numbers[id(each)] for each in offers], np.int64)[at]
+        asked = offer << 32 | (key & 0xFFFF) << 16 | (version & 0xFFFF)
+        _, first, which = np.unique(asked, return_index=True, return_inverse=True)
+        examples = zip(*(each[first].tolist() for each in (connection, key, version)), strict=True)
+        is_refused = [not self.context.is_offered(*example) for example in examples]
+        return np.array(is_refused, np.bool_)[which]
 
 
 class VersionNotOffered(Aggregator[NotAdvertised]):

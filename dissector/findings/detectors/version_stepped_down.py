@@ -2,11 +2,15 @@
 
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
+from dissector.core.arrays import Bool
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import ONE_PER_SCOPE, Extractor, ObservationSink
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.protocol.schema.api_keys import ApiKey
@@ -31,13 +35,19 @@ class RejectionExtractor(Extractor):
         self._rejected: BoundedStates[int, list[int]] = BoundedStates(list)
         """By connection: the version that was rejected."""
 
+    def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
+        """Without an error, only what follows a rejection on its connection."""
+        after = np.concatenate([rows.connection[~is_clean], np.array(list(self._rejected), np.int64)])
+        return ~is_clean | np.isin(rows.connection, after)
+
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe a lower version after UNSUPPORTED_VERSION."""
-        rejected = self._rejected.of(exchange.connection)
+        rejected = self._rejected.get(exchange.connection)
         if ErrorCode.UNSUPPORTED_VERSION in exchange.errors:
-            rejected[:] = [exchange.version]
+            self._rejected.of(exchange.connection)[:] = [exchange.version]
         elif rejected and exchange.version < rejected[0]:
-            observed = LowerVersion(exchange.version, rejected.pop(), exchange.request_ns)
+            self._rejected.forget(exchange.connection)
+            observed = LowerVersion(exchange.version, rejected[0], exchange.request_ns)
             self.observe((self.context.client(exchange.connection),), exchange.row, exchange.position, observed)
 
 

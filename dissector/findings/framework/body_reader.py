@@ -62,7 +62,13 @@ class BodyReader:
         is_clean = rows.response == NO_FRAME
         searched = ~is_clean & (~is_wanted | (rows.response_address >= 0))  # large ones in pieces are not joined twice
         is_clean[searched] = self._clean.find(rows.row[searched])
-        is_read = is_wanted | ~is_clean
+        is_read = ~is_clean
+        for key in np.unique(rows.api_key[is_wanted]).tolist():
+            at = np.flatnonzero(rows.api_key == key)
+            some, clean = rows.where(at), is_clean[at]
+            for each in self._examiners:
+                if key in each.apis:
+                    is_read[at] |= each.needed(some, clean)
         self._examine_read(rows.where(is_read), is_clean[is_read])
 
     def _examine_read(self, rows: ExaminedRows, is_clean: Bool) -> None:

@@ -9,6 +9,9 @@ Invariants:
 from collections.abc import Hashable
 from typing import Any, ClassVar, Final, Protocol
 
+import numpy as np
+
+from dissector.core.arrays import Bool
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
 from dissector.findings.framework.examined_rows import ExaminedRows
@@ -39,6 +42,11 @@ class Examiner:
     def examine_batches(self, batches: ProduceBatches) -> None:
         """Examine the batches of the next Produce requests; called after `examine_rows` of their rows, and before
         `examine_exchange`."""
+
+    def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
+        """Return which of these next exchanges of `apis` it examines; the clean ones surely have no error. It may get
+        others as well. Exchanges with errors always come."""
+        return np.ones(len(is_clean), np.bool_)
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Examine the next exchange of `apis`, or with an error; called after `examine_rows` of its row."""

@@ -1,7 +1,7 @@
 """Bounded state of detectors, and recurring events: episodes and bursts."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
 from dissector.core.text import duration
@@ -40,6 +40,9 @@ class BoundedStates(Generic[Key, State]):
     def get(self, key: Key) -> State | None:
         """Return the state of a key, or None. The key does not count as seen."""
         return self._states.get(key)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._states)
 
     def values(self) -> Iterable[State]:
         """Return all states."""
