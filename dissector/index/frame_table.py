@@ -16,6 +16,8 @@ from dissector.protocol.kernel.json_messages import join
 
 PIECES_TOGETHER: Final = 64
 """Pieces of a frame that are looked up at once."""
+JOINED: Final = 1 << 15
+"""Bytes of a frame in pieces from which on it is joined natively: it has more than twenty of them, as a rule."""
 
 
 class FrameTable:
@@ -174,6 +176,10 @@ class FrameTable:
 
     def read(self, row: int, limit: int | None = None) -> tuple[bytes, int]:
         """Return a frame's captured bytes, at most `limit`, and how many of them come before the first gap."""
+        if limit is None and self.size.values[row] >= JOINED and self._address.values[row] < NOWHERE:
+            memory, whole_sizes = self.joined(np.array([row], np.int64))
+            if whole_sizes[0]:
+                return memory.tobytes(), len(memory)
         parts: list[memoryview] = []
         whole: int | None = None
         room = limit if limit is not None else 1 << 62

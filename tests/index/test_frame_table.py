@@ -3,11 +3,13 @@
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.store import Store
+from dissector.index import frame_table
 from dissector.index.frame_table import PIECES_TOGETHER, FrameTable
 
 PIECES = st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=2, max_size=3 * PIECES_TOGETHER)
@@ -69,3 +71,13 @@ def test_a_frame_of_very_many_pieces_is_joined() -> None:
     data, sizes = table.joined(np.array([0, 1]))
     assert data.tobytes() == table.read(0)[0]
     assert sizes.tolist() == [15_000, 0]
+
+
+@given(st.lists(PIECES, min_size=1, max_size=5))
+def test_large_frames_are_read_as_others_are(frames: list[list[tuple[bool, int]]]) -> None:
+    table = table_of(frames)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frame_table, "JOINED", 1 << 30)
+        as_others = list(map(table.read, range(len(frames))))
+        patch.setattr(frame_table, "JOINED", 1)
+        assert list(map(table.read, range(len(frames)))) == as_others
