@@ -260,7 +260,7 @@ class ExchangeIndex:
     def sizes(self, start: int, stop: int) -> Int64:
         """Bytes of each row from `start` to before `stop`, `(n,)`: of its two frames, or of its entry."""
         entries = self._rows.entries
-        frames = self._decoder.sizes(max(0, start - entries), max(0, stop - entries))
+        frames = self._decoder.costs(np.arange(max(0, start - entries), max(0, stop - entries)))
         return np.concatenate((self._files.sizes()[start:stop], frames))
 
     def spans(self, row: int) -> list[FrameSpan]:

@@ -116,14 +116,14 @@ class ExchangeDecoder:
                 exchange.facts = self.facts(index_row.connection)
                 yield exchange
 
-    def sizes(self, start: int, stop: int) -> Int64:
-        """Bytes of the frames of each row from `start` to before `stop`, `(n,)`."""
-        table, size = self._indexer.table, self._indexer.frames.size
-        both = np.zeros(stop - start, np.int64)
+    def costs(self, rows: Int64) -> Int64:
+        """Bytes of the frames of rows, `(n,)`, as far as they are there to be read."""
+        table, frames = self._indexer.table, self._indexer.frames
+        both = np.zeros(len(rows), np.int64)
         for column in (table.request, table.response):
-            frames = column.values[start:stop]
-            there = frames != NO_FRAME
-            both[there] += size.values[frames[there]]
+            numbers = column.values[rows]
+            there = numbers != NO_FRAME
+            both[there] += frames.costs(numbers[there])
         return both
 
     # Connections.

@@ -21,7 +21,6 @@ from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.json_fields import FieldTexts, HoledMessages
 from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.plain_sections import PlainSections
-from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
 from dissector.protocol.codec.plan import plan
@@ -69,13 +68,7 @@ class JsonBodies:
 
     def steps(self, rows: Int64) -> Iterator[Int64]:
         """Rows of the index in parts of which the lines are in memory at once."""
-        table, size = self._indexer.table, self._indexer.frames.size
-        both = np.zeros(len(rows), np.int64)
-        for column in (table.request, table.response):
-            frames = column.values[rows]
-            there = frames != NO_FRAME
-            both[there] += size.values[frames[there]]
-        cost = np.cumsum(both + MOST_FRAME_BYTES // ROWS_PER_STEP)
+        cost = np.cumsum(self._decoder.costs(rows) + MOST_FRAME_BYTES // ROWS_PER_STEP)
         edges = np.flatnonzero(np.diff(cost // MOST_FRAME_BYTES)) + 1
         return iter(np.split(rows, edges))
 

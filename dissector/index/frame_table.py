@@ -170,6 +170,16 @@ class FrameTable:
         last[last] = [self.captured(row) < int(self.size.values[row]) for row in rows[last].tolist()]
         return last
 
+    def costs(self, rows: Int64) -> Int64:
+        """Return how many bytes it takes to read these frames, `(n,)`: of large ones those that were captured, as
+        damage makes sizes that nothing has."""
+        sizes = self.size.values[rows].astype(np.int64)
+        large = np.flatnonzero((sizes >= JOINED) & (self._address.values[rows] < NOWHERE))
+        for at, row in zip(large.tolist(), rows[large].tolist(), strict=True):
+            pieces = self._piece_rows(row)
+            sizes[at] = self._piece_size.values[pieces][self._piece_address.values[pieces] != NOWHERE].sum()
+        return sizes
+
     def captured(self, row: int) -> int:
         """Return how many bytes of a frame were captured."""
         return sum(size for address, size in self._pieces(row) if address != NOWHERE)

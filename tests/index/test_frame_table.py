@@ -81,3 +81,11 @@ def test_large_frames_are_read_as_others_are(frames: list[list[tuple[bool, int]]
         as_others = list(map(table.read, range(len(frames))))
         patch.setattr(frame_table, "JOINED", 1)
         assert list(map(table.read, range(len(frames)))) == as_others
+
+
+@given(st.lists(PIECES, min_size=1, max_size=5))
+def test_a_large_frame_costs_what_was_captured_of_it(frames: list[list[tuple[bool, int]]]) -> None:
+    table, rows = table_of(frames), np.arange(len(frames))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(frame_table, "JOINED", 1)
+        assert table.costs(rows).tolist() == list(map(table.captured, rows.tolist()))
