@@ -5,7 +5,7 @@ leaves to Python, and messages that rules of findings look into.
 """
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -16,6 +16,7 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
+from dissector.exchange.cell_lines import CellLines
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.json_fields import FieldTexts, HoledMessages
@@ -85,13 +86,11 @@ class JsonBodies:
     def requests(self, rows: Int64, requests: "WrittenSide", at: Int64) -> "list[TextPart]":
         """The parts that make the requests of some of the rows that were written, by their places, but for the last
         brace: an incremental Fetch has the partitions of its session besides."""
-        sessions = [
-            self.session(row, names_topics=names_topics) if epoch > 0 else b""
-            for row, epoch, names_topics in zip(
-                rows[at].tolist(), requests.epochs[at].tolist(), requests.names_topics[at].tolist(), strict=True
-            )
-        ]
-        return [requests.part(self._messages.text, at, cut=1), TextPart.of(sessions)]
+        sessions = {
+            place: self.session(int(rows[place]), names_topics=bool(requests.names_topics[place]))
+            for place in at[requests.epochs[at] > 0].tolist()
+        }
+        return [requests.part(self._messages.text, at, cut=1), TextPart.some(at, sessions)]
 
     def responses(self, responses: "WrittenSide", at: Int64) -> "TextPart":
         """The responses of some of the rows that were written, by their places."""
@@ -303,11 +302,21 @@ class TextPart(NamedTuple):
         return self.owner.data[start : start + int(self.sizes[line])]
 
     @classmethod
-    def of(cls, texts: list[bytes]) -> "TextPart":
-        """Return a text for each line."""
-        sizes = np.array([len(text) for text in texts], np.int64)
-        memory = np.frombuffer(b"".join(texts) or b"\0", np.uint8)
-        return cls(memory.ctypes.data + np.cumsum(sizes) - sizes, sizes, memory)
+    def lines(cls, lines: CellLines) -> "TextPart":
+        """Return the lines."""
+        sizes = np.diff(lines.ends, prepend=0)
+        return cls(lines.text.ctypes.data + lines.ends - sizes, sizes, lines.text)
+
+    @classmethod
+    def some(cls, at: Int64, texts: Mapping[int, bytes], otherwise: bytes = b"") -> "TextPart":
+        """Return the texts of the lines of some rows, ascending, that have one by their places."""
+        found = [otherwise, *texts.values()]
+        which = np.zeros(len(at), np.int64)
+        which[np.searchsorted(at, list(texts))] = np.arange(1, len(found))
+        ends = np.cumsum([len(text) for text in found])
+        memory = np.frombuffer(b"".join(found) or b"\0", np.uint8)
+        sizes = np.diff(ends, prepend=0)
+        return cls((memory.ctypes.data + ends - sizes)[which], sizes[which], memory)
 
     @classmethod
     def constant(cls, text: UInt8, count: int) -> "TextPart":

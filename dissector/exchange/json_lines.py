@@ -9,7 +9,7 @@ Invariant: a line is that of `to_json` (a property test); empty where a row has 
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,17 +18,20 @@ from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.careful_lines import CarefulLine, CarefulLines
+from dissector.exchange.cell_lines import CellColumn, cell_lines
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.error_findings import ErrorFindings
 from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
-from dissector.exchange.listing import Listing
+from dissector.exchange.listing import EMPTY, NUMBER, TEXT, Cells, Listing
 from dissector.exchange.row_fields import Value, row_fields
 from dissector.exchange.to_json import finding_object, tls_object
 from dissector.index.indexer import Indexer
 
 _BETWEEN: Final = np.frombuffer(b'},"response":', np.uint8)
 """Behind a request without its last brace, in front of a response."""
+_BEFORE_REQUEST: Final = b'"request":'
 _NO_FINDINGS: Final = b',"findings":[]}\n'
+_NULL: Final = b"null"
 
 
 class JsonText(NamedTuple):
@@ -88,22 +91,21 @@ class JsonLines:
         requests, responses = self._bodies.written(rows)
         is_there = are_whole(requests, responses)
         findings = self._findings(rows, np.where(is_there, responses.errors, 0), marks)
-        is_there &= np.array([each is not None for each in findings], np.bool_)
+        is_there[[place for place, text in findings.items() if text is None]] = False
         requests.without(~is_there)
         responses.without(~is_there)
         careful = self._careful_lines(rows, np.flatnonzero(~is_there))
-        for each, line in careful.items():
-            is_there[each] = True
-            findings[each] = line.response + _findings_text(
-                (*line.own_findings, *marks.get(each, ()), *line.message_findings)
-            )
+        is_there[list(careful)] = True
+        for place, line in careful.items():
+            shown = (*line.own_findings, *marks.get(place, ()), *line.message_findings)
+            findings[place] = line.response + _findings_text(shown)
         at = np.flatnonzero(is_there)
-        heads = self._heads(rows[at], first_number, first_connection)
-        for each, line in careful.items():
-            heads[int(np.searchsorted(at, each))] += line.request
+        others = {place: text for place, text in findings.items() if text is not None and is_there[place]}
         pieces, sizes = self._bodies.pieces([
-            TextPart.of(heads), *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
-            self._bodies.responses(responses, at), TextPart.of([findings[each] or b"" for each in at.tolist()]),
+            self._heads(rows[at], first_number, first_connection),
+            TextPart.some(at, {place: line.request for place, line in careful.items()}),
+            *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
+            self._bodies.responses(responses, at), TextPart.some(at, others, _NO_FINDINGS),
         ])  # fmt: skip
         ends = np.zeros(len(rows), np.int64)
         ends[at] = sizes
@@ -114,28 +116,27 @@ class JsonLines:
         lines = zip(places.tolist(), self._careful.of(rows[places]), strict=True)
         return {each: line for each, line in lines if line is not None}
 
-    def _heads(self, rows: Int64, first_number: int, first_connection: int) -> list[bytes]:
+    def _heads(self, rows: Int64, first_number: int, first_connection: int) -> TextPart:
         """What of lines is in front of their messages."""
         head = _head()
-        columns = self._listing.columns(head.names, rows)
         added = {"number": first_number, "connection": first_connection}
-        cells = [_cells(column, added.get(name, 0)) for name, column in zip(head.names, columns, strict=True)]
-        cells.append(self._tls(rows))
-        return [text.encode() for text in map(head.text.__mod__, zip(*cells, strict=True))]
+        columns = [
+            _column(before, cells, added.get(name, 0))
+            for before, name, cells in zip(head.before, head.names, self._listing.cells(head.names, rows), strict=True)
+        ]
+        return TextPart.lines(cell_lines([*columns, self._tls(rows)], _BEFORE_REQUEST))
 
-    def _tls(self, rows: Int64) -> list[object]:
+    def _tls(self, rows: Int64) -> CellColumn:
         """The member of each line that has the TLS of its connection, empty for one that is not encrypted."""
         connections, which = np.unique(self._indexer.table.connection.values[rows], return_inverse=True)
         objects = [tls_object(self._decoder.tls_session(each)) for each in connections.tolist()]
-        members = [dumps(each).decode()[1:-1] + "," if each else "" for each in objects]
-        return [members[each] for each in which.tolist()]
+        members = [dumps(each)[1:-1] + b"," if each else b"" for each in objects]
+        return CellColumn(b",", which, np.full(len(rows), TEXT, np.uint8), members)
 
-    def _findings(self, rows: Int64, errors: Int64, marks: Mapping[int, list[Finding]]) -> list[bytes | None]:
-        """What of lines is behind their messages: the finding that the error codes of a response make, then those that
-        only several messages show. None where there are others."""
-        found: list[bytes | None] = [_NO_FINDINGS] * len(rows)
-        for at, marked in marks.items():
-            found[at] = _findings_text(tuple(marked))
+    def _findings(self, rows: Int64, errors: Int64, marks: Mapping[int, list[Finding]]) -> dict[int, bytes | None]:
+        """What of lines is behind their messages, by place, for those that have findings: the one that the error codes
+        of a response make, then those that only several messages show. None where there are others."""
+        found: dict[int, bytes | None] = {at: _findings_text(tuple(marked)) for at, marked in marks.items()}
         for at in np.flatnonzero(errors).tolist():
             error = self._error_findings.of(int(rows[at]), int(errors[at]))
             found[at] = None if error is None else _findings_text((error, *marks.get(at, ())))
@@ -147,16 +148,16 @@ def _findings_text(findings: tuple[Finding, ...]) -> bytes:
     return b"".join((b',"findings":', dumps(list(map(finding_object, findings))), b"}\n"))
 
 
-def _cells(column: list[Value], added: int) -> list[object]:
+def _column(before: bytes, cells: Cells, added: int) -> CellColumn:
     """The values of a row field as JSON."""
-    if set(map(type, column)) == {int}:
-        return [cast(int, value) + added for value in column] if added else list(column)
-    return [_quoted(value) for value in column]
+    values, is_empty = cells.values + np.where(cells.kinds == NUMBER, added, 0), cells.kinds == EMPTY
+    values[is_empty] = len(cells.texts)
+    return CellColumn(before, values, np.where(is_empty, TEXT, cells.kinds), [*map(_quoted, cells.texts), _NULL])
 
 
 @lru_cache(maxsize=4096)
-def _quoted(value: Value) -> str:
-    return dumps(value).decode()
+def _quoted(value: Value) -> bytes:
+    return dumps(value)
 
 
 class _Head:
@@ -165,7 +166,9 @@ class _Head:
     def __init__(self) -> None:
         fields = [field for field in row_fields() if field.json_key]
         self.names = tuple(field.name for field in fields)
-        self.text = "{" + "".join(f'"{field.json_key}":%s,' for field in fields) + '%s"request":'
+        keys = [f',"{field.json_key}":'.encode() for field in fields]
+        self.before = (b"{" + keys[0][1:], *keys[1:])
+        """What is in front of each value."""
 
 
 @cache

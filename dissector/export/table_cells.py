@@ -1,19 +1,16 @@
 """Columns of values as lines of cells: separated by tabs, or as CSV."""
 
 import csv
-import ctypes
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import chain
 from typing import Final, Literal
 
-import numpy as np
-
-from dissector.core.kernel import function
 from dissector.core.text import clean
-from dissector.exchange.listing import TEXT, Cells
+from dissector.exchange.cell_lines import CellColumn, cell_lines
+from dissector.exchange.listing import Cells
 
 TableForm = Callable[[Sequence[Sequence[object]]], bytes]
 """Takes columns of the same length, returns a line for each row."""
@@ -21,8 +18,6 @@ _FORMULA: Final = re.compile(r"[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
 """How a cell begins that spreadsheets may run as a formula (OWASP, "CSV Injection"); some take full-width signs."""
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _NO_VALUE: Final = type(None)
-MOST_NUMBER: Final = 25
-"""Bytes that the kernel wants for a number and for what is behind it."""
 
 
 def as_tabs(columns: Sequence[Sequence[object]]) -> bytes:
@@ -33,39 +28,14 @@ def as_tabs(columns: Sequence[Sequence[object]]) -> bytes:
 
 
 def tab_lines(columns: Sequence[Cells]) -> bytes:
-    """Write the same lines of many rows natively (`cells.c`)."""
-    rows, room, kept = len(columns[0].values), 0, []
-    native = (_KernelCells * len(columns))()
-    for number, cells in enumerate(columns):
-        texts = [_text(value).encode() for value in cells.texts]
-        sizes = np.array([len(text) for text in texts], np.int64)
-        arrays = (
-            np.ascontiguousarray(cells.values), np.ascontiguousarray(cells.kinds),
-            np.frombuffer(b"".join(texts), np.uint8), np.cumsum(sizes),
-        )  # fmt: skip
-        values, kinds, text, ends = (array.ctypes.data for array in arrays)
-        native[number] = _KernelCells(values, kinds, text, len(arrays[2]), ends, len(texts))
-        kept.append(arrays)
-        room += MOST_NUMBER * rows + int(sizes[cells.values[cells.kinds == TEXT]].sum())
-    out = np.empty(room + MOST_NUMBER, np.uint8)
-    size = _tab_lines()(ctypes.addressof(native), len(columns), rows, out.ctypes.data, len(out))
-    assert size >= 0, "there is room for all lines"
-    return out[:size].tobytes()
-
-
-class _KernelCells(ctypes.Structure):
-    """The same in kernel.h."""
-
-    _fields_ = [
-        (name, ctypes.c_int64 if name in ("size", "texts") else ctypes.c_void_p)
-        for name in ("values", "kinds", "text", "size", "ends", "texts")
+    """Write the same lines of many rows natively."""
+    native = [
+        CellColumn(
+            b"\t" if number else b"", cells.values, cells.kinds, [_text(value).encode() for value in cells.texts]
+        )
+        for number, cells in enumerate(columns)
     ]
-
-
-@cache
-def _tab_lines() -> Callable[..., int]:
-    number, address = ctypes.c_int64, ctypes.c_void_p
-    return function("tab_lines", address, number, number, address, number)
+    return cell_lines(native, b"\n").text.tobytes()
 
 
 def as_csv(columns: Sequence[Sequence[object]]) -> bytes:

@@ -170,8 +170,10 @@ KERNEL_API int64_t kernel_tcp_headers(const uint8_t *data, int64_t size, const i
 KERNEL_API int64_t kernel_find_pairs(const uint64_t *keys, const int64_t *places, int64_t rows, const int32_t *table,
                                      int64_t mask, const uint64_t *entries, int64_t *found);
 
-/* A column of cells: `export/table_cells.py` has the same. */
+/* A column of cells: `exchange/cell_lines.py` has the same. */
 typedef struct {
+  const uint8_t *before; /* what is written in front of each cell */
+  int64_t before_size;
   const int64_t *values; /* numbers, or the numbers of texts */
   const uint8_t *kinds;  /* 0 for an empty cell, 1 for a number, 2 for a text */
   const uint8_t *text;   /* all texts, one behind the other, */
@@ -180,8 +182,8 @@ typedef struct {
   int64_t texts;         /* and how many there are */
 } KernelCells;
 
-KERNEL_API int64_t kernel_tab_lines(const KernelCells *columns, int64_t count, int64_t rows, uint8_t *out,
-                                    int64_t capacity);
+KERNEL_API int64_t kernel_cell_lines(const KernelCells *columns, int64_t count, int64_t rows, uint8_t *out,
+                                     int64_t capacity, int64_t *ends);
 
 /* Runs of streams, and the frames in them: `framing/fast_path.py` has the same. */
 typedef struct {
