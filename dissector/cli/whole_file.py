@@ -112,6 +112,8 @@ class WholeFile:
             found: Int64 = self._capture.index.sizes(int(some[0]), int(some[-1]) + 1)[some - some[0]]
             return found
 
+        for _ in self._printing.lines(self._capture, range(0)):
+            pass  # what is imported and made once is shared by all processes then
         sys.stdout.buffer.flush()
         workers = 1 if self._is_cheap else None
         chunk = CHUNK_OF_LINES if are_lines else CHUNK

@@ -71,6 +71,17 @@ class BodyColumns:
                 yield messages._replace(at=messages.at + first)
             first += len(some)
 
+    def layouts(self, *, is_request: bool) -> Iterator[tuple[int, MessageLayout]]:
+        """The API keys and layouts of all plain messages of the capture so far; their programs are made."""
+        table = self._indexer.table
+        keys, versions = (column.values.astype(np.int64) for column in (table.api_key, table.version))
+        kinds = (keys << 16 | versions)[(table.kind.values == RowKind.EXCHANGE) & (table.request.values != NO_FRAME)]
+        for kind in np.unique(kinds).tolist():
+            layout = _plain_layout(kind >> 16, kind & 0xFFFF, is_request=is_request)
+            if layout is not None and layout.header is not None and layout.body is not None:
+                message_program(layout.header, layout.header_version, layout.body, layout.body_version)
+                yield kind >> 16, layout
+
     def _parts(self, rows: Int64, *, is_request: bool) -> list[Int64]:
         """Rows in parts, so that frames in pieces, which are joined, and those to be masked, which are copied, take a
         bounded memory."""

@@ -67,6 +67,12 @@ class JsonBodies:
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
 
+    def make_programs(self) -> None:
+        """Make the programs of all messages of the capture so far: processes that are forked later share them."""
+        for is_request in (True, False):
+            for key, layout in self.columns.layouts(is_request=is_request):
+                _program(key, layout, is_request=is_request)
+
     def steps(self, rows: Int64) -> Iterator[Int64]:
         """Rows of the index in parts of which the lines are in memory at once."""
         cost = np.cumsum(self._decoder.costs(rows) + MOST_FRAME_BYTES // ROWS_PER_STEP)

@@ -75,6 +75,7 @@ class JsonLines:
         self._indexer = indexer
         self._decoder = decoder
         self._bodies = JsonBodies(indexer, store, decoder)
+        self._bodies.make_programs()
         self._careful = CarefulLines(indexer, decoder, is_ended, self._bodies.session)
         self._listing = Listing(indexer, decoder)
         self._error_findings = ErrorFindings(indexer, decoder)

@@ -91,6 +91,15 @@ def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(opened(PCAPS / "java-streams.pcapng"))
 
 
+def test_programs_are_made_before_rows_are_read() -> None:
+    json_bodies._program.cache_clear()
+    capture = opened(PCAPS / "java-admin.pcapng")
+    assert printed(capture, range(0)) == b""
+    made = json_bodies._program.cache_info().misses
+    assert check(capture)
+    assert json_bodies._program.cache_info().misses == made > 0
+
+
 def test_a_capture_without_frames_has_no_lines() -> None:
     assert check(opened(PCAPS / "mistakes" / "curl.pcapng")) == 0
 
