@@ -1,6 +1,5 @@
 """Consumers that fall behind, as far as Fetch exchanges show it."""
 
-from collections.abc import Iterator
 from typing import ClassVar, Final, NamedTuple, cast
 
 from dissector.core.finding import Severity
@@ -24,12 +23,6 @@ LEAST_NS: Final = 2 * SECOND
 """Growth is reported once it has lasted this long."""
 
 
-class _PartitionField(NamedTuple):
-    topic: Values
-    partition: Values
-    path: str
-
-
 class FetchLag(NamedTuple):
     """How many records before the end of its partition a Fetch reads."""
 
@@ -45,19 +38,30 @@ class LagExtractor(Extractor):
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe partitions whose offset is in the request. Replicas are skipped: their lag has other measures."""
-        if not exchange.response.get("responses") or cast(int, exchange.request.get("replica_id", -1)) >= 0:
+        responses = cast(list[Values], exchange.response.get("responses"))
+        if not responses or cast(int, exchange.request.get("replica_id", -1)) >= 0:
             return
-        wanted = {
-            (self.context.topic(place.topic), place.partition.get("partition")): place.partition.get("fetch_offset")
-            for place in _partition_fields(exchange.request.get("topics"), "request.body.topics")
-        }
-        for place in _partition_fields(exchange.response.get("responses"), "response.body.responses"):
-            topic, number = self.context.topic(place.topic), place.partition.get("partition_index")
-            end, offset = place.partition.get("high_watermark"), wanted.get((topic, number))
-            if isinstance(end, int) and isinstance(offset, int) and isinstance(number, int) and 0 <= offset <= end:
-                scope = (self.context.client(exchange.connection), topic, number)
-                behind = FetchLag(end - offset, exchange.response_ns, f"{place.path}.high_watermark")
-                self.observe(scope, exchange.row, exchange.position, behind)
+        wanted = self._offsets(exchange.request)
+        for at, each in enumerate(responses):
+            name = self.context.topic(each)
+            for number, partition in enumerate(cast(list[Values], each.get("partitions") or ())):
+                index = partition.get("partition_index")
+                end, offset = partition.get("high_watermark"), wanted.get((name, index))
+                if isinstance(end, int) and isinstance(offset, int) and isinstance(index, int) and 0 <= offset <= end:
+                    path = f"response.body.responses[{at}].partitions[{number}].high_watermark"
+                    scope = (self.context.client(exchange.connection), name, index)
+                    self.observe(
+                        scope, exchange.row, exchange.position, FetchLag(end - offset, exchange.response_ns, path)
+                    )
+
+    def _offsets(self, request: Values) -> dict[tuple[str, object], object]:
+        """The offsets that a request reads from, by topic and partition."""
+        found: dict[tuple[str, object], object] = {}
+        for each in cast(list[Values], request.get("topics") or ()):
+            name = self.context.topic(each)
+            for partition in cast(list[Values], each.get("partitions") or ()):
+                found[name, partition.get("partition")] = partition.get("fetch_offset")
+        return found
 
 
 class ConsumerLag(Aggregator[FetchLag]):
@@ -101,9 +105,3 @@ class ConsumerLag(Aggregator[FetchLag]):
         since = duration(observed.time_ns - self._least_ns)
         more = f", up from {self._least:,} {since} before" if grows else ""
         self._finding = self.report(row, words + more, observed.path, Severity.WARNING if grows else Severity.NOTE)
-
-
-def _partition_fields(topics: object, path: str) -> Iterator[_PartitionField]:
-    for at, topic in enumerate(cast(list[Values], topics or [])):
-        for number, partition in enumerate(cast(list[Values], topic.get("partitions") or [])):
-            yield _PartitionField(topic, partition, f"{path}[{at}].partitions[{number}]")

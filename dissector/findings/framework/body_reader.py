@@ -3,17 +3,18 @@ detector examines, as far as it needs them. The batches of Produce requests are 
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Bool
+from dissector.core.arrays import Bool, Int64
+from dissector.core.batches import NOWHERE
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.clean_responses import THROTTLE_TIME, CleanResponses
-from dissector.findings.framework.decoded_exchange import DecodedExchange, ResponseBody
+from dissector.findings.framework.decoded_exchange import DecodedExchange, FramePlace, ResponseBody
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Examiner
 from dissector.findings.framework.produce_batches import ProduceBatchReader
@@ -43,6 +44,8 @@ class BodyReader:
         self._examiners = examiners
         self._on_batches = [each for each in examiners if each.examines_batches]
         self._on_error: list[Examine] = [each.examine_exchange for each in examiners if each.any_error]
+        self._joined: dict[int, bytes] = {}
+        """During a step: the small frames in pieces, joined together."""
         self._by_api: dict[int, list[Examine]] = {}
         self._apis = np.array(sorted(frozenset[int]().union(*(each.apis for each in examiners))), np.int64)
         bodies = BodyColumns(indexer, store, show_secrets=True)  # no finding shows values of fields with secrets
@@ -60,7 +63,8 @@ class BodyReader:
                 each.examine_batches(batches)
         is_wanted = np.isin(rows.api_key, self._apis)
         is_clean = rows.response == NO_FRAME
-        searched = ~is_clean & (~is_wanted | (rows.response_address >= 0))  # large ones in pieces are not joined twice
+        is_decoded = is_wanted & ((rows.api_key == ApiKey.FETCH) | (rows.response_address < 0))
+        searched = ~is_clean & ~is_decoded  # all of Fetch are, for the lag; large ones in pieces are not joined twice
         is_clean[searched] = self._clean.find(rows.row[searched])
         is_read = ~is_clean
         for key in np.unique(rows.api_key[is_wanted]).tolist():
@@ -75,23 +79,26 @@ class BodyReader:
         """Hand each of these rows to its examiners. Those that are not clean may have errors, or were throttled."""
         columns = (
             is_clean, rows.row, rows.connection, rows.packet, rows.request_start, rows.api_key, rows.version,
-            rows.request_ns, rows.response_ns, rows.request, rows.request_address, rows.request_size, rows.response,
-            rows.response_address, rows.response_size,
+            rows.request_ns, rows.response_ns,
         )  # fmt: skip
-        for clean, row, connection, packet, start, key, version, request_ns, response_ns, *frames in zip(
-            *(column.tolist() for column in columns), strict=True
+        requests = (rows.request, rows.request_address, rows.request_size)
+        responses = (rows.response, rows.response_address, rows.response_size)
+        places = (zip(*(column.tolist() for column in side), strict=True) for side in (requests, responses))
+        self._joined = self._join(*(np.concatenate(column) for column in zip(requests, responses, strict=True)))
+        read_request, read_response = self._read_request, self._read_response
+        for clean, row, connection, packet, start, key, version, request_ns, response_ns, request, response in zip(
+            *(column.tolist() for column in columns), *places, strict=True
         ):
             exchange = DecodedExchange(
-                row, connection, packet, start, key, version, request_ns, response_ns,
-                partial(self._read_request, key, version, *frames[:3]),
-                partial(self._read_response, key, version, *frames[3:]),
-                has_errors=not clean,
+                row, connection, packet, start, key, version, request_ns, response_ns, request, response,
+                read_request, read_response, has_errors=not clean,
             )  # fmt: skip
             examiners = self._of_api(key)
             if not clean and (exchange.errors or exchange.response.get(THROTTLE_TIME)):
                 examiners = examiners + [each for each in self._on_error if each not in examiners]
             for examine in examiners:
                 examine(exchange)
+        self._joined = {}
 
     def _of_api(self, key: int) -> list[Examine]:
         """Return the examiners of an API."""
@@ -100,21 +107,33 @@ class BodyReader:
             found = self._by_api[key] = [each.examine_exchange for each in self._examiners if key in each.apis]
         return found
 
-    def _read(self, frame: int, address: int, size: int) -> tuple[bytes, int]:
-        """Return a frame's bytes, and how many precede the first gap. Most frames are contiguous."""
-        return (bytes(self._store.read(address, size)), size) if address >= 0 else self._frames.read(frame)
+    def _join(self, frames: Int64, addresses: Int64, sizes: Int64) -> dict[int, bytes]:
+        """Return the small frames in pieces that are whole."""
+        frames = frames[(addresses < NOWHERE) & (sizes <= MAX_CACHED_SIZE)]
+        memory, whole = self._frames.joined(frames)
+        data, ends = memory.tobytes(), np.cumsum(whole)
+        places = zip(frames.tolist(), (ends - whole).tolist(), ends.tolist(), strict=True)
+        return {frame: data[start:end] for frame, start, end in places if end > start}
 
-    def _read_request(self, key: int, version: int, frame: int, address: int, size: int) -> Values:
-        data, contiguous = self._read(frame, address, size)
+    def _read(self, place: FramePlace) -> tuple[bytes, int]:
+        """Return a frame's bytes, and how many precede the first gap. Most frames are contiguous."""
+        frame, address, size = place
+        if address >= 0:
+            return bytes(self._store.read(address, size)), size
+        joined = self._joined.get(frame)
+        return self._frames.read(frame) if joined is None else (joined, size)
+
+    def _read_request(self, key: int, version: int, place: FramePlace) -> Values:
+        data, contiguous = self._read(place)
         if contiguous == len(data) <= MAX_CACHED_SIZE:
             same = data[: REQUEST_ID.start] + bytes(4) + data[REQUEST_ID.stop :]
             return self._cached_request_body(key, version, same, contiguous)
         return _request_body(key, version, data, contiguous)
 
-    def _read_response(self, key: int, version: int, frame: int, address: int, size: int) -> ResponseBody:
-        if frame == NO_FRAME:
+    def _read_response(self, key: int, version: int, place: FramePlace) -> ResponseBody:
+        if place[0] == NO_FRAME:
             return NO_RESPONSE
-        data, contiguous = self._read(frame, address, size)
+        data, contiguous = self._read(place)
         if contiguous == len(data) <= MAX_CACHED_SIZE:
             return self._cached_response_body(key, version, bytes(ID_END) + data[ID_END:], contiguous)
         return _response_body(key, version, data, contiguous)

@@ -8,7 +8,8 @@ from dissector.protocol.message import Values
 RowPosition = tuple[int, int]
 """The packet with a row's first byte, and the stream offset of that byte: they order the rows of a capture."""
 
-
+FramePlace = tuple[int, int, int]
+"""The number of a message's frame, its address if it is contiguous, else a negative number, and its size."""
 ResponseBody = tuple[Values, list[int]]
 """A response's body, and its error codes that are not 0."""
 _NO_ERRORS: Final[list[int]] = []
@@ -18,16 +19,18 @@ class DecodedExchange:
     """An exchange, decoded. Each of its messages is read when a detector first needs it."""
 
     __slots__ = (
-        "_has_errors", "_read_request", "_read_response", "_request", "_response", "api_key", "connection", "packet",
-        "request_ns", "response_ns", "row", "start", "version",
+        "_has_errors", "_read_request", "_read_response", "_request", "_request_frame", "_response", "_response_frame",
+        "api_key", "connection", "packet", "request_ns", "response_ns", "row", "start", "version",
     )  # fmt: skip
 
     def __init__(
         self, row: int, connection: int, packet: int, start: int, api_key: int, version: int, request_ns: int,
-        response_ns: int, read_request: Callable[[], Values], read_response: Callable[[], ResponseBody],
-        *, has_errors: bool,
+        response_ns: int, request_frame: FramePlace, response_frame: FramePlace,
+        read_request: Callable[[int, int, FramePlace], Values],
+        read_response: Callable[[int, int, FramePlace], ResponseBody], *, has_errors: bool,
     ) -> None:  # fmt: skip
-        """`has_errors` is false if it is known already that the response has none."""
+        """The functions read a body by API key, version and place. `has_errors` is false if it is known already that
+        the response has none."""
         self.row = row
         self.connection = connection
         self.packet = packet
@@ -37,6 +40,8 @@ class DecodedExchange:
         self.request_ns = request_ns
         self.response_ns = response_ns
         """0 if there is no response."""
+        self._request_frame = request_frame
+        self._response_frame = response_frame
         self._read_request = read_request
         self._read_response = read_response
         self._has_errors = has_errors
@@ -60,12 +65,12 @@ class DecodedExchange:
 
     def _whole_response(self) -> ResponseBody:
         if self._response is None:
-            self._response = self._read_response()
+            self._response = self._read_response(self.api_key, self.version, self._response_frame)
         return self._response
 
     @property
     def request(self) -> Values:
         """The request's body. Empty if it could not be read, or has bytes behind it."""
         if self._request is None:
-            self._request = self._read_request()
+            self._request = self._read_request(self.api_key, self.version, self._request_frame)
         return self._request

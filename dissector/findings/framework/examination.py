@@ -38,6 +38,8 @@ STEP: Final = 4_096
 """Rows that are examined between two reports of progress."""
 MAX_CLIENTS: Final = 4_096
 """Connections whose client's name is cached."""
+MAX_BEGINNINGS: Final = 1_024
+"""Connections whose first rows are kept during a step: more than one detector looks at how a connection begins."""
 _TABLE_COLUMNS: Final = (
     "kind", "connection", "packet", "api_key", "version", "correlation_id", "client_id", "flags", "request", "response",
 )  # fmt: skip
@@ -71,6 +73,7 @@ class Examination:
         self.first_pending_packet = NEVER
         self._generation = -1
         self.client = lru_cache(maxsize=MAX_CLIENTS)(self._client)
+        self.rows_of = lru_cache(maxsize=MAX_BEGINNINGS)(self._rows_of)
 
     def examine(self, most_pending: int, *, final: bool, step: int = STEP) -> Iterator[int]:
         """Examine rows that became complete since the last call; all rows once the capture is `final`. Yield the number
@@ -133,6 +136,7 @@ class Examination:
 
     def _examine(self, rows: ExaminedRows, ended: ExaminedRows) -> None:
         """Examine rows; `ended` are those whose connection's end is known."""
+        self.rows_of.cache_clear()
         for each in self._examiners:
             if not each.only_unanswered:
                 each.examine_rows(rows)
@@ -200,7 +204,7 @@ class Examination:
         time_ns, side = self._connections.closed(connection)
         return time_ns, side == self._index.detector.client(connection)
 
-    def rows_of(self, connection: int, most: int) -> ExaminedRows:
+    def _rows_of(self, connection: int, most: int) -> ExaminedRows:
         """Return the rows with which a connection begins, at most so many."""
         return self._columns(self._rows_in_order(connection)[:most])
 
