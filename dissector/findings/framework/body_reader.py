@@ -48,6 +48,9 @@ class BodyReader:
         """During a step: the small frames in pieces, joined together."""
         self._by_api: dict[int, list[Examine]] = {}
         self._apis = np.array(sorted(frozenset[int]().union(*(each.apis for each in examiners))), np.int64)
+        all_of = (each.apis for each in examiners if type(each).needed is Examiner.needed)
+        self._chosen = np.setdiff1d(self._apis, np.array(sorted(frozenset[int]().union(*all_of)), np.int64))
+        """Those of the APIs of which every examiner chooses what it needs."""
         bodies = BodyColumns(indexer, store, show_secrets=True)  # no finding shows values of fields with secrets
         self._clean = CleanResponses(bodies)
         self._batches = ProduceBatchReader(bodies, indexer.frames.read)
@@ -66,8 +69,8 @@ class BodyReader:
         is_decoded = is_wanted & ((rows.api_key == ApiKey.FETCH) | (rows.response_address < 0))
         searched = ~is_clean & ~is_decoded  # all of Fetch are, for the lag; large ones in pieces are not joined twice
         is_clean[searched] = self._clean.find(rows.row[searched])
-        is_read = ~is_clean
-        for key in np.unique(rows.api_key[is_wanted]).tolist():
+        is_read = ~is_clean | (is_wanted & ~np.isin(rows.api_key, self._chosen))
+        for key in np.intersect1d(rows.api_key, self._chosen).tolist():
             at = np.flatnonzero(rows.api_key == key)
             some, clean = rows.where(at), is_clean[at]
             for each in self._examiners:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from dissector.core.arrays import Bool, Int64
 from dissector.index.exchange_table import NO_FRAME, Flag, RowKind
 
@@ -37,7 +39,8 @@ class ExaminedRows(NamedTuple):
 
     def where(self, which: Bool | Int64 | slice) -> "ExaminedRows":
         """Return the rows of a mask, of positions or of a slice."""
-        return ExaminedRows(*(column[which] for column in self))
+        at = np.flatnonzero(which) if isinstance(which, np.ndarray) and which.dtype == np.bool_ else which
+        return ExaminedRows(*(column[at] for column in self))  # a mask would be searched again for each column
 
     @property
     def is_exchange(self) -> Bool:
