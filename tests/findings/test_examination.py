@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
+from dissector.findings.framework.aggregation import EXTRACTORS
 from dissector.findings.framework.open_findings import FindingStore
 from dissector.findings.framework.recurrence import BoundedStates
+from dissector.findings.registry import DETECTORS
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, grown, heartbeat, produce, troubles, written
 
@@ -72,6 +74,17 @@ def test_concurrent_threads_find_what_one_finds(recorded: Path, monkeypatch: pyt
             steps = list(threads.map(lambda _: [step.done for step in capture.examine()], range(3)))
         assert max(done for each in steps for done in each) == len(capture)
         assert capture.findings.cross_message() == whole
+
+
+@pytest.mark.parametrize("name", ["franz-go", "plain-socket", "trouble-rebalance-loop"])
+def test_exchanges_that_no_examiner_needs_show_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = str(PCAPS / f"{name}.pcapng")
+    chosen = troubles(recorded)
+    choosing = [each for each in (*EXTRACTORS, *DETECTORS) if "needed" in vars(each)]
+    assert choosing
+    for each in choosing:
+        monkeypatch.delattr(each, "needed")
+    assert chosen == troubles(recorded) != []
 
 
 def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:
