@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt64
+from dissector.core.batches import NOWHERE
 from dissector.core.columns import Column
 from dissector.core.store import Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
@@ -158,7 +159,7 @@ class BodyColumns:
         size = table.size.values[frames].astype(np.int64)
         pointers, owner = table.pointers(frames)
         names_log = np.zeros(len(frames), np.bool_)
-        in_pieces = np.flatnonzero(table.contiguous(frames) < 0)
+        in_pieces = np.flatnonzero(table.contiguous(frames) < NOWHERE)
         if len(in_pieces):
             memory, whole = table.joined(frames[in_pieces])
             starts, there = np.cumsum(whole) - whole, whole > 0
