@@ -68,10 +68,10 @@ def digest_and_file(name: str, on_progress: OnProgress = lambda: None) -> tuple[
     `CaptureError` if it can't be copied, or is a pipe, which can't be read a second time."""
     hashed, size = hashlib.sha256(), 0
     if not is_url(name):
-        mode = os.stat(name).st_mode  # noqa: PTH116
+        mode = os.stat(name).st_mode  # noqa: PTH116  # as in `size_of`
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
             raise CaptureError(f"{name}: not a regular file")
-        with open(name, "rb") as file:  # noqa: PTH123
+        with open(name, "rb") as file:  # noqa: PTH123  # as in `size_of`
             while piece := file.read(_PIECE):
                 on_progress()
                 hashed.update(piece)
@@ -106,7 +106,7 @@ def bytes_of(name: str, at: int, size: int) -> bytes:
     not give them."""
     if is_url(name):
         return b"".join(_pieces(name, BytePart(at, at + size)))
-    with open(name, "rb") as file:  # noqa: PTH123
+    with open(name, "rb") as file:  # noqa: PTH123  # as in `size_of`
         file.seek(at)
         return file.read(size)
 

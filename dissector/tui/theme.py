@@ -65,7 +65,8 @@ _OF_TEXTUAL: Final = (
 def _theme(name: str, colors: Mapping[str, str], *, dark: bool) -> Theme:
     arguments = {key: colors[key] for key in _OF_TEXTUAL}
     variables = {key: color for key, color in colors.items() if key not in arguments}
-    return Theme(name=name, dark=dark, variables=variables | _quiet(colors), **arguments)  # type: ignore[arg-type]
+    variables |= _quiet(colors)
+    return Theme(name=name, dark=dark, variables=variables, **arguments)  # type: ignore[arg-type]  # all are colors
 
 
 def _quiet(colors: Mapping[str, str]) -> dict[str, str]:

@@ -4,18 +4,27 @@ import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
+from dissector.findings.detectors.rebalance_loop import GroupExtractor
+from dissector.findings.detectors.repeated_expected_error import RepeatedExpectedError
+from dissector.findings.detectors.version_stepped_down import RejectionExtractor
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.aggregation import EXTRACTORS
+from dissector.findings.framework.aggregation import EXTRACTORS, ObservationLog
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingStore
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.findings.registry import DETECTORS
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, grown, heartbeat, produce, troubles, written
 
@@ -85,6 +94,34 @@ def test_exchanges_that_no_examiner_needs_show_nothing(name: str, monkeypatch: p
     for each in choosing:
         monkeypatch.delattr(each, "needed")
     assert chosen == troubles(recorded) != []
+
+
+def rows_of(connections: list[int], api_keys: list[int]) -> ExaminedRows:
+    """Rows of which nothing else is known."""
+    nothing = (np.zeros(len(connections), np.int64) for _ in ExaminedRows._fields)
+    return ExaminedRows(*nothing)._replace(connection=np.array(connections), api_key=np.array(api_keys))
+
+
+@pytest.mark.parametrize("examiner", [RejectionExtractor, RepeatedExpectedError])
+def test_clean_exchanges_are_needed_behind_an_error_on_their_connection(examiner: Any) -> None:
+    """Within a step and in later ones."""
+    made = examiner(None, ObservationLog())
+    found = made.needed(rows_of([1, 2, 1], [ApiKey.API_VERSIONS] * 3), np.array([False, True, True]))
+    assert found.tolist() == [True, False, True]
+    refused = DecodedExchange(
+        0, 7, 0, 0, ApiKey.API_VERSIONS, 4, 0, 1, (0, 0, 0), (1, 0, 0), lambda *_: {},
+        lambda *_: ({}, [ErrorCode.UNSUPPORTED_VERSION]), has_errors=True,
+    )  # fmt: skip
+    made.examine_exchange(refused)
+    found = made.needed(rows_of([7, 8], [ApiKey.API_VERSIONS] * 2), np.array([True, True]))
+    assert found.tolist() == [True, False]
+
+
+def test_of_clean_exchanges_of_groups_those_that_join_are_needed() -> None:
+    rows = rows_of([1, 1, 1], [ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT, ApiKey.HEARTBEAT])
+    sink: Any = ObservationLog()
+    context: Any = None
+    assert GroupExtractor(context, sink).needed(rows, np.array([True, True, False])).tolist() == [True, False, True]
 
 
 def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path: Path) -> None:

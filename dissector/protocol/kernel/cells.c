@@ -1,7 +1,8 @@
 /* Lines of cells, of columns of numbers and texts.
  *
  * Nothing is written behind `capacity`: a number has less than MOST_DIGITS bytes, and room for a cell and for what is in
- * front of it is looked for before it is written; `ends` has a place for each row. A text is read where its number is below `texts` and its place is inside of the column's `size` bytes. */
+ * front of it is looked for before it is written; `ends` has a place for each row. A text is read where its number is
+ * below `texts` and its place is inside of the column's `size` bytes. */
 #include <string.h>
 
 #include "decimal.h"
