@@ -63,12 +63,14 @@ class BodyColumns:
         self._is_plain_client = Column(np.bool_)
         """By the number of a client id, as far as they were looked at."""
 
-    def messages(self, rows: Int64, *, is_request: bool, with_log: bool = False) -> Iterator[Messages]:
+    def messages(
+        self, rows: Int64, *, is_request: bool, with_log: bool = False, finds_log: bool = True
+    ) -> Iterator[Messages]:
         """The plain requests of rows, or their plain responses, by layout; `with_log` also those that may name the
-        metadata log."""
+        metadata log. With that, `finds_log` may be false: then `names_log` is not found out."""
         first = 0
         for some in self._parts(rows, is_request=is_request):
-            for messages in self._messages(some, is_request=is_request, with_log=with_log):
+            for messages in self._messages(some, is_request=is_request, with_log=with_log, finds_log=finds_log):
                 yield messages._replace(at=messages.at + first)
             first += len(some)
 
@@ -97,7 +99,7 @@ class BodyColumns:
         joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
         return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
 
-    def _messages(self, rows: Int64, *, is_request: bool, with_log: bool) -> Iterator[Messages]:
+    def _messages(self, rows: Int64, *, is_request: bool, with_log: bool, finds_log: bool) -> Iterator[Messages]:
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
         is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
@@ -110,8 +112,8 @@ class BodyColumns:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
-        is_fetch = kinds >> 16 == ApiKey.FETCH
-        pointers, size, names_log, owners = self._memory(frames[there], is_fetch)
+        is_searched = (kinds >> 16 == ApiKey.FETCH) & finds_log
+        pointers, size, names_log, owners = self._memory(frames[there], is_searched)
         shown = np.flatnonzero((pointers != 0) & (~names_log | with_log))
         there, kinds, names_log = there[shown], kinds[shown], names_log[shown]
         pointers, size = pointers[shown], size[shown]

@@ -39,7 +39,7 @@ class BodyNumbers:
     def of(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> dict[str, OfBodies]:
         """The fields with these names of the requests of rows of the index, ascending, or of their responses."""
         found = {name: OfBodies.none(len(rows)) for name in names}
-        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True):
+        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True, finds_log=False):
             program = messages.program
             columns = [
                 (number, found[column.name])

@@ -42,6 +42,10 @@ class OfPartitions(NamedTuple):
     """Of texts that stand alone in the body, their numbers by message: `NO_TEXT` where there is none."""
     is_read: Bool
     """Which messages were read, by message."""
+    topic_at: Int64
+    """The position of its topic in the message."""
+    partition_at: Int64
+    """Its own position in the topic."""
 
 
 class BodyPartitions:
@@ -61,7 +65,7 @@ class BodyPartitions:
         parts = [_Part.none()]
         alone_of = {name: np.full(len(rows), NO_TEXT) for name in alone}
         is_read = np.zeros(len(rows), np.bool_)
-        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True):
+        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True, finds_log=False):
             if messages.api_key not in lists:
                 continue
             columns = _columns(messages.program, lists[messages.api_key], tuple(fields), tuple(alone))
@@ -72,9 +76,11 @@ class BodyPartitions:
                 for name, column in columns.alone:
                     at = messages.at[part.first + part.column(column).rows.astype(np.int64)]
                     alone_of[name][at] = _texts_of(part, messages, column, {}, texts)
-        row, topic, partition = (np.concatenate(each) for each in zip(*(part[:3] for part in parts), strict=True))
+        row, topic, partition, *positions = (
+            np.concatenate(each) for each in zip(*(part[:-1] for part in parts), strict=True)
+        )
         numbers = {name: _joined([part.of(name) for part in parts]) for name in fields}
-        return OfPartitions(row, topic, partition, numbers, alone_of, is_read)
+        return OfPartitions(row, topic, partition, numbers, alone_of, is_read, *positions)
 
 
 class _ListColumns(NamedTuple):
@@ -102,12 +108,14 @@ class _Part(NamedTuple):
     row: Int64
     topic: Int64
     partition: Int64
+    topic_at: Int64
+    partition_at: Int64
     fields: dict[str, Int64]
 
     @classmethod
     def none(cls) -> "_Part":
         nothing = np.zeros(0, np.int64)
-        return cls(nothing, nothing, nothing, {})
+        return cls(nothing, nothing, nothing, nothing, nothing, {})
 
     def of(self, name: str) -> OfBodies:
         """Return the numbers of a field, which this layout may not have."""
@@ -141,10 +149,12 @@ def _partitions(
 ) -> _Part:
     """Return the partitions in a part of messages, copied."""
     counts = np.maximum(part.column(columns.partitions).values, 0)
-    number = part.column(columns.partition)
+    number, topic_rows = part.column(columns.partition), part.column(columns.topic).rows
+    topic_at = np.arange(len(counts)) - np.searchsorted(topic_rows, topic_rows)
     return _Part(
         messages.at[part.first + number.rows.astype(np.int64)],
         np.repeat(_texts_of(part, messages, columns.topic, names, texts), counts), number.values.copy(),
+        np.repeat(topic_at, counts), np.arange(len(number.values)) - np.repeat(np.cumsum(counts) - counts, counts),
         {name: part.column(column).values.copy() for name, column in columns.fields},
     )  # fmt: skip
 

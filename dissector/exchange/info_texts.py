@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Bool, Int32, Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
@@ -48,7 +48,7 @@ from dissector.protocol.bulk_masking import are_clean
 from dissector.protocol.bulk_metadata_log import MetadataRecords
 from dissector.protocol.codec.program import ColumnPlan, Part, Program
 from dissector.protocol.embedded.secrets import METADATA_CARRIERS
-from dissector.protocol.kernel.shredding import Shredded, numbered
+from dissector.protocol.kernel.shredding import Shredded, numbered_rows
 from dissector.protocol.metadata_log import LARGEST
 from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
@@ -114,7 +114,7 @@ class InfoTexts:
             self._generation = self._indexer.generation
             self._texts.clear()
         found = np.empty(len(rows), object)
-        which, first = _numbered(pairs, counts, codecs)
+        which, first = numbered_rows(pairs, counts, codecs)
         texts = np.empty(len(first), object)
         texts[:] = [
             self._text(*each)
@@ -163,7 +163,7 @@ class InfoTexts:
 
     def _decode_pairs(self, rows: Int64, pairs: Int64) -> None:
         """Decode the first row of each pair that is not known."""
-        _, first = _numbered(pairs)
+        _, first = numbered_rows(pairs)
         first = first[pairs[first] >= 0]
         at = first[[pair not in self._pairs for pair in pairs[first].tolist()]]
         if len(self._pairs) + len(at) > MOST_TEXTS:
@@ -184,13 +184,6 @@ def _shown_records(asked: "_Records", answered: "_Records") -> tuple[Int64, Int6
     counts = np.where(asked.has_bytes, asked.counts, answered.counts)
     codecs = np.where(asked.has_bytes, asked.codecs, answered.codecs).astype(np.int64)
     return counts, codecs | (asked.has_bytes | answered.has_bytes).astype(np.int64) << 8
-
-
-def _numbered(*columns: Int64) -> tuple[Int32, Int32]:
-    """Number the different rows of some columns; return the number of each row, and the first row of each number."""
-    rows = np.stack(columns, axis=1)
-    ends = np.arange(1, len(rows) + 1) * rows[:1].nbytes
-    return numbered(rows.view(np.uint8).ravel(), ends, np.zeros(len(rows), np.uint8))
 
 
 class _Records:

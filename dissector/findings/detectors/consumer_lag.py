@@ -1,17 +1,15 @@
 """Consumers that fall behind, as far as Fetch exchanges show it."""
 
-from typing import ClassVar, Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple
 
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
-from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import SECOND
-from dissector.protocol.message import Values
-from dissector.protocol.schema.api_keys import ApiKey
 
 FAR: Final = 100_000
 """Records of lag that are always reported."""
@@ -34,34 +32,23 @@ class FetchLag(NamedTuple):
 class LagExtractor(Extractor):
     """Observes the lag of fetches by client and partition."""
 
-    apis: ClassVar = frozenset((ApiKey.FETCH,))
+    examines_fetches: ClassVar = True
 
-    def examine_exchange(self, exchange: DecodedExchange) -> None:
-        """Observe partitions whose offset is in the request. Replicas are skipped: their lag has other measures."""
-        responses = cast(list[Values], exchange.response.get("responses"))
-        if not responses or cast(int, exchange.request.get("replica_id", -1)) >= 0:
-            return
-        wanted = self._offsets(exchange.request)
-        for at, each in enumerate(responses):
-            name = self.context.topic(each)
-            for number, partition in enumerate(cast(list[Values], each.get("partitions") or ())):
-                index = partition.get("partition_index")
-                end, offset = partition.get("high_watermark"), wanted.get((name, index))
-                if isinstance(end, int) and isinstance(offset, int) and isinstance(index, int) and 0 <= offset <= end:
-                    path = f"response.body.responses[{at}].partitions[{number}].high_watermark"
-                    scope = (self.context.client(exchange.connection), name, index)
-                    self.observe(
-                        scope, exchange.row, exchange.position, FetchLag(end - offset, exchange.response_ns, path)
-                    )
-
-    def _offsets(self, request: Values) -> dict[tuple[str, object], object]:
-        """The offsets that a request reads from, by topic and partition."""
-        found: dict[tuple[str, object], object] = {}
-        for each in cast(list[Values], request.get("topics") or ()):
-            name = self.context.topic(each)
-            for partition in cast(list[Values], each.get("partitions") or ()):
-                found[name, partition.get("partition")] = partition.get("fetch_offset")
-        return found
+    def examine_fetches(self, fetched: FetchedPartitions) -> None:
+        """Observe partitions whose offset is in the request."""
+        exchanges, found = fetched.exchanges, fetched.columns
+        found = found.where((found.offset >= 0) & (found.offset <= found.high_watermark))
+        at, behind = found.at, found.high_watermark - found.offset
+        columns = (
+            exchanges.row[at], exchanges.connection[at], exchanges.packet[at], exchanges.request_start[at],
+            exchanges.response_ns[at], found.topic, found.partition, behind, found.topic_at, found.partition_at,
+        )  # fmt: skip
+        for row, connection, packet, start, time_ns, topic, number, records, *place in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            path = "response.body.responses[{}].partitions[{}].high_watermark".format(*place)
+            scope = self.context.client(connection), fetched.topics[topic], number
+            self.observe(scope, row, (packet, start), FetchLag(records, time_ns, path))
 
 
 class ConsumerLag(Aggregator[FetchLag]):

@@ -1,5 +1,6 @@
 """Reads bodies once for all detectors: responses with an error or throttling, and all exchanges of the APIs that a
-detector examines, as far as it needs them. The batches of Produce requests are read in columns.
+detector examines, as far as it needs them. The batches of Produce requests and the partitions of Fetch exchanges are
+read in columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +13,16 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns
-from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.clean_responses import THROTTLE_TIME, CleanResponses
 from dissector.findings.framework.decoded_exchange import DecodedExchange, FramePlace, ResponseBody
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Examiner
+from dissector.findings.framework.fetched_partitions import FetchedPartitionReader, TopicName
+from dissector.findings.framework.message_bodies import NO_RESPONSE, request_body, response_body
 from dissector.findings.framework.produce_batches import ProduceBatchReader
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
-from dissector.protocol.codec.structs import structs_with
-from dissector.protocol.message import PREFIX, MessageLayout, Values, read, request_layout, response_layout
+from dissector.protocol.message import PREFIX, Values
 from dissector.protocol.schema.api_keys import ApiKey
 
 MAX_CACHED_SIZE: Final = 1_024
@@ -31,18 +32,18 @@ CACHED_BODIES: Final = 1 << 11
 ID_END: Final = PREFIX + 4
 """The end of the correlation id in a response."""
 REQUEST_ID: Final = slice(PREFIX + 4, PREFIX + 8)
-NO_RESPONSE: Final[ResponseBody] = ({}, [])
 Examine = Callable[[DecodedExchange], None]
 
 
 class BodyReader:
     """Reads exchanges and hands them to examiners."""
 
-    def __init__(self, indexer: Indexer, store: Store, examiners: Sequence[Examiner]) -> None:
+    def __init__(self, indexer: Indexer, store: Store, examiners: Sequence[Examiner], topic: TopicName) -> None:
         self._store = store
         self._frames = indexer.frames
         self._examiners = examiners
         self._on_batches = [each for each in examiners if each.examines_batches]
+        self._on_fetches = [each for each in examiners if each.examines_fetches]
         self._on_error: list[Examine] = [each.examine_exchange for each in examiners if each.any_error]
         self._joined: dict[int, bytes] = {}
         """During a step: the small frames in pieces, joined together."""
@@ -54,8 +55,9 @@ class BodyReader:
         bodies = BodyColumns(indexer, store, show_secrets=True)  # no finding shows values of fields with secrets
         self._clean = CleanResponses(bodies)
         self._batches = ProduceBatchReader(bodies, indexer.frames.read)
-        self._cached_response_body = lru_cache(maxsize=CACHED_BODIES)(_response_body)
-        self._cached_request_body = lru_cache(maxsize=CACHED_BODIES)(_request_body)
+        self._fetched = FetchedPartitionReader(bodies, indexer, topic)
+        self._cached_response_body = lru_cache(maxsize=CACHED_BODIES)(response_body)
+        self._cached_request_body = lru_cache(maxsize=CACHED_BODIES)(request_body)
 
     def examine(self, rows: ExaminedRows) -> None:
         """Hand the next rows, exchanges with a request, to the examiners of their API."""
@@ -64,10 +66,15 @@ class BodyReader:
             batches = self._batches.of(produced)
             for each in self._on_batches:
                 each.examine_batches(batches)
+        fetches = rows.where(rows.api_key == ApiKey.FETCH)
+        if len(fetches.row):
+            fetched = self._fetched.of(fetches)
+            for examiner in self._on_fetches:
+                examiner.examine_fetches(fetched)
         is_wanted = np.isin(rows.api_key, self._apis)
         is_clean = rows.response == NO_FRAME
-        is_decoded = is_wanted & ((rows.api_key == ApiKey.FETCH) | (rows.response_address < 0))
-        searched = ~is_clean & ~is_decoded  # all of Fetch are, for the lag; large ones in pieces are not joined twice
+        is_decoded = is_wanted & (rows.api_key != ApiKey.FETCH) & (rows.response_address < 0)
+        searched = ~is_clean & ~is_decoded  # what is decoded anyway is not joined twice
         is_clean[searched] = self._clean.find(rows.row[searched])
         is_read = ~is_clean | (is_wanted & ~np.isin(rows.api_key, self._chosen))
         for key in np.intersect1d(rows.api_key, self._chosen).tolist():
@@ -131,7 +138,7 @@ class BodyReader:
         if contiguous == len(data) <= MAX_CACHED_SIZE:
             same = data[: REQUEST_ID.start] + bytes(4) + data[REQUEST_ID.stop :]
             return self._cached_request_body(key, version, same, contiguous)
-        return _request_body(key, version, data, contiguous)
+        return request_body(key, version, data, contiguous)
 
     def _read_response(self, key: int, version: int, place: FramePlace) -> ResponseBody:
         if place[0] == NO_FRAME:
@@ -139,28 +146,4 @@ class BodyReader:
         data, contiguous = self._read(place)
         if contiguous == len(data) <= MAX_CACHED_SIZE:
             return self._cached_response_body(key, version, bytes(ID_END) + data[ID_END:], contiguous)
-        return _response_body(key, version, data, contiguous)
-
-
-def _request_body(key: int, version: int, data: bytes, contiguous: int) -> Values:
-    decoded = read(data, request_layout(key, version, data), contiguous)
-    return {} if decoded.rest else decoded.body
-
-
-def _response_body(key: int, version: int, data: bytes, contiguous: int) -> ResponseBody:
-    layout = response_layout(key, version, data)
-    decoded = read(data, layout, contiguous)
-    if decoded.rest:
-        return NO_RESPONSE  # values of a body that does not fit its layout mean nothing
-    return decoded.body, _errors(layout, decoded.body)
-
-
-def _errors(layout: MessageLayout, body: Values) -> list[int]:
-    """Return the error codes that are not 0, each as often as it occurs."""
-    found: list[int] = []
-    for struct in structs_with(layout, body, ERROR_CODES):
-        for name in ERROR_CODES:
-            code = struct.get(name)
-            if code and isinstance(code, int):
-                found.append(code)
-    return found
+        return response_body(key, version, data, contiguous)

@@ -64,7 +64,7 @@ class Examination:
         sink = self.observations if part else ImmediateAggregation(self.findings)
         self._detectors = [each(self.findings, self) for each in DETECTORS if issubclass(each, ConnectionDetector)]
         self._examiners: list[Examiner] = [*self._detectors, *(extractor(self, sink) for extractor in EXTRACTORS)]
-        self._bodies = BodyReader(index, store, self._examiners)
+        self._bodies = BodyReader(index, store, self._examiners, self.topic)
         self._examined = 0
         """Number of rows that were examined or are pending."""
         self._pending: Int64 = np.zeros(0, np.int64)

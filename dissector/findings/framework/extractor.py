@@ -15,6 +15,7 @@ from dissector.core.arrays import Bool
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange, RowPosition
 from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.produce_batches import ProduceBatches
 from dissector.findings.framework.recurrence import MAX_KEYS
 
@@ -31,6 +32,8 @@ class Examiner:
     """The APIs whose decoded exchanges it examines."""
     examines_batches: ClassVar[bool] = False
     """Whether it examines the batches of Produce requests."""
+    examines_fetches: ClassVar[bool] = False
+    """Whether it examines the partitions of Fetch exchanges."""
     any_error: ClassVar[bool] = False
     """Whether it also examines exchanges of any API whose response has an error or was throttled."""
     only_unanswered: ClassVar[bool] = False
@@ -42,6 +45,9 @@ class Examiner:
     def examine_batches(self, batches: ProduceBatches) -> None:
         """Examine the batches of the next Produce requests; called after `examine_rows` of their rows, and before
         `examine_exchange`."""
+
+    def examine_fetches(self, fetched: FetchedPartitions) -> None:
+        """Examine the partitions of the next Fetch exchanges; called when `examine_batches` would be."""
 
     def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
         """Return which of these next exchanges of `apis` it examines; the clean ones surely have no error. It may get

@@ -13,10 +13,11 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.message_bodies import request_body
 from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX, Values, read, request_layout
+from dissector.protocol.message import PREFIX, Values
 from dissector.protocol.records.batch import HEADER, HEADER_COLUMNS
 from dissector.protocol.records.compression import CODEC_MASK
 from dissector.protocol.schema.api_keys import ApiKey
@@ -85,7 +86,8 @@ class ProduceBatches(NamedTuple):
     def records(self, batch: int) -> bytes:
         """Return the `records` field of a batch. Its request is decoded."""
         columns, at = self.columns, int(self.columns.at[batch])
-        request = _body(int(self.requests.version[at]), *self.read(int(self.requests.request[at])))
+        version, frame = int(self.requests.version[at]), int(self.requests.request[at])
+        request = request_body(ApiKey.PRODUCE, version, *self.read(frame))
         topic = cast(list[Values], request["topic_data"])[int(columns.topic_at[batch])]
         partition = cast(list[Values], topic["partition_data"])[int(columns.partition_at[batch])]
         return cast(bytes, partition["records"])
@@ -112,7 +114,7 @@ class ProduceBatchReader:
                 is_read[messages.at[part.first : part.stop]] = part.errors == 0
                 found.append(_columns(messages, part, fields))
         for at in np.flatnonzero(~is_read).tolist():
-            body = _body(int(requests.version[at]), *self._read(int(requests.request[at])))
+            body = request_body(ApiKey.PRODUCE, int(requests.version[at]), *self._read(int(requests.request[at])))
             is_read[at] = bool(body)
             found.append(_decoded(at, body))
         columns, topics = _joined(found)
@@ -185,12 +187,6 @@ def _names(joined: UInt8, sizes: Int64, is_by_id: bool) -> list[Values]:
 @lru_cache(maxsize=1024)
 def _named(name: bytes, is_by_id: bool) -> Values:
     return {"topic_id": uuid_text(name)} if is_by_id else {"name": name.decode("utf-8", "surrogateescape")}
-
-
-def _body(version: int, data: bytes, contiguous: int) -> Values:
-    """The body of a request; empty if it could not be read, or has bytes behind it."""
-    decoded = read(data, request_layout(ApiKey.PRODUCE, version, data), contiguous)
-    return {} if decoded.rest else decoded.body
 
 
 def _decoded(at: int, request: Values) -> tuple[BatchColumns, list[Values]]:

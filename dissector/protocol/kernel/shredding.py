@@ -238,6 +238,13 @@ def numbered(data: UInt8, ends: Int64, errors: UInt8) -> tuple[Int32, Int32]:
     return _numbered(data.ctypes.data, ends.ctypes.data, errors.ctypes.data, len(ends))
 
 
+def numbered_rows(*columns: Int64) -> tuple[Int32, Int32]:
+    """Number the different rows of some columns. Return the number of each row, and the first row of each number."""
+    rows = np.stack(columns, axis=1)
+    ends = np.arange(1, len(rows) + 1) * rows[:1].nbytes
+    return numbered(rows.view(np.uint8).ravel(), ends, np.zeros(len(rows), np.uint8))
+
+
 def _numbered(data: int, ends: int, errors: int, rows: int) -> tuple[Int32, Int32]:
     """The same, of contents at an address."""
     bits = max(4, (2 * rows).bit_length())
