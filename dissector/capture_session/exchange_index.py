@@ -25,11 +25,13 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.core.columns import ValueNumbers
     from dissector.exchange.body_numbers import BodyNumbers, OfBodies
     from dissector.exchange.body_partitions import BodyPartitions, Lists, OfPartitions
+    from dissector.exchange.equal_exchanges import SharedRow, Shown
     from dissector.exchange.index_rows import IndexRows, Summaries
     from dissector.exchange.info_texts import InfoTexts
     from dissector.exchange.json_lines import JsonLines, JsonText
     from dissector.exchange.message_answers import MessageAnswers
     from dissector.exchange.message_shapes import MessageShapes, Shape
+    from dissector.exchange.model import Exchange
     from dissector.exchange.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
 
@@ -199,6 +201,16 @@ class ExchangeIndex:
         """What numbers rows of connections by fields of their messages: see `FieldKeys`."""
         found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request, outlines=outlines)
         return lambda rows, visit: found.numbers(self._rows.index_rows(rows), visit)
+
+    def equal_exchanges(
+        self, show: "Callable[[Exchange], SharedRow[Shown]]"
+    ) -> "Callable[[Int64], list[Shown | None]]":
+        """What shows rows of connections, ascending, of equal ones one for all: see `EqualExchanges`."""
+        from dissector.exchange.equal_exchanges import EqualExchanges
+        from dissector.exchange.missing_responses import MissingResponses
+
+        found = EqualExchanges(self._indexer, self._decoder, MissingResponses(self._indexer, self._is_ended), show)
+        return lambda rows: found.of(self._rows.index_rows(rows))
 
     def message_shapes(self, rows: Int64, *, is_request: bool) -> "list[Shape | None]":
         """The shapes of messages of rows of connections: see `MessageShapes`."""
