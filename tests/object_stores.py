@@ -13,18 +13,23 @@ from typing import NamedTuple
 import pyarrow.fs
 
 REGION = "us-east-1"
-_WITHOUT_CONDITIONS = """
-import sys
+_SERVER = """
+import sys, threading, time
 from moto import server
-run = server.run_simple
-def run_without(host, port, application, **settings):
+conditions, one_by_one, run = sys.argv.pop(1), threading.Lock(), server.run_simple
+def run_with_conditions(host, port, application, **settings):
     def answer(environment, start):
-        environment.pop("HTTP_IF_NONE_MATCH", None)
-        return application(environment, start)
+        if conditions == "ignored" and environment.pop("HTTP_IF_NONE_MATCH", None):
+            time.sleep(0.2)
+        if "HTTP_IF_NONE_MATCH" not in environment:
+            return application(environment, start)
+        with one_by_one:
+            return application(environment, start)
     run(host, port, answer, **settings)
-server.run_simple = run_without
+server.run_simple = run_with_conditions
 server.main(sys.argv[1:])
 """
+"""Moto's own server looks whether an object is there and writes it later: of two threads, both may."""
 
 
 class ObjectStore(NamedTuple):
@@ -53,11 +58,12 @@ class ObjectStore(NamedTuple):
 @contextmanager
 def object_store(*, ignores_conditions: bool = False, **settings: str) -> Iterator[ObjectStore]:
     """Run a store. `settings` are variables of moto's environment. One that `ignores_conditions` replaces objects,
-    whatever `If-None-Match` says."""
+    whatever `If-None-Match` says, and takes its time for it, as stores across a network do: requests that are made
+    together then meet, however busy the machine is."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    program = ["-c", _WITHOUT_CONDITIONS] if ignores_conditions else ["-m", "moto.server"]
-    words = [sys.executable, *program, "-H", "127.0.0.1", "-p", str(port)]
+    conditions = "ignored" if ignores_conditions else "kept"
+    words = [sys.executable, "-c", _SERVER, conditions, "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(
         words, env=os.environ | settings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )

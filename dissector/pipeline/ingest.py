@@ -17,9 +17,10 @@ from dissector.core.finding import Finding
 from dissector.pipeline.commit import is_current
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.runs import Run, remove_abandoned, remove_run, runs_of
+from dissector.pipeline.runs import remove_abandoned, remove_run, runs_of
 from dissector.pipeline.splits import FilesChangedError
 from dissector.tables.delta_log import create_tables, live_captures
+from dissector.tables.run import Run
 from dissector.tables.storage import Storage, StorageError
 
 

@@ -48,10 +48,10 @@ from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.micro_batch_run import MicroBatchRun
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import QUIET_SECONDS, RingFile, ring_file
-from dissector.pipeline.runs import Run
 from dissector.pipeline.scan import scan_files
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.delta_log import create_tables
+from dissector.tables.run import Run
 from dissector.tables.storage import Storage
 
 LATE_NS: Final = 1_000_000_000

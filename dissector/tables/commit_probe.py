@@ -4,11 +4,15 @@ For that a store must refuse to replace an object (`If-None-Match`). One that ig
 when two ingests commit at a time. The library looks at the log before it commits, so only commits at the very same
 time show it: several threads make them.
 
-Invariant: a store that keeps it is never refused. One that does not was found in 20 of 20 rounds with moto.
+Invariants:
+  * a store that keeps it is never refused;
+  * what a killed probe leaves behind is removed like what a killed run does.
+
+A store that does not is found if two commits overlap. In 55 of 55 rounds with moto they did, but with a store on
+loopback and a busy machine they may follow one another: hence several rounds.
 """
 
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -17,9 +21,9 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
 from dissector.tables.file_systems import delta_options, delta_uri, opened
-from dissector.tables.storage import RUNS
+from dissector.tables.run import Run
 
-ROUNDS: Final = 2
+ROUNDS: Final = 4
 COMMITS: Final = 4
 """At a time."""
 _SCHEMA: Final = pa.schema([("number", pa.int64())])
@@ -27,7 +31,7 @@ _SCHEMA: Final = pa.schema([("number", pa.int64())])
 
 def loses_commits(uri: str) -> bool:
     """Return whether a store accepts two commits of one version. Raises `DeltaError`, or one of `ERRORS`."""
-    probe = f"{uri}/{RUNS}/probe-{uuid.uuid4().hex}"
+    probe = f"{uri}/{Run.new().folder}"
     try:
         DeltaTable.create(delta_uri(probe), _SCHEMA, storage_options=delta_options(uri))
         return any(_successes(uri, probe) > 1 for _ in range(ROUNDS))

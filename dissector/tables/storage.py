@@ -12,8 +12,6 @@ import pyarrow.fs
 
 from dissector.tables.file_systems import ERRORS, LOCAL, create_folder, normal_uri, opened, reason
 
-RUNS: Final = "_runs"
-"""Folder of what runs write for themselves, beside the tables."""
 _NOT_IN_NAMES: Final = frozenset("%\\[]{}|<>^`")
 """Characters that the library of Delta's log decodes, or can't have in a URL."""
 

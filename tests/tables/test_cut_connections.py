@@ -11,10 +11,10 @@ pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not in
 from dissector.cli.cut_connections import print_cut_connections
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.runs import Run
 from dissector.tables.cut_connections import LONGEST_PAUSE_NS, CutConnections, cut_connections
 from dissector.tables.delta_log import live_captures
 from dissector.tables.maintenance import compact
+from dissector.tables.run import Run
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.pipeline.contents import contents, rows_that_count

@@ -12,9 +12,9 @@ from deltalake import DeltaTable
 
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.runs import Run
 from dissector.tables.delta_log import append_facts, remove_captures
 from dissector.tables.maintenance import compact, problems, vacuum
+from dissector.tables.run import Run
 from dissector.tables.schemas import FACT_TABLES
 from dissector.tables.snapshot import Snapshot, snapshot
 from tests.cli.test_commands import kdissect

@@ -13,12 +13,13 @@ pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not in
 
 from deltalake import DeltaTable
 
-from dissector.pipeline import commit, runs
+from dissector.pipeline import commit
 from dissector.pipeline.ingest_here import ingest_here
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables import delta_log
 from dissector.tables.delta_log import put_captures, remove_captures
 from dissector.tables.maintenance import compact, problems
+from dissector.tables.run import Run
 from dissector.tables.schemas import FACT_TABLES
 from tests.cli.test_commands import KDISSECT
 from tests.conftest import PCAPS, some_of
@@ -59,7 +60,7 @@ def test_an_ingest_that_dies_behind_any_commit_leaves_what_was_there(
     expected = contents(ingested(tmp_path / "whole", SLOW, JAVA))
     folder = ingested(tmp_path / "tables", SLOW)
     before = contents(folder)
-    monkeypatch.setattr(runs.Run, "is_abandoned", True)
+    monkeypatch.setattr(Run, "is_abandoned", True)
     for number in count(1, step):
         with monkeypatch.context() as patched:
             dies_behind(number, patched)
