@@ -9,6 +9,7 @@ import pytest
 import dissector
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.to_json import json_line
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import request, response
 
@@ -65,7 +66,7 @@ def test_an_api_without_its_version_is_a_mistake() -> None:
         dissector.decode_response(response(1), api_key=3)
 
 
-@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 1.5])
+@cases("number", [math.inf, -math.inf, math.nan, 1.5])
 def test_numbers_that_json_lacks_are_strings(number: float) -> None:
     # DescribeClientQuotas v0: throttle, error, message, one entry without entities that has one value.
     value = struct.pack(">h", 1) + b"q" + struct.pack(">d", number)

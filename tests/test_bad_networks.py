@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import cases
 from tests.networks import (
     HARMLESS,
     LOSSES,
@@ -41,7 +42,7 @@ from tests.transport.wrapping import TUNNELS, fragments
 from tests.transport.wrapping import ethernet as framed
 
 
-@pytest.mark.parametrize("mangle", HARMLESS.values(), ids=HARMLESS)
+@cases("mangle", HARMLESS.values(), ids=HARMLESS)
 def test_a_network_that_loses_nothing_gives_every_exchange(tmp_path: Path, mangle: Mangling) -> None:
     clean = traffic()
     rows = rows_of(one_file(tmp_path, mangle(clean.packets)))
@@ -64,7 +65,7 @@ def test_segments_of_any_size_and_any_sequence_numbers(tmp_path: Path, segment: 
     assert (clean_exchanges(rows), len(rows)) == (clean.whole, len(clean.exchanges))
 
 
-@pytest.mark.parametrize(("mangle", "missed"), LOSSES.values(), ids=LOSSES)
+@cases(("mangle", "missed"), LOSSES.values(), ids=LOSSES)
 def test_a_loss_costs_only_the_frames_it_touched(tmp_path: Path, mangle: Mangling, missed: int) -> None:
     clean = traffic()
     remaining = mangle(clean.packets)
@@ -79,7 +80,7 @@ def test_a_loss_costs_only_the_frames_it_touched(tmp_path: Path, mangle: Manglin
     assert Counter({side: len(marks) for side, marks in streams.items()}) <= in_rows <= reach(clean.exchanges, streams)
 
 
-@pytest.mark.parametrize("tunnels", [("vxlan",), ("vxlan", "gre"), ("geneve", "vxlan over ipv6")])
+@cases("tunnels", [("vxlan",), ("vxlan", "gre"), ("geneve", "vxlan over ipv6")])
 def test_tunnels_in_tunnels_change_nothing(tmp_path: Path, tunnels: tuple[str, ...]) -> None:
     clean = traffic()
     packets = [packet.ip() for packet in clean.packets]
@@ -132,7 +133,7 @@ def test_of_one_direction_every_frame_is_a_row(tmp_path: Path, from_client: bool
     assert {row.kind for row in rows} == {"exchange"}
 
 
-@pytest.mark.parametrize("limit", [58, 96, 1000])
+@cases("limit", [58, 96, 1000])
 def test_bytes_cut_off_by_a_snap_length_are_in_rows_to_the_byte(tmp_path: Path, limit: int) -> None:
     clean = traffic()
     path = tmp_path / "made.pcap"

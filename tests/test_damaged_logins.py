@@ -20,6 +20,7 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID
 from dissector.protocol.masking import mask_secrets
 from dissector.protocol.message import SASL_TOKEN
+from tests.cases import cases
 from tests.traffic import SYN, Turn, capture_of, conversation, request, response
 from tools.fuzz.logins import Said, exchange, login_file
 
@@ -45,7 +46,7 @@ def turns_of(*said: Said) -> list[Turn]:
     return [Turn(each.from_client, each.data) for each in said]
 
 
-@pytest.mark.parametrize(("topic_id", "is_shown"), [
+@cases(("topic_id", "is_shown"), [
     ("vHSSmt5wQbKvSpXGSSIm4Q", True),
     (CLUSTER_METADATA_ID, False),
     ("AAAAAAAAAAAAAAEAAAAAAQ", False),  # one of its zeros was damaged
@@ -98,7 +99,7 @@ def versions(count: int) -> bytes:
     return struct.pack(">hi", 0, count) + struct.pack(">hhh", 3, 0, 12) * 3 + HIDDEN * 2
 
 
-@pytest.mark.parametrize(("first", "opened", "is_shown"), [(3, True, True), (3, False, True), (36, True, False)])
+@cases(("first", "opened", "is_shown"), [(3, True, True), (3, False, True), (36, True, False)])
 def test_the_fields_of_a_cut_response_are_shown_where_no_login_is(
     tmp_path: Path, first: int, opened: bool, is_shown: bool
 ) -> None:
@@ -124,8 +125,8 @@ def test_a_cut_response_is_masked_if_its_correlation_id_was_used_twice(tmp_path:
 PROOF = b"c=biws,r=abc\0alice,p=\0" + HIDDEN
 
 
-@pytest.mark.parametrize(("from_client", "token"), [(True, PROOF), (False, b"\0v=" + HIDDEN + b"\0=")])
-@pytest.mark.parametrize("raw", [False, True])
+@cases(("from_client", "token"), [(True, PROOF), (False, b"\0v=" + HIDDEN + b"\0=")])
+@cases("raw", [False, True])
 def test_a_damaged_token_of_scram_is_no_name_of_plain(
     tmp_path: Path, from_client: bool, token: bytes, raw: bool
 ) -> None:
@@ -234,8 +235,8 @@ def test_the_list_says_what_is_masked_and_what_shows_it(tmp_path: Path) -> None:
         assert not any("masked" in row.row.info for row in capture.exchanges())
 
 
-@pytest.mark.parametrize("start", [b"", b"\x01"])
-@pytest.mark.parametrize(("key", "version"), [(2, 0x7FFF), (0, -1), (0x633D, 0x6269)])
+@cases("start", [b"", b"\x01"])
+@cases(("key", "version"), [(2, 0x7FFF), (0, -1), (0x633D, 0x6269)])
 def test_a_client_id_in_a_version_that_no_api_ever_had_is_not_shown(
     tmp_path: Path, key: int, version: int, start: bytes
 ) -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[1]
 ROOMS = sorted(path.parent for path in (ROOT / "dissector").glob("*/__init__.py"))
@@ -34,7 +34,7 @@ def is_there(path: str, document: Path) -> bool:
     )
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@cases("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_path_that_a_document_names_is_there(document: Path) -> None:
     named = set(PATH.findall(document.read_text(encoding="utf-8"))) - USERS
     assert [path for path in sorted(named) if not is_there(path, document)] == []

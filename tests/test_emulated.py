@@ -1,7 +1,6 @@
 """The screen that tests look at shows what a terminal would."""
 
-import pytest
-
+from tests.cases import cases
 from tests.emulated import Emulated
 
 WRITTEN = (
@@ -10,7 +9,7 @@ WRITTEN = (
 SHOWN = ["top       ", "  one two ", "你 x      "]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 999])
+@cases("size", [1, 2, 3, 7, 999])
 def test_output_in_pieces_of_any_size_gives_the_same_screen(size: int) -> None:
     screen = Emulated(10, 3)
     for at in range(0, len(WRITTEN), size):

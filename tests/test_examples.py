@@ -13,6 +13,7 @@ import pytest
 
 import dissector
 from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.probe.servers import mock_cluster
 
@@ -31,7 +32,7 @@ def ran(name: str, *words: str, data: str = "", code: int = 0) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@cases("script", SCRIPTS, ids=lambda path: path.stem)
 def test_scripts_are_short_and_tell_how_they_are_called(script: Path) -> None:
     text = script.read_text()
     assert len(text.splitlines()) <= MOST_LINES

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
+from tests.cases import cases
 from tests.traffic import capture_of, conversation, exchanges
 from tools.fuzz import guard, seeds
 from tools.fuzz.accounting import Streams
@@ -27,12 +28,12 @@ def loaded() -> seeds.Seeds:
     return seeds.load()
 
 
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
+@cases("path", sorted(CORPUS.glob("*.json")), ids=lambda path: path.stem)
 def test_what_once_went_wrong_goes_right(path: Path) -> None:
     assert guard.run(Case.from_json(path.read_bytes())).failure is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "case",
     [
         Case("login", "token", b"\0\0\0\1\xff", end=5, mechanism="PLAIN", enveloped=(3, 4)),

@@ -18,6 +18,7 @@ import pytest
 import dissector
 from dissector.protocol.records.batch_writing import batch_bytes
 from tests.capture.live.loopback import needs_rights
+from tests.cases import cases
 from tests.probe.servers import frame, serving
 from tests.terminal import NotATerminalsError, Output, Terminal, run_on_terminal, terminal
 from tests.traffic import Turn, capture_of, conversation
@@ -240,9 +241,7 @@ def test_live_output_is_harmless(text: bool, talker: int) -> None:
     assert MARK in output.text
 
 
-@pytest.mark.parametrize(
-    "escape", [word for word in ESCAPES if re.search(r"[\x00-\x08\x1b\x7f-\x9f\u2028-\u202e]", word)]
-)
+@cases("escape", [word for word in ESCAPES if re.search(r"[\x00-\x08\x1b\x7f-\x9f\u2028-\u202e]", word)])
 def test_the_test_terminal_notices_escapes(escape: str) -> None:
     """Each of the words, given to the terminal as it is, is found."""
     try:

@@ -6,6 +6,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.traffic import ACK, FIN, RST, SYN, Packet, Turn, capture_of, conversation, request, response
@@ -24,7 +25,7 @@ def findings(path: Path, *ports: int) -> list[Finding]:
         return [*capture.problems, *(finding for exchange in capture.exchanges() for finding in exchange.findings)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "code", "setting"),
     [
         ("java-tls-to-plain", "tls-on-plain-port", "security.protocol=PLAINTEXT"),
@@ -71,7 +72,7 @@ FIVE_TROUBLES = {
 can't be reached: by recording, the line that says what to change."""
 
 
-@pytest.mark.parametrize("name", FIVE_TROUBLES)
+@cases("name", FIVE_TROUBLES)
 def test_each_of_the_five_troubles_is_one_line_that_says_what_to_change(name: str) -> None:
     path = MISTAKES / f"{name}.pcapng"
     line = FIVE_TROUBLES[name]
@@ -167,7 +168,7 @@ def test_a_refused_login_without_a_response_is_named() -> None:
     assert "correct user and password" in found.message
 
 
-@pytest.mark.parametrize(("by_client", "responds"), [(False, False), (True, False), (False, True)])
+@cases(("by_client", "responds"), [(False, False), (True, False), (False, True)])
 def test_a_close_on_api_versions_is_named_if_the_broker_closed(tmp_path: Path, by_client: bool, responds: bool) -> None:
     body = b"\x06tests\x021\0"
     turns = [Turn(True, request(1, api_key=18, version=3, body=b"\0" + body))]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import dissector
+from tests.cases import cases
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 METADATA = request(1)
@@ -33,7 +34,7 @@ def test_a_request_without_its_size_prefix_is_an_error() -> None:
     assert dissector.decode_request(METADATA[:-1]).findings
 
 
-@pytest.mark.parametrize(("key", "vendor"), [(501, "AutoMQ"), (10_003, "Confluent"), (15_000, "Redpanda")])
+@cases(("key", "vendor"), [(501, "AutoMQ"), (10_003, "Confluent"), (15_000, "Redpanda")])
 def test_private_apis_are_named_by_their_range(key: int, vendor: str) -> None:
     message = dissector.decode_request(request(1, api_key=key, body=b"\0rest"), show_secrets=True)
     [found] = message.findings

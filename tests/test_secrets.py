@@ -16,6 +16,7 @@ from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID
 from dissector.protocol.message import trace
 from dissector.protocol.records.batch_writing import batch_bytes
+from tests.cases import cases
 from tests.conftest import CAPTURES, PCAPS
 from tests.traffic import Turn, capture_of, conversation, response
 from tools.fuzz.leaks import Pieces, faces, leak, pieces, rare_faces, screen_faces
@@ -174,7 +175,7 @@ NOT_UNDERSTOOD = {
 }
 
 
-@pytest.mark.parametrize("frame", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD.keys())
+@cases("frame", NOT_UNDERSTOOD.values(), ids=NOT_UNDERSTOOD.keys())
 def test_what_is_not_understood_is_masked_as_a_whole(frame: bytes) -> None:
     shown = dissector.decode_request(frame)
     assert HIDDEN[:10] in frame
@@ -187,7 +188,7 @@ def test_what_is_not_understood_is_masked_as_a_whole(frame: bytes) -> None:
     assert dissector.decode_request(frame, show_secrets=True).data == frame
 
 
-@pytest.mark.parametrize(("name", "value", "is_shown"), [
+@cases(("name", "value", "is_shown"), [
     ("log.retention.ms", "1000", True),
     ("listener.name.external.ssl.keystore.location", "/keys", True),
     ("ssl.keystore.key", HIDDEN.decode(), False),
@@ -211,7 +212,7 @@ def test_a_config_is_shown_only_if_kafka_defines_it_and_it_is_no_password(
     assert not shown.findings
 
 
-@pytest.mark.parametrize(("words", "is_shown"), [
+@cases(("words", "is_shown"), [
     (f"Invalid value {HIDDEN.decode()} for configuration ssl.key.password: too short", False),
     (f"Invalid value {HIDDEN.decode()} for configuration retention.ms: Not a number", True),
     (f"{HIDDEN.decode()} is against our policy", False),
@@ -223,7 +224,7 @@ def test_an_error_message_is_shown_only_if_it_quotes_no_secret(words: str, is_sh
     assert (words.encode() in dissector.decode_response(frame, api_key=19, api_version=5).data) == is_shown
 
 
-@pytest.mark.parametrize("codec", range(1, 5))
+@cases("codec", range(1, 5))
 def test_a_compressed_batch_of_the_metadata_log_with_a_secret_is_masked_as_a_whole(codec: int) -> None:
     config = {"resource_type": 4, "resource_name": "1", "name": "ssl.key.password", "value": HIDDEN.decode()}
     for config["name"], is_shown in (("ssl.key.password", False), ("log.dirs", True)):

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from dissector.capture.live.local_processes import Pair, processes_of
-from dissector.capture.process_notes import ProcessNote
+from dissector.capture.process_notes import Process, ProcessNote
 from dissector.capture_session.facade import Capture
 from dissector.core.text import endpoint_name
 
@@ -30,7 +30,7 @@ class ProcessWatch:
         self,
         capture: Capture,
         note: Callable[[str], object],
-        find: Callable[[Set[Pair]], Mapping[Pair, object]] = processes_of,
+        find: Callable[[Set[Pair]], Mapping[Pair, Process]] = processes_of,
     ) -> None:
         """`note` writes a comment into the capture's file."""
         self._capture = capture
@@ -77,7 +77,7 @@ class ProcessWatch:
             return
         found = self._find(self._waiting.keys())
         for (end, peer), process in found.items():
-            made = ProcessNote(end, peer, time.time_ns(), process)  # type: ignore[arg-type]
+            made = ProcessNote(end, peer, time.time_ns(), process)
             self._capture.processes.add(made)
             self._note(made.comment())
         self._waiting = {pair: turns - 1 for pair, turns in self._waiting.items() if turns > 1 and pair not in found}

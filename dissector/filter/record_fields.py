@@ -9,6 +9,7 @@ match. Connect's schema need not be named: ``record.value.id`` is ``record.value
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -97,7 +98,7 @@ def record_field(name: str) -> RecordField | None:
     for above in _OPENED:
         if name.startswith(f"{above}.") and not name.endswith("."):
             path = name[len(above) + 1 :].split(".")
-            return RecordField(_ANY, "", lambda it, of=above, path=path: _inside(it, of, path))  # type: ignore[misc]
+            return RecordField(_ANY, "", partial(_inside, of=above, path=path))
     if name.startswith(f"{HEADERS}.") and not name.endswith("."):
         header = name[len(HEADERS) + 1 :]
         return RecordField(_ANY, "", lambda it: list(_headers(it, header)))

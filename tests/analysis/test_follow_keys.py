@@ -9,6 +9,7 @@ from dissector.analysis.follow_keys import FollowKey, follow_keys
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.protocol.tree import Node
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 
@@ -41,7 +42,7 @@ def test_the_bytes_find_every_exchange_with_a_key(bundled: Path) -> None:
                 assert along(capture, thread) == wanted, thread
 
 
-@pytest.mark.parametrize(
+@cases(
     ("capture", "kind"),
     [("java", "topic partition"), ("java", "group generation"), ("java", "member"), ("java", "fetch session"),
      ("java-transactions", "producer"), ("java-transactions", "transactional id"), ("java", "group"),

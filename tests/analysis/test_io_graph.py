@@ -3,7 +3,6 @@
 from functools import cache
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from dissector.analysis.stats.histogram import RELATIVE_ERROR
 from dissector.capture_session import Capture
 from dissector.filter import cell_expression, parse
 from dissector.protocol.schema.waiting import WAITING
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 
@@ -69,7 +69,7 @@ def test_long_polls_count_only_where_there_is_nothing_else() -> None:
     assert (both.bucket[np.isin(both.rows, rows)] == -1).all()
 
 
-@pytest.mark.parametrize("name", ["api", "client_id", "client", "topic"])
+@cases("name", ["api", "client_id", "client", "topic"])
 def test_offered_values_are_counted_as_filters_find_them(name: str) -> None:
     capture = opened("java")
     offered = most_frequent(capture, name, np.arange(len(capture)), 5)

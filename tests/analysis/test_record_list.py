@@ -10,6 +10,7 @@ from dissector.analysis.record_list import NONE, RecordList, RecordPlaces
 from dissector.capture_session import Capture
 from dissector.filter import parse
 from dissector.records.record import ExchangeRecord, records_of
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 RECORDINGS = [
@@ -62,7 +63,7 @@ def test_records_of_many_exchanges_are_those_of_each(path: Path) -> None:
         assert places.value_size.tolist() == [-1 if record[7] is None else len(record[7]) for record in every]
 
 
-@pytest.mark.parametrize("text", [
+@cases("text", [
     "record.offset > 2 && !(topic == java-orders)", "record.key == customer-1 || api == Fetch", "partition == 1",
     "api == Fetch", "record", "!record", "record.control", "latency > 1ms && record.key exists",
 ])  # fmt: skip

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from dissector.protocol.records.to_json import frame_budget, records_object
 from dissector.protocol.schema.loader import apis, message
 from dissector.protocol.schema.model import Field
 from dissector.tables.packing import Packer
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, wrapper
@@ -81,7 +81,7 @@ def size(value: bytes | None) -> int:
     return -1 if value is None else len(value)
 
 
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
+@cases("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_records_of_logs_are_those_that_kafkas_tool_prints(path: Path) -> None:
     with Capture([str(path)], show_secrets=True) as capture:
         found = [
@@ -119,7 +119,7 @@ def in_message(side: ExchangeMessage) -> list[CarriedRecords]:
     return found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "takes"), [("librdkafka", "Fetch"), ("java-share", "ShareFetch"), ("plain-socket-message-sets", "Fetch")]
 )
 def test_fetched_records_equal_the_produced_ones(name: str, takes: str) -> None:
@@ -222,7 +222,7 @@ def test_a_batch_has_what_its_json_has_whatever_damage_did_to_it(
         assert carried == of_bytes(data)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "error", "size"),
     [
         (batch([Record(100, 5_000, None, b"v", [])], 4)[: HEADER.size] + b"!" * 9, "frame descriptor", None),

@@ -13,6 +13,7 @@ from dissector.core.store import Store
 from tests.capture.test_damage import packets
 from tests.capture.test_formats import clean_packets, written
 from tests.capture.writers import COMPRESSIONS, members, pcap, pcapng
+from tests.cases import cases
 
 LIMITED = Limits(spooled_bytes=32 << 20, skipped_bytes=1 << 18)
 
@@ -24,7 +25,7 @@ def opened(path: Path, limits: Limits = DEFAULT) -> tuple[list[bytes], list[str]
     return found, [each.code for each in reader.problems], [each.message for each in reader.problems]
 
 
-@pytest.mark.parametrize("way", COMPRESSIONS)
+@cases("way", COMPRESSIONS)
 def test_what_stands_before_the_end_of_a_cut_file_is_read(tmp_path: Path, way: str) -> None:
     whole = [packet.data for packet in clean_packets()]
     data = members(pcapng(clean_packets()), COMPRESSIONS[way])
@@ -37,7 +38,7 @@ def test_what_stands_before_the_end_of_a_cut_file_is_read(tmp_path: Path, way: s
     assert f"{path}: {way} data" in words[0]
 
 
-@pytest.mark.parametrize("way", COMPRESSIONS)
+@cases("way", COMPRESSIONS)
 def test_damage_is_reported_with_its_place_and_earlier_packets_are_read(tmp_path: Path, way: str) -> None:
     piece = pcapng(clean_packets())
     one = COMPRESSIONS[way](piece)
@@ -52,7 +53,7 @@ def test_damage_is_reported_with_its_place_and_earlier_packets_are_read(tmp_path
     assert len(one) - (1 << 13) <= at <= len(one) + 40
 
 
-@pytest.mark.parametrize("way", COMPRESSIONS)
+@cases("way", COMPRESSIONS)
 def test_trailing_uncompressed_bytes_are_reported(tmp_path: Path, way: str) -> None:
     data = COMPRESSIONS[way](pcapng(clean_packets()))
     found, codes, _ = opened(written(tmp_path, data + b"and so on, and so forth"))

@@ -3,12 +3,12 @@
 import struct
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError, Reader, open_capture
 from dissector.core.store import Store
+from tests.cases import cases
 from tests.traffic import block, conversation, ethernet, exchanges, pcap, pcapng
 
 PACKETS = [ethernet(packet) for packet in conversation(exchanges(3))]
@@ -81,7 +81,7 @@ def test_any_bytes_behind_a_good_beginning_bring_nothing_down(tmp_path: Path, da
     assert "\n" not in words
 
 
-@pytest.mark.parametrize("size", [0, 4, 11, 13, 28, 31])
+@cases("size", [0, 4, 11, 13, 28, 31])
 def test_a_block_of_an_impossible_length_ends_reading(tmp_path: Path, size: int) -> None:
     reader = opened(tmp_path, pcapng(PACKETS) + struct.pack("<II", 6, size) + bytes(64))
     assert packets(reader) == PACKETS
@@ -91,8 +91,8 @@ def test_a_block_of_an_impossible_length_ends_reading(tmp_path: Path, size: int)
     assert f"{len(PACKETS)} packets read" in problem.message
 
 
-@pytest.mark.parametrize("missing", [1, 5, 20])
-@pytest.mark.parametrize("make", [pcap, pcapng])
+@cases("missing", [1, 5, 20])
+@cases("make", [pcap, pcapng])
 def test_a_packet_cut_off_by_the_end_of_the_file_is_reported_with_the_missing_bytes(
     tmp_path: Path, make: "type[pcap]", missing: int
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_packet_cut_off_by_the_end_of_the_file_is_reported_with_the_missing_by
     assert f"packet {len(PACKETS)} at byte" in problem.message
 
 
-@pytest.mark.parametrize("claimed", [262_145, 1 << 20, (1 << 32) - 1])
+@cases("claimed", [262_145, 1 << 20, (1 << 32) - 1])
 def test_the_rest_of_a_file_is_no_packet_where_its_length_cannot_be(tmp_path: Path, claimed: int) -> None:
     record = struct.pack("<IIII", 1, 1, claimed, claimed) + bytes(60)
     reader = opened(tmp_path, pcap(PACKETS) + record)
@@ -129,8 +129,8 @@ def test_a_packet_longer_than_its_block_ends_with_it(tmp_path: Path) -> None:
     assert packets(opened(tmp_path, HEADER + block("<", 6, body) + block("<", 6, bytes(20)))) == [b"1234", b""]
 
 
-@pytest.mark.parametrize("seconds", [2**62, -(2**63), 2**63 - 1, 0])
-@pytest.mark.parametrize("resolution", [0, 9, 18, 0x7F, 0x80, 0xFF])
+@cases("seconds", [2**62, -(2**63), 2**63 - 1, 0])
+@cases("resolution", [0, 9, 18, 0x7F, 0x80, 0xFF])
 def test_any_timestamp_is_read_without_a_crash(tmp_path: Path, seconds: int, resolution: int) -> None:
     options = struct.pack("<HHq", 14, 8, seconds) + struct.pack("<HHB3x", 9, 1, resolution) + bytes(4)
     packet = block("<", 6, struct.pack("<IIIII", 0, 2**32 - 1, 2**32 - 1, 0, 0))

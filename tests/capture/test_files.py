@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dissector.capture import CaptureError, open_capture
 from dissector.capture_session import Capture
 from dissector.core.store import Store
+from tests.cases import cases
 from tests.traffic import block, conversation, ethernet, exchanges, pcap, pcapng
 
 PACKETS = [ethernet(packet) for packet in conversation(exchanges(5))]
@@ -48,7 +49,7 @@ FLAVOURS = {
 }
 
 
-@pytest.mark.parametrize("name", FLAVOURS)
+@cases("name", FLAVOURS)
 def test_every_flavour_gives_the_same_packets(tmp_path: Path, name: str) -> None:
     path = tmp_path / "any.name"
     path.write_bytes(FLAVOURS[name])
@@ -84,7 +85,7 @@ def test_simple_and_obsolete_packet_blocks_are_packets(tmp_path: Path) -> None:
     assert times[1] == 7_000_000
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "words"),
     [
         (b"", "empty file"),

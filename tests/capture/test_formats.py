@@ -14,6 +14,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import json_line
 from tests.capture.writers import COMPRESSIONS, PCAPNGS, PCAPS, Seen, members, pcap, pcapng, seen
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS as BUNDLED
 from tests.needs import needs
@@ -57,7 +58,7 @@ def written(folder: Path, data: bytes, name: str = "any.name") -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@cases("name", FORMATS)
 def test_every_format_gives_the_same_exchanges(tmp_path: Path, name: str) -> None:
     write, unit = FORMATS[name]
     found, problems = shown(written(tmp_path, write(clean_packets())), unit=unit)
@@ -74,8 +75,8 @@ def test_what_editcap_writes_gives_the_same_exchanges(tmp_path: Path, form: str)
     assert shown(path, unit=unit) == (clean(unit), [])
 
 
-@pytest.mark.parametrize("way", COMPRESSIONS)
-@pytest.mark.parametrize("make", [pcap, pcapng])
+@cases("way", COMPRESSIONS)
+@cases("make", [pcap, pcapng])
 def test_compressed_captures_give_the_same_exchanges(
     tmp_path: Path, way: str, make: Callable[[list[Seen]], bytes]
 ) -> None:
@@ -91,7 +92,7 @@ def test_compressed_members_follow_each_other(tmp_path: Path, way: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["plain", *COMPRESSIONS])
+@cases("way", ["plain", *COMPRESSIONS])
 def test_standard_input_gives_the_same_exchanges(way: str) -> None:
     data = pcapng(clean_packets())
     done = kdissect("show", "-", "-f", "json", data=data if way == "plain" else COMPRESSIONS[way](data))
@@ -108,8 +109,8 @@ def test_standard_input_that_is_a_file_is_read_like_one(tmp_path: Path) -> None:
         assert comparable(done.stdout.splitlines(), 1) == clean()
 
 
-@pytest.mark.parametrize("pieces", [1, 7, 400])
-@pytest.mark.parametrize("make", [pcap, pcapng])
+@cases("pieces", [1, 7, 400])
+@cases("make", [pcap, pcapng])
 def test_a_pipe_that_gives_a_few_bytes_at_a_time_gives_the_same(
     tmp_path: Path, pieces: int, make: Callable[[list[Seen]], bytes]
 ) -> None:

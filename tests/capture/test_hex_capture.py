@@ -12,6 +12,7 @@ from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
 from dissector.protocol.schema.loader import apis
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.traffic import request, response
@@ -113,7 +114,7 @@ def test_a_lone_response_is_read_as_the_answer_to_what_the_user_says(words: str)
     assert [finding["code"] for finding in line["findings"]] == ["orphan"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "answer"),
     [
         ("Metadta:0", "no API is called 'Metadta'"),

@@ -17,6 +17,7 @@ from dissector.core.arrays import UInt8
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.storage.files import KafkaFiles
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 
@@ -57,7 +58,7 @@ def endless(path: Path, piece: bytes) -> tuple[threading.Thread, list[int]]:
     return writer, sizes
 
 
-@pytest.mark.parametrize("name", PIECES)
+@cases("name", PIECES)
 def test_an_endless_stream_is_refused_by_its_first_bytes(tmp_path: Path, name: str) -> None:
     writer, sizes = endless(tmp_path / "pipe", PIECES[name])
     reader = open_capture(str(tmp_path / "pipe"), Store(), KafkaFiles(show_secrets=False))
@@ -82,7 +83,7 @@ def test_hex_without_an_end_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["show", "stats", "open"])
+@cases("command", ["show", "stats", "open"])
 def test_a_device_without_an_end_is_one_line(command: str) -> None:
     done = kdissect(command, "/dev/zero")
     assert (done.returncode, done.stdout) == (2, b"")
@@ -111,7 +112,7 @@ def kafka_files() -> list[Path]:
     return sorted(each for kind in ("log", "index", "timeindex", "checkpoint") for each in PCAPS.rglob(f"*.{kind}"))
 
 
-@pytest.mark.parametrize("path", kafka_files(), ids=lambda path: f"{path.parent.name}/{path.name}")
+@cases("path", kafka_files(), ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_beginning_of_a_file_of_kafka_may_be_one(path: Path) -> None:
     data = as_bytes(path)
     files = KafkaFiles(show_secrets=False)

@@ -4,13 +4,12 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from dissector.capture import open_capture
 from dissector.core.store import Store
 from tests.capture.test_damage import packets
 from tests.capture.test_formats import clean_packets, written
 from tests.capture.writers import Seen, pcap, pcapng
+from tests.cases import cases
 
 WRITERS = {
     "pcap": pcap,
@@ -38,8 +37,8 @@ def inserted(data: bytes, at: int, size: int, chance: random.Random) -> bytes:
     return data[:at] + chance.randbytes(size) + data[at:]
 
 
-@pytest.mark.parametrize("harm", [overwritten, blanked, lost, inserted])
-@pytest.mark.parametrize("name", WRITERS)
+@cases("harm", [overwritten, blanked, lost, inserted])
+@cases("name", WRITERS)
 def test_damage_costs_what_it_touches_and_little_more(
     tmp_path: Path, name: str, harm: Callable[[bytes, int, int, random.Random], bytes]
 ) -> None:
@@ -77,7 +76,7 @@ def _places(clean: list[Seen], data: bytes) -> list[tuple[Seen, int]]:
     return places
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@cases("name", WRITERS)
 def test_skipped_bytes_are_reported_with_their_place_and_size(tmp_path: Path, name: str) -> None:
     clean = clean_packets()[:60]
     one, other = WRITERS[name](clean[:30]), WRITERS[name](clean)

@@ -11,6 +11,7 @@ import dissector
 from dissector.capture_session import Capture
 from dissector.capture_session.host_names import MOST_LOOKUPS, HostNames
 from dissector.filter import parse
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.traffic import block, conversation, ethernet, exchanges, pcapng
 
@@ -121,7 +122,7 @@ def test_lookups_are_bounded() -> None:
     assert names("10.0.0.1") is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "count"),
     [
         ("ip.addr == 10.0.0.1", 3), ("ip.addr == 10.0.0.2", 3), ("ip.addr == 10.0.0.0/30", 3),

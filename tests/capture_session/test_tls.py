@@ -13,6 +13,7 @@ from dissector.capture import CaptureError
 from dissector.capture.files import GrowingFile
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tls.sessions import Ends, Session, session
@@ -198,7 +199,7 @@ def test_decrypted_exchanges_can_be_plain_tcp(option: str, made: Session, tmp_pa
         assert (mine.request.data == other.request.data) == (option == "--decrypted")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "is_readable"),
     [((), True), (("--no-secrets",), False), (("--decrypted",), False), (("--decrypted", "--show-secrets"), True)],
 )
@@ -282,7 +283,7 @@ def problems_of(path: str, *key_logs: str) -> list[tuple[str, str]]:
         return [(problem.code, problem.message) for problem in capture.problems]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ciphers", "words"),
     [
         ("AES256-SHA", "has no forward secrecy: tls.cipher == TLS_RSA_WITH_AES_256_CBC_SHA"),
@@ -298,7 +299,7 @@ def test_a_weak_cipher_suite_is_reported(ciphers: str, words: str, tmp_path: Pat
     assert found == ([("tls-old", f"1 connection with a cipher suite that {words}")] if words else [])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("year", "words"),
     [
         (2019, "was not valid before 2020-01-01"),

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.analysis.diff.editing import bundled
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,7 @@ def test_rows_of_one_client_can_be_chosen(saved: str) -> None:
     assert b"not seen" in done.stdout
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "message"),
     [
         ((JAVA, AGAIN, "--baseline", "x.toml"), "a baseline describes one capture, not 2"),

@@ -7,6 +7,7 @@ import pytest
 
 from dissector.analysis.conformance import RULES
 from tests.analysis.diff.editing import bundled
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,7 @@ def test_rules_are_listed_with_their_sources() -> None:
     assert all(f"  {each.code}: " in text for each in RULES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "message"),
     [
         ((), "name one or more captures, or --rules"),

@@ -10,6 +10,7 @@ from typing import IO
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.forked import run_module
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
@@ -31,7 +32,7 @@ def kdissect(*words: str, data: bytes = b"", file: IO[bytes] | None = None) -> s
     return run_module(KDISSECT[-1], words, environment, data=data, file=file)
 
 
-@pytest.mark.parametrize("words", [["show", JAVA], [JAVA], ["open", JAVA]])
+@cases("words", [["show", JAVA], [JAVA], ["open", JAVA]])
 def test_without_a_terminal_the_rows_are_printed(words: list[str]) -> None:
     done = kdissect(*words)
     assert done.returncode == 0
@@ -103,7 +104,7 @@ def test_standard_input_is_a_capture_too() -> None:
     assert kdissect("show", "-", data=Path(JAVA).read_bytes()).stdout == kdissect("show", JAVA).stdout
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "content", "words"),
     [
         ("none.pcap", None, "no such file"),
@@ -170,7 +171,7 @@ def test_help_has_an_example_and_bad_use_is_code_2() -> None:
     assert b"Traceback" not in kdissect("show", JAVA, "--nonsense").stderr
 
 
-@pytest.mark.parametrize("form", ["text", "tree", "json"])
+@cases("form", ["text", "tree", "json"])
 def test_no_control_byte_from_the_wire_reaches_the_terminal(tmp_path: Path, form: str) -> None:
     hostile = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m[/bold]\ud800".encode("utf-8", "surrogatepass")
     topic = len(hostile).to_bytes(2, "big") + hostile

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.analysis.diff.editing import bundled
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 
 pytestmark = pytest.mark.slow
@@ -35,9 +36,7 @@ def test_json_has_differences_pairs_and_times() -> None:
     assert isolation["words"].startswith("A has the schema's default; also changes ListOffsets ")
 
 
-@pytest.mark.parametrize(
-    ("form", "first"), [("markdown", b"\n# "), ("html", b"<!DOCTYPE html>"), ("text", b"Behavior of 3 sides")]
-)
+@cases(("form", "first"), [("markdown", b"\n# "), ("html", b"<!DOCTYPE html>"), ("text", b"Behavior of 3 sides")])
 def test_three_captures_are_a_matrix(form: str, first: bytes) -> None:
     done = kdissect("diff", JAVA, AGAIN, OTHER, "-f", form)
     assert (done.returncode, done.stderr) == (1, b"")
@@ -59,7 +58,7 @@ def test_connections_matched_by_hand_are_compared_with_each_other_alone() -> Non
     assert b"on matched connections 1: 0 vs 2 [only in B]" in b" ".join(crossed.stdout.split())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "words"),
     [
         ((JAVA,), b"with one capture, --a and --b choose what to compare"),

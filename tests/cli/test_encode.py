@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
+from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
 from tests.exchange.test_from_json import METADATA
 from tests.traffic import Turn, capture_of, conversation, request, response
@@ -83,7 +84,7 @@ def test_without_ends_and_times_they_are_made_up(tmp_path: Path) -> None:
     assert exchange.request.data == request(7)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("line", "words"),
     [
         (b"{", "line 2: not JSON: "),

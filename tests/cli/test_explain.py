@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.cases import cases
 from tests.cli.test_commands import KDISSECT, kdissect
 
 
@@ -22,7 +23,7 @@ def test_a_page_has_layout_picture_history_and_example() -> None:
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("page", "words"),
     [
         ("primitives", "COMPACT_NULLABLE_STRING"), ("records", "zstd"), ("headers", "ControlledShutdown"),
@@ -39,7 +40,7 @@ def test_there_are_pages_of_other_things_too(page: str, words: str) -> None:
     assert words in done.stdout.decode()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "answer"),
     [
         (["ftch"], "nothing is called 'ftch'; did you mean Fetch"),

@@ -7,6 +7,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.cli.export import ranges_of
+from tests.cases import cases
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
 from tests.conftest import PCAPS
 
@@ -63,7 +64,7 @@ def test_the_json_is_that_of_show(tmp_path: Path) -> None:
     assert not some.stderr
 
 
-@pytest.mark.parametrize("form", ["pcapng", "transcript", "json", "mermaid", "svg", "pytest"])
+@cases("form", ["pcapng", "transcript", "json", "mermaid", "svg", "pytest"])
 def test_of_what_is_redacted_no_form_has_a_name(form: str, tmp_path: Path) -> None:
     words = [b"alice", b"alice-secret", b"alice-secret".hex().encode()]
     with Capture([SASL]) as capture:
@@ -114,9 +115,7 @@ def test_entries_of_kafkas_files_are_exported_as_text_alone(tmp_path: Path) -> N
     assert (done.returncode, b"no packets carried" in done.stderr) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "first"), [("7", [7]), ("7-9", [7, 8, 9]), (" 2 , 4-5", [2, 4, 5]), ("98-", [98, 99, 100])]
-)
+@cases(("text", "first"), [("7", [7]), ("7-9", [7, 8, 9]), (" 2 , 4-5", [2, 4, 5]), ("98-", [98, 99, 100])])
 def test_ranges_are_numbers_as_show_prints_them(text: str, first: list[int]) -> None:
     assert [number for part in ranges_of(text) for number in part[: 101 - part.start]] == first
 

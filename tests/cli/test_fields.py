@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dissector.exchange.row_fields import json_fields
+from tests.cases import cases
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
@@ -85,7 +86,7 @@ def test_words_of_the_wire_stay_in_their_cell(tmp_path: Path, form: str) -> None
     assert done.stdout.decode().splitlines()[-1] in ("a␉b␊c␛[2J\t1", "a␉b␊c␛[2J,1")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("names", "near"),
     [
         ("api_kye", b"api_key"),
@@ -131,7 +132,7 @@ def test_formulas_are_escaped_for_spreadsheets(tmp_path: Path) -> None:
     assert all(row["client_id"] == text for row, text in zip(csv.DictReader(io.StringIO(table)), texts, strict=True))
 
 
-@pytest.mark.parametrize("words", [(), ("--fields", "api"), ("-f", "json")])
+@cases("words", [(), ("--fields", "api"), ("-f", "json")])
 def test_formulas_are_escaped_in_csv_only(words: tuple[str, ...]) -> None:
     done = kdissect("show", JAVA, "--escape-formulas", *words)
     assert (done.returncode, done.stdout) == (2, b"")

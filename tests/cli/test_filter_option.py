@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from dissector.cli.main import app
 from dissector.cli.reference import command_pages
+from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
 from tests.cli.test_workers import with_three_workers
 from tests.conftest import PCAPS
@@ -68,8 +69,8 @@ def test_the_limit_counts_what_fits(names: str, wanted: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [(), ("--limit", "2"), ("-f", "json")])
-@pytest.mark.parametrize("wanted", ["api == FetchSnapshot", "request.acks == 77"])
+@cases("more", [(), ("--limit", "2"), ("-f", "json")])
+@cases("wanted", ["api == FetchSnapshot", "request.acks == 77"])
 def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, ...]) -> None:
     done = kdissect("show", JAVA, "-Y", wanted, *more)
     assert (done.returncode, done.stdout) == (1, b"")
@@ -77,8 +78,8 @@ def test_nothing_that_fits_is_code_1_and_one_line(wanted: str, more: tuple[str, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["pcapng", "json", "mermaid"])
-@pytest.mark.parametrize(("more", "rows"), [((), 60), (("--rows", "1-5,9"), 6)])
+@cases("form", ["pcapng", "json", "mermaid"])
+@cases(("more", "rows"), [((), 60), (("--rows", "1-5,9"), 6)])
 def test_an_export_of_nothing_is_code_1_one_line_and_no_file(
     form: str, more: tuple[str, ...], rows: int, tmp_path: Path
 ) -> None:
@@ -92,7 +93,7 @@ def test_an_export_of_nothing_is_code_1_one_line_and_no_file(
     assert [path.name for path in tmp_path.iterdir()] == [kept.name]
 
 
-@pytest.mark.parametrize("command", [["show", JAVA], ["export", JAVA, "-w", "nowhere.pcapng"], ["live"]])
+@cases("command", [["show", JAVA], ["export", JAVA, "-w", "nowhere.pcapng"], ["live"]])
 def test_a_bad_filter_is_shown_with_its_place(command: list[str]) -> None:
     done = kdissect(*command, "-Y", "api == Ftech && error")
     assert (done.returncode, done.stdout) == (2, b"")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dissector.probe.connection import Address
+from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
 from tests.terminal import terminal
 
@@ -58,9 +59,7 @@ def test_python_runs_the_package_as_the_program() -> None:
     assert done.stdout.splitlines()[1] == "schemas of Apache Kafka 3.6.2, 3.7.2, 3.9.2, 4.3.1, 4.4.0"
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("shwo", "show"), ("stat", "stats"), ("exprot", "export"), ("Diff", "diff")]
-)
+@cases(("typed", "meant"), [("shwo", "show"), ("stat", "stats"), ("exprot", "export"), ("Diff", "diff")])
 def test_a_mistyped_command_gets_the_nearest(typed: str, meant: str) -> None:
     done = kdissect(typed, "orders.pcapng")
     words = f"kdissect: {typed}: neither a command nor a file; did you mean: kdissect {meant}\n"

@@ -12,6 +12,7 @@ from tests.needs import needs
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
+from tests.cases import cases
 from tests.pipeline.clusters import kdissect
 from tests.pipeline.test_cluster import STAGED, once
 from tools.benchmarks.captures import chatty
@@ -44,7 +45,7 @@ def test_an_old_java_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@cases(
     ("words", "why"),
     [
         (("--master", "spark://127.0.0.1:1"), "spark://127.0.0.1:1: nobody answers there: connection refused"),
@@ -59,7 +60,7 @@ def test_what_can_not_be_reached_is_one_line(tmp_path: Path, words: tuple[str, .
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
+@cases(
     ("folder", "why"),
     [
         ("/proc/nowhere", "/proc/nowhere: no such file or directory"),

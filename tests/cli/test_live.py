@@ -17,6 +17,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
+from tests.cases import cases
 from tests.cli.test_commands import KDISSECT, kdissect
 from tests.needs import needs
 from tests.probe.servers import frame, mock_cluster
@@ -141,7 +142,7 @@ def test_a_reader_that_goes_away_ends_it() -> None:
         assert process.returncode == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "message"),
     [
         (["-i", "nowhere0"], "no interface 'nowhere0'; there are "),

@@ -9,6 +9,7 @@ import pytest
 
 from dissector.cli.stats import breakdown
 from dissector.exchange.row_fields import ROW_FIELDS
+from tests.cases import cases
 from tests.cli.test_commands import JAVA, TRANSACTIONS, kdissect
 from tests.conftest import PCAPS
 from tests.needs import needs
@@ -36,7 +37,7 @@ def test_one_table_has_all_its_lines() -> None:
     assert {line.split("  ")[-1]: int(line.split()[0]) for line in lines[2:]} == counts
 
 
-@pytest.mark.parametrize("by", ["api", "client", "connection", "topic", "partition", "version", "error", "field"])
+@cases("by", ["api", "client", "connection", "topic", "partition", "version", "error", "field"])
 def test_json_is_one_object_a_line(by: str) -> None:
     objects = [
         json.loads(line) for line in kdissect("stats", TRANSACTIONS, "--by", by, "-f", "json").stdout.splitlines()
@@ -50,7 +51,7 @@ def test_json_is_one_object_a_line(by: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", [*ROW_FIELDS])
+@cases("name", [*ROW_FIELDS])
 def test_every_row_field_can_be_counted_by(name: str) -> None:
     assert breakdown(name) is not None
 
@@ -60,7 +61,7 @@ def test_a_field_that_no_row_has_is_told() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"kdissect: no row has tls.principal\n")
 
 
-@pytest.mark.parametrize("name", ["client_id", "broker", "group", "severity", "kind", "finding"])
+@cases("name", ["client_id", "broker", "group", "severity", "kind", "finding"])
 def test_rows_are_counted_by_the_values_that_show_prints(name: str) -> None:
     objects = [json.loads(line) for line in kdissect("stats", JAVA, "--by", name, "-f", "json").stdout.splitlines()]
     field = ROW_FIELDS[name]

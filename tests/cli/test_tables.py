@@ -10,6 +10,7 @@ from dissector.cli.errors import UsageError
 from dissector.cli.options import THIS_MACHINE, Cluster
 from dissector.cli.tables import are_tables
 from dissector.samples import FOLDER
+from tests.cases import cases
 from tests.cli.test_commands import JAVA, kdissect
 
 
@@ -49,8 +50,8 @@ def test_rows_that_the_screen_cannot_show_are_counted(folder: str, capsys: pytes
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["show", "stats", "open"])
-@pytest.mark.parametrize("option", [("--master", "local[2]"), ("--remote", "sc://h"), ("--conf", "a=b"), ("-v",)])
+@cases("command", ["show", "stats", "open"])
+@cases("option", [("--master", "local[2]"), ("--remote", "sc://h"), ("--conf", "a=b"), ("-v",)])
 def test_where_spark_runs_is_for_tables(command: str, option: tuple[str, ...]) -> None:
     done = kdissect(command, JAVA, *option)
     assert (done.returncode, done.stdout) == (2, b"")
@@ -97,7 +98,7 @@ def test_what_does_not_go_together_is_one_line(folder: str, words: tuple[str, ..
     assert line.startswith(f"kdissect: {why.format(folder)}")
 
 
-@pytest.mark.parametrize("command", ["show", "stats", "open"])
+@cases("command", ["show", "stats", "open"])
 def test_a_name_that_can_t_be_looked_up_is_one_line(command: str) -> None:
     name = "a" * 3_000
     done = kdissect(command, name)

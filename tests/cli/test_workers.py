@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.forked import run_module
@@ -74,7 +75,7 @@ def test_a_worker_that_fails_is_reported_and_no_later_row_is_printed(meets: str,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["json", "text", "tree"])
+@cases("form", ["json", "text", "tree"])
 def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
     files = [str(PCAPS / "java-transactions.pcapng"), str(PCAPS / "librdkafka-pipelined.pcapng")]
     words = ["show", *files, "-f", form]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dissector.conversation import Turn
 from dissector.conversation.hex_text import HexError, HexForm, entries, form_of
 from dissector.conversation.transcript import frame_lines, turns_of
+from tests.cases import cases
 from tests.needs import needs
 from tests.traffic import request, response
 
@@ -58,7 +59,7 @@ def test_what_the_dumping_tools_print_comes_back(command: list[str]) -> None:
     assert [entry.data for entry in entries(text, form)] == [DATA]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "data"),
     [
         ("0000   00 00 00 2d 00 03 00 00 00 00 00 01 00 05 74 65   ...-..........te\n0010   73   s", 17),
@@ -74,7 +75,7 @@ def test_dumps_of_other_hands(text: str, data: int) -> None:
     assert len(turn.data) == data
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "words"),
     [
         ("> 00\n> 0", "line 2: 1 hex digits: an odd number"),
@@ -94,12 +95,12 @@ def test_a_line_that_cannot_be_is_named(text: str, words: str) -> None:
         turns(text)
 
 
-@pytest.mark.parametrize("text", ["", "\n# only words\n", "buy milk", "\0\0", "deal or no deal", "{}"])
+@cases("text", ["", "\n# only words\n", "buy milk", "\0\0", "deal or no deal", "{}"])
 def test_text_that_is_no_hex_is_left_to_other_readers(text: str) -> None:
     assert form_of(text.encode()) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("sent", "missing", "words"),
     [
         (request(1)[:-3], 3, "line 2: byte 0: a frame of 19 bytes behind its size, of which 16 are there"),

@@ -3,12 +3,11 @@
 import random
 from pathlib import Path
 
-import pytest
-
 from dissector.capture_session import Capture
 from dissector.conversation import End, Packet, Turn, pcapng
 from dissector.conversation.packet_writer import PacketWriter
 from dissector.exchange.model import Exchange
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 
@@ -39,8 +38,8 @@ def again(path: Path, rows: list[Exchange]) -> list[Exchange]:
         return list(capture.exchanges())
 
 
-@pytest.mark.parametrize("name", ["java", "librdkafka-pipelined", "java-sasl-plain"])
-@pytest.mark.parametrize("share", [1.0, 0.3])
+@cases("name", ["java", "librdkafka-pipelined", "java-sasl-plain"])
+@cases("share", [1.0, 0.3])
 def test_rows_that_were_chosen_come_back(name: str, share: float, tmp_path: Path) -> None:
     with Capture([str(PCAPS / f"{name}.pcapng")], show_secrets=True) as capture:
         for _ in capture.read():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.conversation.pcapng import LATEST
+from tests.cases import cases
 from tests.needs import needs
 from tests.traffic import request, response
 
@@ -111,7 +112,7 @@ def test_wireshark_has_nothing_to_object_to(tmp_path: Path, ends: tuple[End, End
     assert found("tcp.flags.syn == 1", "frame.time_epoch") == ["0.000001000"] * 2
 
 
-@pytest.mark.parametrize("text", ["", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "host:9092", "::1:", "[::1:9"])
+@cases("text", ["", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "host:9092", "::1:", "[::1:9"])
 def test_an_invalid_endpoint_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         End.parse(text)

@@ -24,6 +24,7 @@ from dissector.index.shared_state import LearnedNames
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import Program, message_program
 from dissector.tls.key_log import KeyLog
+from tests.cases import cases
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.binary() | st.text()
 keys = scalars | st.tuples(scalars, scalars)
@@ -156,7 +157,7 @@ class Foreign:
     value: int = 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
     [
         Foreign(), Foreign, lambda: 1, open, clean, KeyLog().add_lines, Store, np.array([Foreign()]),
@@ -177,7 +178,7 @@ def nodes(kind: str, name: str | None = None, items: int = 0, data: bytes | None
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@cases(
     "made_up",
     [
         nodes("function", "os:system"),
@@ -219,7 +220,7 @@ def test_a_method_that_the_nodes_put_into_an_object_is_not_called() -> None:
         from_nodes(made_up)
 
 
-@pytest.mark.parametrize(
+@cases(
     "made_up",
     [
         nodes("class", "dissector.capture.live.recording:Recording"),

@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +19,7 @@ from dissector.core.store import Store
 from dissector.framing import Framer
 from dissector.index.indexer import Indexer
 from dissector.transport import Transport
+from tests.cases import cases
 from tests.framing.test_framer import Anything
 from tests.traffic import Mangling, Packet, conversation, ethernet, exchanges, manglings
 from tests.transport.reading import batch, part
@@ -201,7 +201,7 @@ def unpickled(data: bytes, store: Store) -> Any:
     return Unpickler(io.BytesIO(data)).load()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@cases("seed", range(3))
 def test_connections_that_end_leave_nothing_behind(seed: int) -> None:
     chance = random.Random(seed)
     lossy = [packet for packet in PACKETS if not packet.payload or chance.random() > 0.2]

@@ -20,6 +20,7 @@ from dissector.detection.decode_as import (
     choice_for,
     parse_decode_as,
 )
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import SERVER, Turn, capture_of, conversation, exchanges
 
@@ -46,7 +47,7 @@ def test_a_choice_is_read_as_it_is_written(choice: DecodeAs) -> None:
     assert parse_decode_as(str(choice)) == choice
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "", "kafka", "9092,kafka", "tcp.port==9092", "tcp.port==9092,http", "tcp.port==70000,kafka",

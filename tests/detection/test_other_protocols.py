@@ -17,6 +17,7 @@ from dissector.capture_session import Capture
 from dissector.core import limits
 from dissector.detection.other_protocols import OtherProtocol, recognize
 from dissector.exchange.model import ExchangeRow
+from tests.cases import cases
 from tests.traffic import (
     SYN,
     Packet,
@@ -91,7 +92,7 @@ def test_an_http_server_has_a_row_on_kafkas_port_and_is_only_counted_elsewhere(t
     assert seen(capture_of(tmp_path, conversation(turns, handshake=handshake, server=ELSEWHERE))) == ([], {"HTTP": 1})
 
 
-@pytest.mark.parametrize("first", [0, 2, 5])
+@cases("first", [0, 2, 5])
 def test_a_tls_broker_is_recognized_also_from_the_middle(tmp_path: Path, first: int) -> None:
     turns = tls_turns()[first:]
     rows, protocols = seen(capture_of(tmp_path, conversation(turns, handshake=not first)))
@@ -102,7 +103,7 @@ def test_a_tls_broker_is_recognized_also_from_the_middle(tmp_path: Path, first: 
     assert (rows, protocols) == ([], {"TLS": 1})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("protocol", "from_client", "head"),
     [
         (OtherProtocol.HTTP2, True, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
@@ -142,8 +143,8 @@ def zookeeper(first: int, count: int) -> list[Turn]:
     return turns
 
 
-@pytest.mark.parametrize("sides", [{True, False}, {True}, {False}])
-@pytest.mark.parametrize("first", [1, 300, 70_000])
+@cases("sides", [{True, False}, {True}, {False}])
+@cases("first", [1, 300, 70_000])
 def test_zookeeper_in_progress_is_not_kafka(tmp_path: Path, sides: set[bool], first: int) -> None:
     packets = [
         p for p in conversation(zookeeper(first, 30), handshake=False, server=ELSEWHERE) if p.from_client in sides
@@ -151,8 +152,8 @@ def test_zookeeper_in_progress_is_not_kafka(tmp_path: Path, sides: set[bool], fi
     assert seen(capture_of(tmp_path, packets)) == ([], {"unknown": 1})
 
 
-@pytest.mark.parametrize("sides", [{True, False}, {True}, {False}])
-@pytest.mark.parametrize("server", [KAFKAS, ELSEWHERE])
+@cases("sides", [{True, False}, {True}, {False}])
+@cases("server", [KAFKAS, ELSEWHERE])
 def test_kafka_in_progress_is_found_on_any_port_in_either_side(
     tmp_path: Path, sides: set[bool], server: tuple[str, int]
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from typer.main import get_command
 
 from dissector.cli.main import app
+from tests.cases import cases
 from tools.docs.console import DOCUMENTS, run, shown, with_samples
 
 _SHELL = re.compile(r"^```sh\n(.*?)^```$|^((?:    [^\n]*\n)+)", re.DOTALL | re.MULTILINE)
@@ -32,7 +33,7 @@ def test_commands_print_what_stands_behind_them(document: Path, folder: Path) ->
         assert run(each.command, folder) == each.output, f"{each.command}: to write outputs again: make docs-outputs"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.stem)
+@cases("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_commands_without_output_have_options_that_exist(document: Path) -> None:
     for block in _SHELL.findall(document.read_text(encoding="utf-8")):
         for line in "".join(block).splitlines():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
 from tests.test_documents import ROOT
 
 yaml = pytest.importorskip("yaml", reason="NOT TESTED without PyYAML")
@@ -12,7 +13,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+@cases("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_steps_are_targets_of_the_makefile(workflow: Path) -> None:
     jobs = yaml.safe_load(workflow.read_text())["jobs"]
     runs = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]

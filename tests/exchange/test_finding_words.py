@@ -1,16 +1,15 @@
 """Codes and words of findings in the info column."""
 
-import pytest
-
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.finding_words import marked, with_words
+from tests.cases import cases
 
 NO_RESPONSE = Finding("unanswered", Severity.WARNING, "no response")
 SLOW = Finding("slow", Severity.WARNING, "took 9 s")
 REFUSED = Finding("refused", Severity.ERROR, "correct the password")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "others", "found", "shown"),
     [
         ("orders[0]", [], [], "orders[0]"),

@@ -14,6 +14,7 @@ from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.schema.loader import apis
+from tests.cases import cases
 from tests.protocol.random_messages import make
 from tests.protocol.trees import same
 from tests.traffic import request, response
@@ -65,7 +66,7 @@ def test_a_broker_that_lacks_the_version_answers_in_version_0(body: dict[str, ob
     assert dissector.encode_response("ApiVersions", 3, body) == dissector.encode_response("ApiVersions", version, body)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "words"),
     [
         ({"request": {"body": {"topics": [{"name": 7}]}}}, "request.body.topics[0].name: 7 is not a string"),
@@ -96,7 +97,7 @@ def test_a_value_that_cannot_be_written_is_reported_with_its_path(change: dict[s
     assert str(caught.value).startswith(words)
 
 
-@pytest.mark.parametrize(("api", "version"), [("Nothing", 0), (999, 0), ("Metadata", 99), ("Metadata", -1)])
+@cases(("api", "version"), [("Nothing", 0), (999, 0), ("Metadata", 99), ("Metadata", -1)])
 def test_apis_and_versions_that_are_not_known_are_errors(api: str | int, version: int) -> None:
     with pytest.raises(dissector.EncodeError):
         dissector.encode_request(api, version, {})

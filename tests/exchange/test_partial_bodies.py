@@ -6,7 +6,6 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.message import PREFIX, MessageLayout, read
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import entries
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.protocol.random_messages import make
 from tests.traffic import ACK, FIN, Packet, Turn, capture_of, conversation, request, response
@@ -71,7 +71,7 @@ def cut_in_metadata(folder: Path, missing: int) -> str:
     return capture_of(folder, [*packets, Packet(False, packets[-1].seq + len(frame), b"", ACK | FIN)])
 
 
-@pytest.mark.parametrize("missing", [1, 9, 30, 60])
+@cases("missing", [1, 9, 30, 60])
 def test_a_cut_response_has_its_fields_in_json_text_fields_and_filters(tmp_path: Path, missing: int) -> None:
     path = cut_in_metadata(tmp_path, missing)
     line = json.loads(kdissect("show", path, "-f", "json").stdout.splitlines()[1])

@@ -24,6 +24,7 @@ from dissector.tables.tls_session import COLUMNS
 from dissector.tui.labels import path_cell
 from dissector.tui.list_columns import ListColumns, column_of
 from dissector.tui.value_filters import column_filter
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tls import sessions
@@ -59,7 +60,7 @@ def printed(value: object) -> str:
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_all_surfaces_agree_on_values(capture: str, name: str) -> None:
     field, exchanges = ROW_FIELDS[name], decoded(capture)
     values = [field.from_exchange(exchange) for exchange in exchanges]
@@ -96,8 +97,8 @@ def in_json(value: dict[str, Any], field: RowField) -> object:
     return NOT_IN_JSON
 
 
-@pytest.mark.parametrize("capture", CAPTURES)
-@pytest.mark.parametrize("name", NAMES)
+@cases("capture", CAPTURES)
+@cases("name", NAMES)
 def test_a_filter_finds_the_rows_that_have_a_value(capture: str, name: str) -> None:
     field, exchanges = ROW_FIELDS[name], decoded(capture)
     whole = opened(capture)
@@ -114,7 +115,7 @@ def rows_of(capture: Capture, text: str) -> list[int]:
     return [int(row) for found in capture.select(parse_filter(text)) for row in found.rows]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_every_name_is_completed_and_has_a_heading(name: str) -> None:
     assert name in [each.text for each in complete(name, len(name))]
     assert ROW_FIELDS[name].heading
@@ -144,7 +145,7 @@ def test_columns_of_tables_are_columns_of_the_exchanges() -> None:
     assert all(columns.issuperset(field.table_columns) for field in row_fields())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
     [
         ("latency_ns > 1", "latency > 1ns"),

@@ -9,10 +9,11 @@ from dissector.capture_session import Capture
 from dissector.export.exporter import export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 from dissector.tui.features.export import FORMATS
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 
-@pytest.mark.parametrize("export_format", ExportFormat)
+@cases("export_format", ExportFormat)
 def test_every_format_produces_bytes(export_format: ExportFormat) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():
@@ -22,7 +23,7 @@ def test_every_format_produces_bytes(export_format: ExportFormat) -> None:
         assert b"".join(export_rows(capture, range(5), ExportRequest(export_format), pytest.fail))
 
 
-@pytest.mark.parametrize("export_format", ExportFormat)
+@cases("export_format", ExportFormat)
 def test_every_entry_is_complete(export_format: ExportFormat) -> None:
     assert export_format == export_format.value == export_format.entry.name
     assert export_format.entry.label

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.export.test_pytest_file import text_of
 
@@ -62,7 +63,7 @@ def module_of(path: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(
+@cases(
     ("produce", "name", "partitions"),
     [(librdkafka, "librdkafka", [0]), (kafka_python, "kafka-python", [0, 1]), (aiokafka_, "aiokafka", [0, 1])],
     ids=["librdkafka", "kafka-python", "aiokafka"],

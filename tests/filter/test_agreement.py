@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.exchange.model import Exchange
+from tests.cases import cases
 from tests.conftest import BUNDLED, PCAPS
 from tests.filter.evaluation import Leaf, bundled, exchanges, leaves, matching_rows, objects, opened
 from tests.needs import needs
@@ -155,7 +156,7 @@ FIND: list[tuple[str, str, Callable[[Exchange, dict[str, Any]], bool]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "text", "expected"), FIND, ids=[text for _, text, _ in FIND])
+@cases(("name", "text", "expected"), FIND, ids=[text for _, text, _ in FIND])
 def test_words_mean_what_people_read_in_them(name: str, text: str, expected: Callable[..., bool]) -> None:
     values = [value | {"text": json.dumps(value)} for value in objects(name)]
     rows = [n for n, (each, value) in enumerate(zip(exchanges(name), values, strict=True)) if expected(each, value)]
@@ -210,7 +211,7 @@ ODD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ODD)
+@cases("text", ODD)
 def test_rows_that_the_index_cannot_decide_are_decoded(tmp_path: Path, text: str) -> None:
     """Responses without requests, requests without responses, a gap, TLS on Kafka's port."""
     kafka = [Turn(True, request(n)) for n in range(3)] + [Turn(False, response(n)) for n in (0, 9, 1)]

@@ -2,13 +2,13 @@
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissector.filter import FilterError, complete, parse
 from dissector.filter.completion import MOST
 from dissector.protocol.schema.loader import apis
+from tests.cases import cases
 
 
 def offered(text: str) -> list[str]:
@@ -17,7 +17,7 @@ def offered(text: str) -> list[str]:
     return [each.text for each in complete(whole, cursor)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "first"),
     [
         ("ap", "api"),

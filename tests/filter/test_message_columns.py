@@ -14,6 +14,7 @@ from dissector.filter import FilterError, parse
 from dissector.filter.column_evaluation import NO, OPEN, YES
 from dissector.filter.predicates import OPERATORS
 from dissector.filter.selection import evaluate_index
+from tests.cases import cases
 from tests.filter.evaluation import Leaf, exchanges, leaves, objects, opened
 
 NAMES = (
@@ -88,7 +89,7 @@ def test_what_columns_say_is_what_exchanges_say(data: st.DataObject, name: str, 
     assert not by_exchange[results == NO].any(), text
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [
         "request.max_wait_ms > 100", "response.partitions.high_watermark > 3", "request.header.correlation_id > 5",

@@ -7,6 +7,7 @@ from dissector.filter import FilterError, complete, parse
 from dissector.protocol.records.batch import RecordHeader
 from dissector.records.record import ExchangeRecord
 from dissector.records.values.schema_location import opener_with
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 ORDER = b'{"order": {"id": 17, "lines": [{"sku": "tea"}, {"sku": "pot", "n": null}]}, "paid": false, "a.b": 1.5}'
@@ -27,7 +28,7 @@ def matches(text: str, record: ExchangeRecord = RECORD) -> bool:
     return parse(text).matches_record(Subject(record))
 
 
-@pytest.mark.parametrize("text", [
+@cases("text", [
     "record.value.order.id == 17", "record.value.order.id in {1..20}", "record.value.order.lines.sku == pot",
     "record.value.order.lines.n == null", "record.value.paid == false", "record.value.a.b > 1", "record.key == 18",
     'record.key == "18"', "record.key == 0x3138", "record.key >= 18", "record.value contains sku",
@@ -45,7 +46,7 @@ def test_conditions_that_hold(text: str) -> None:
     assert matches(text)
 
 
-@pytest.mark.parametrize("text", [
+@cases("text", [
     "record.value.order.id == 18", 'record.value.order.id == "17 "', "record.value.nothing exists",
     "record.key == 19", "record.value.order.lines.sku == kettle", "record.headers.other exists", "record.control",
     "record.value.paid == true", "record.offset < 41", "partition == 2",
@@ -59,7 +60,7 @@ def test_connects_schema_need_not_be_named() -> None:
     assert matches("record.value.payload.id == 5 && record.envelope == Connect", CONNECT)
 
 
-@pytest.mark.parametrize(("text", "words"), [
+@cases(("text", "words"), [
     ("record.valu.x == 1", "did you mean record.value"), ("record.value. == 1", "unknown field"),
     ("record.offset == tea", "not a number"), ("record.format == jsn", "did you mean json"),
     ("record.value.x < abc", "not a number"), ("record.headers == 1", "structure"), ("record. == 1", "unknown field"),

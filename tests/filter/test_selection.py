@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import dissector
 from dissector.capture_session import Capture
 from dissector.filter import parse, selection
+from tests.cases import cases
 from tests.conftest import PCAPS, costly
 from tests.filter.evaluation import bundled, opened
 from tests.traffic import Turn, capture_of, conversation, request, response
@@ -63,7 +64,7 @@ def test_rows_behind_the_last_requested_one_are_not_decoded(monkeypatch: pytest.
     assert max(looked_at) <= first.upto
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "apis"),
     [
         ("request.max_wait_ms > 0", set()),  # a column of messages

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dissector.filter import FilterError, complete, parse
 from dissector.filter.grammar import DEEPEST, LONGEST, ComparisonSyntax, read
+from tests.cases import cases
 from tests.filter.evaluation import exchanges, matching_rows, opened
 
 WORDS = [
@@ -102,7 +103,7 @@ def test_nothing_is_a_keyword_behind_an_operator() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "column", "near"),
     [
         ("", 0, ()),

@@ -10,6 +10,7 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import FieldType, row_fields
 from dissector.filter import cell_expression, expression, parse
 from dissector.filter.conditions import MessageCondition
+from tests.cases import cases
 from tests.filter.evaluation import Leaf, exchanges, leaves
 
 OF_MAKE_TEST = ("java-admin", "plain-socket-message-sets")
@@ -75,7 +76,7 @@ def test_the_filter_of_every_row_field_selects_its_row() -> None:
                         assert parse(cell_expression(name, value)).matches(exchange)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("path", "value", "text"),
     [
         ("response.responses[0].partitions[2].error_code", 3,

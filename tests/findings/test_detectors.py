@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.core.finding import Finding
+from tests.cases import cases
 from tests.findings.conversations import Talk, codes, fetch, found, grown, heartbeat, produce, troubles
 from tests.traffic import ACK, Packet, capture_of, conversation, ethernet, exchanges, pcap
 
@@ -39,7 +40,7 @@ def test_a_duplicate_id_across_steps_is_found(tmp_path: Path, monkeypatch: pytes
     assert codes(tmp_path, talk) == [(2, "duplicate-correlation-id")]
 
 
-@pytest.mark.parametrize("step", [1, 2, 4096])
+@cases("step", [1, 2, 4096])
 def test_an_answer_that_overtakes_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
     talk = Talk()
@@ -118,7 +119,7 @@ def test_a_version_that_the_broker_did_not_name(tmp_path: Path, version: int, ex
     assert codes(tmp_path, talk) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("low", "high", "advice"),
     [
         (5, 9, "advertised v5–v9: upgrade the client, or remove the setting"),
@@ -241,7 +242,7 @@ def test_a_version_refused_once_is_negotiation_and_refused_twice_a_finding(tmp_p
     assert finding.message == "UNSUPPORTED_VERSION again from ApiVersions, on the same connection"
 
 
-@pytest.mark.parametrize(("records", "times", "expected"), [(1, 49, []), (3, 80, []), (2, 80, [(49, "tiny-batches")])])
+@cases(("records", "times", "expected"), [(1, 49, []), (3, 80, []), (2, 80, [(49, "tiny-batches")])])
 def test_tiny_batches(tmp_path: Path, records: int, times: int, expected: list[tuple[int, str]]) -> None:
     talk = Talk()
     for n in range(times):
@@ -288,7 +289,7 @@ def test_numbers_that_the_capture_may_have_lost_are_no_gap(tmp_path: Path) -> No
     assert "sequence-gap" not in [code for _, code in codes(tmp_path, talk)]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ends", "expected"),
     [
         ([100, 200, 300], []),
@@ -304,7 +305,7 @@ def test_how_far_behind_a_fetch_reads(tmp_path: Path, ends: list[int], expected:
     assert codes(tmp_path, talk) == expected
 
 
-@pytest.mark.parametrize("step", [1, 2, 4096])
+@cases("step", [1, 2, 4096])
 def test_a_hole_next_to_an_exchange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
     unanswered, behind = Talk(1), Talk(2)

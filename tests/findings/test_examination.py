@@ -25,6 +25,7 @@ from dissector.findings.framework.recurrence import BoundedStates
 from dissector.findings.registry import DETECTORS
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, grown, heartbeat, produce, troubles, written
 
@@ -33,8 +34,8 @@ QUICK = [path for path in RECORDED if path.stem != "trouble-slow"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
-@pytest.mark.parametrize("step", [1, 7])
+@cases("recorded", RECORDED, ids=lambda path: path.stem)
+@cases("step", [1, 7])
 def test_steps_make_no_difference(recorded: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = troubles(str(recorded))
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", step)
@@ -72,7 +73,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert [code for _, finding in capture.findings.cross_message() if (code := finding.code)] == ["tiny-batches"]
 
 
-@pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
+@cases("recorded", QUICK, ids=lambda path: path.stem)
 def test_concurrent_threads_find_what_one_finds(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = troubles(str(recorded))
     monkeypatch.setattr("dissector.findings.framework.examination.STEP", 3)
@@ -178,7 +179,7 @@ def test_what_is_remembered_is_bounded_and_of_the_newest(keys: list[int]) -> Non
     assert all(recent.of(key) for key in newest)
 
 
-@pytest.mark.parametrize("recorded", QUICK, ids=lambda path: path.stem)
+@cases("recorded", QUICK, ids=lambda path: path.stem)
 def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
     with Capture([str(recorded)]) as capture:
         for _ in capture.read():

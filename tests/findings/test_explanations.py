@@ -3,12 +3,11 @@
 import re
 from pathlib import Path
 
-import pytest
-
 import dissector
 from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.findings.codes import CODES, explain
 from dissector.index.exchange_table import KIND_NAMES
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 
@@ -34,7 +33,7 @@ def test_every_code_is_explained_and_every_explanation_is_of_a_code() -> None:
     assert finders <= explained
 
 
-@pytest.mark.parametrize("code", CODES)
+@cases("code", CODES)
 def test_words_are_whole_sentences(code: str) -> None:
     found = explain(code)
     assert found is not None
@@ -66,7 +65,7 @@ def test_the_command_lists_all_and_knows_what_is_near() -> None:
     assert done.stderr.decode().startswith("kdissect: nothing is called 'tiny-batch'; did you mean tiny-batches")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "expected"),
     [
         (("--format", "json"), '"code":"sequence-gap","severity":"warning","path":"request.body.topic_data[0]'),

@@ -14,6 +14,7 @@ from dissector.exchange.to_json import json_line
 from dissector.filter import parse
 from dissector.filter.column_evaluation import YES
 from dissector.filter.selection import evaluate_index
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 NAMES = ("compare-java-1", "java-kip848", "kafka-python", "trouble-consumer-lag", "two-brokers")
@@ -101,7 +102,7 @@ def test_a_rule_sees_what_it_declares_and_nothing_else(rules: MessageRules) -> N
         list(capture.exchanges())
 
 
-@pytest.mark.parametrize("field", ["session_epoch", "request", "request.", "both.topics", "request..name"])
+@cases("field", ["session_epoch", "request", "request.", "both.topics", "request..name"])
 def test_a_rule_must_name_the_side_and_the_field(field: str) -> None:
     with pytest.raises(ValueError, match=r"write request\.FIELD"):
         field_reads((field,))

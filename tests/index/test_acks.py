@@ -3,18 +3,17 @@
 import random
 from pathlib import Path
 
-import pytest
-
 from dissector.capture_session import Capture
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.schema.headers import request_header_version
 from dissector.protocol.schema.loader import request
+from tests.cases import cases
 from tests.protocol.random_messages import make
 from tests.traffic import Turn, capture_of, conversation
 from tests.traffic import request as frame
 
 
-@pytest.mark.parametrize("version", list(request(0).valid_versions))
+@cases("version", list(request(0).valid_versions))
 def test_acks_are_read_in_every_version(tmp_path: Path, version: int) -> None:
     chance = random.Random(version)
     turns, expected = [], []

@@ -12,6 +12,7 @@ from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.exchange.model import ExchangeRow
 from dissector.export.packets import carrying_packets
+from tests.cases import cases
 from tests.conftest import BUNDLED
 from tests.traffic import Packet, Turn, capture_of, conversation, request, response, seeds
 
@@ -36,7 +37,7 @@ def between_holes(data: bytes, sizes: list[int], request_count: int = 5) -> list
     return [*opening, *heard, behind]
 
 
-@pytest.mark.parametrize("last", [1, 3, 7, 8, 40])
+@cases("last", [1, 3, 7, 8, 40])
 def test_it_is_found_however_little_its_last_segment_holds(tmp_path: Path, last: int) -> None:
     data = response(FIRST + 3, bytes(100))
     path = capture_of(tmp_path, between_holes(data, [66, len(data) - 66 - last, last]))
@@ -44,7 +45,7 @@ def test_it_is_found_however_little_its_last_segment_holds(tmp_path: Path, last:
     assert [(row.correlation_id, row.response_size) for row in complete] == [(FIRST + 3, len(data))]
 
 
-@pytest.mark.parametrize("wrong", ["id", "size", "request comes later"])
+@cases("wrong", ["id", "size", "request comes later"])
 def test_it_is_not_believed_where_id_or_size_is_wrong(tmp_path: Path, wrong: str) -> None:
     data = response(FIRST + 90_000 if wrong == "id" else FIRST + 3, bytes(100))
     if wrong == "size":

@@ -9,6 +9,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.index.message_headers import ClientIds
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.traffic import Turn, capture_of, conversation, request, response
 
@@ -19,7 +20,7 @@ def lines(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in kdissect("show", path, "-f", "json").stdout.splitlines()]
 
 
-@pytest.mark.parametrize("size", [255, 256, 257, 4_000, LONGEST])
+@cases("size", [255, 256, 257, 4_000, LONGEST])
 def test_a_client_id_is_whole_in_json_and_filters_and_marked_in_the_list(tmp_path: Path, size: int) -> None:
     name = "é" * (size // 2) + "x" * (size % 2)
     turns = [Turn(True, request(1, client_id=name.encode())), Turn(False, response(1))]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dissector.pipeline.class_archive import java_options
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.needs import needs
 
@@ -43,7 +44,7 @@ def test_another_version_replaces_the_archive(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("home", ["/proc/nonexistent", "/dev/null", "TEMPORARY/with space", "TEMPORARY/a:b"])
+@cases("home", ["/proc/nonexistent", "/dev/null", "TEMPORARY/with space", "TEMPORARY/a:b"])
 def test_a_folder_that_will_not_do_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", home.replace("TEMPORARY", str(tmp_path)))
     assert java_options("17", "4.0") == ""

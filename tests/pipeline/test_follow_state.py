@@ -33,6 +33,7 @@ from dissector.pipeline.observations import observation_of, row_of
 from dissector.pipeline.origins import Origin, Sources
 from dissector.pipeline.state_file import read_state_file, write_state_file
 from dissector.tables.storage import StorageError
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 
@@ -89,8 +90,8 @@ def test_a_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: pyte
         read_state(tmp_path)
 
 
-@pytest.mark.parametrize("damage", [b"", b"nothing", b"a\nb\nc", bytes(64)])
-@pytest.mark.parametrize("name", [STATE, "carry-over-4/1"])
+@cases("damage", [b"", b"nothing", b"a\nb\nc", bytes(64)])
+@cases("name", [STATE, "carry-over-4/1"])
 def test_a_damaged_file_is_refused(tmp_path: Path, name: str, damage: bytes) -> None:
     follower(tmp_path)
     path = tmp_path / name
@@ -117,7 +118,7 @@ def test_an_observation_comes_back_from_its_row() -> None:
     assert type(found.value) is FetchLag
 
 
-@pytest.mark.parametrize(
+@cases(
     "wrong",
     [
         {"parts": "x"},
@@ -141,7 +142,7 @@ def test_a_state_with_other_values_is_refused(tmp_path: Path, wrong: dict[str, A
         read_state(tmp_path)
 
 
-@pytest.mark.parametrize(
+@cases(
     "carry_over",
     [
         CarryOver(to_nodes((1, "two"))),
@@ -155,8 +156,8 @@ def test_a_carry_over_that_no_task_could_continue_from_is_refused(tmp_path: Path
         read_state(tmp_path)
 
 
-@pytest.mark.parametrize("codec", ["zstd", "lz4"])
-@pytest.mark.parametrize("name", [STATE, "carry-over-4/1"])
+@cases("codec", ["zstd", "lz4"])
+@cases("name", [STATE, "carry-over-4/1"])
 def test_a_compressed_file_is_refused_before_it_is_opened(tmp_path: Path, name: str, codec: str) -> None:
     """A few kilobytes would be some gigabytes."""
     follower(tmp_path)

@@ -23,6 +23,7 @@ from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.whole_files import KEPT_BYTES
 from dissector.protocol.records.batch import Record
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.networks import traffic, write_pcap
 from tests.pipeline.rolling import packets, pcap, pcapng
@@ -53,7 +54,7 @@ def of(folder: Path, data: bytes, name: str = "some.file") -> Path:
     return path
 
 
-@pytest.mark.parametrize("path", LOGS + INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
+@cases("path", LOGS + INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_kafka_s_files_are_what_show_prints(path: Path) -> None:
     try:
         expected = shown([path])
@@ -182,7 +183,7 @@ def test_of_much_that_cant_be_read_the_beginning_is_kept(tmp_path: Path) -> None
     assert [(len(each["data"]), each["size"] > KEPT_BYTES) for each in made["quarantine"]] == [(KEPT_BYTES, True)]
 
 
-@pytest.mark.parametrize("data", [b"", b"nothing that anybody knows", b"\xd4\xc3\xb2\xa1cut", b"\x00" * 70_000])
+@cases("data", [b"", b"nothing that anybody knows", b"\xd4\xc3\xb2\xa1cut", b"\x00" * 70_000])
 def test_a_file_that_is_no_capture_is_kept_by_its_beginning(tmp_path: Path, data: bytes) -> None:
     path = of(tmp_path, data)
     made = tables([path])
@@ -207,9 +208,9 @@ def test_what_is_not_there_or_a_folder_has_a_line_and_no_row(tmp_path: Path) -> 
 [OUTBOX] = (PCAPS / "segments").glob("java-outbox-0/*.log")
 
 
-@pytest.mark.parametrize("path", [JAVA, OUTBOX], ids=["a capture", "a log"])
-@pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("frames", [True, False])
+@cases("path", [JAVA, OUTBOX], ids=["a capture", "a log"])
+@cases("kept", [True, False])
+@cases("frames", [True, False])
 def test_with_hashes_nothing_that_a_record_holds_is_in_any_table(path: Path, kept: bool, frames: bool) -> None:
     made = tables([path], options=WriteOptions(frames=frames, records=kept))
     whole = repr({name: rows for name, rows in made.items() if name not in ("plans", "tallies")})

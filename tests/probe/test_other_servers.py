@@ -15,6 +15,7 @@ from dissector.cli.probe import probe
 from dissector.probe.connection import MAX_RESPONSE_BYTES, Address, BrokerConnection, ProbeError
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import Handler, frame, serving
 from tests.protocol.random_messages import make
@@ -91,7 +92,7 @@ def refuses(connection: socket.socket) -> None:
     answer(connection, frame(connection), "ApiVersionsResponse", 3, {"error_code": 58, "api_keys": []})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("server", "code", "words"),
     [
         (http, 1, "answers as a web server does (HTTP): not Kafka"),
@@ -153,7 +154,7 @@ def test_nobody_listens() -> None:
     assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: 127.0.0.1:{port}: connection refused\n")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("words", "answer"),
     [
         ([""], ": is not HOST or HOST:PORT"),
@@ -187,7 +188,7 @@ def test_an_unanswered_request_is_kept_as_an_exchange() -> None:
     assert [finding.code for finding in exchange.findings] == ["unanswered"]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@cases("seed", range(40))
 def test_whatever_a_server_answers_the_report_is_printed(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     """Bodies that are well formed and senseless: random numbers, hostile names, nulls."""
     chance = random.Random(seed)

@@ -20,6 +20,7 @@ from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.masking import mask_secrets
 from dissector.protocol.message import MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.loader import apis
+from tests.cases import cases
 from tests.protocol.random_messages import make
 
 WORDS = {
@@ -90,7 +91,7 @@ def check(masking: BulkMasking, layout: MessageLayout, frames: list[bytes]) -> i
     return len(at)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: f"{layout.body}-{layout.body_version}")
+@cases("layout", LAYOUTS, ids=lambda layout: f"{layout.body}-{layout.body_version}")
 def test_messages_are_masked_as_one_at_a_time(layout: MessageLayout) -> None:
     chance = random.Random(f"{layout.body} {layout.body_version}")
     frames = [frame_of(layout, chance) for _ in range(60)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dissector.protocol import primitives as types
 from dissector.protocol.wire import WireError
 from dissector.protocol.wire.writing import EncodeError
+from tests.cases import cases
 
 UUID = "AAECAwQFBgcICQoLDA0ODw"
 BY_HAND = [
@@ -35,7 +36,7 @@ BY_HAND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("type_", "value", "raw"), BY_HAND, ids=lambda each: getattr(each, "name", repr(each)))
+@cases(("type_", "value", "raw"), BY_HAND, ids=lambda each: getattr(each, "name", repr(each)))
 def test_values_and_bytes_written_by_hand(type_: types.Primitive, value: object, raw: str) -> None:
     data = bytes.fromhex(raw)
     assert type_.write(value) == data
@@ -57,13 +58,13 @@ OUT_OF_RANGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("type_", "value"), OUT_OF_RANGE, ids=lambda each: getattr(each, "name", repr(each)[:20]))
+@cases(("type_", "value"), OUT_OF_RANGE, ids=lambda each: getattr(each, "name", repr(each)[:20]))
 def test_what_a_type_cannot_hold_is_refused(type_: types.Primitive, value: object) -> None:
     with pytest.raises(EncodeError):
         type_.write(value)
 
 
-@pytest.mark.parametrize("type_", types.PRIMITIVES, ids=lambda each: each.name)
+@cases("type_", types.PRIMITIVES, ids=lambda each: each.name)
 def test_bytes_that_end_inside_a_value_are_refused(type_: types.Primitive) -> None:
     value = next(value for each, value, raw in BY_HAND if each is type_ and len(raw) > 0)
     raw = type_.write(value)
@@ -72,7 +73,7 @@ def test_bytes_that_end_inside_a_value_are_refused(type_: types.Primitive) -> No
             type_.read(raw[:cut])
 
 
-@pytest.mark.parametrize(("type_", "most"), [(types.UNSIGNED_VARINT, 5), (types.VARINT, 5), (types.VARLONG, 10)])
+@cases(("type_", "most"), [(types.UNSIGNED_VARINT, 5), (types.VARINT, 5), (types.VARLONG, 10)])
 def test_longer_varints_are_refused(type_: types.Primitive, most: int) -> None:
     with pytest.raises(WireError):
         type_.read(b"\x80" * most + b"\x01")

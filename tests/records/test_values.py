@@ -30,6 +30,7 @@ from dissector.records.values.schema_reference import SchemaKey
 from dissector.records.values.schema_registry import SchemaRegistry
 from dissector.records.values.schemas import AVRO_SCHEMA, PROTOBUF_TEXT, Schemas, SchemaText, make_schema
 from dissector.records.values.trace_context import header_words
+from tests.cases import cases
 
 PLAIN = ValueOpener()
 SELF = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
@@ -59,7 +60,7 @@ def opener(bounds: Limits = DEFAULT, **texts: SchemaText) -> ValueOpener:
     return ValueOpener(Schemas(Given(**texts), bounds), bounds)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "form", "value"),
     [
         (None, "null", None), (b"", "text", ""), (b"tea", "text", "tea"),
@@ -135,7 +136,7 @@ def test_any_bytes_open_and_are_clean_text(data: bytes) -> None:
     record_object(record)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("schema", "data", "words"),
     [
         (SELF, b"\x02" * 100_000, "more than 100 levels deep"),
@@ -167,9 +168,7 @@ def test_a_schema_nested_without_end_is_a_finding() -> None:
     assert opener(s7=SchemaText(AVRO_SCHEMA, text)).open(framed(7, b"")).problem is not None
 
 
-@pytest.mark.parametrize(
-    "data", [b"[" * 500 + b"]" * 500, b"[" * 100_000 + b"]" * 100_000, b"[" + b"{}," * 250_000 + b"0]"]
-)
+@cases("data", [b"[" * 500 + b"]" * 500, b"[" * 100_000 + b"]" * 100_000, b"[" + b"{}," * 250_000 + b"0]"])
 def test_json_too_deep_or_too_large_stays_text_with_a_finding(data: bytes) -> None:
     opened = PLAIN.open(data)
     assert opened.form == "text"
@@ -200,7 +199,7 @@ def test_protobuf_is_read_by_its_text() -> None:
         assert found.open(framed(8, wrong)).problem is not None
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     [b"", b"message", b"message M { Nobody n = 1; }", b"\xff", b"message M { int32 a = 0; }", b"message M {" * 5000],
 )

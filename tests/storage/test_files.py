@@ -16,6 +16,7 @@ from dissector.exchange.model import Exchange
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import Record
+from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batch import batch, many_records
@@ -64,7 +65,7 @@ def dumped(path: Path, beginning: str) -> list[dict[str, str]]:
     return [dict(WORDS.findall(line)) for line in lines if line.startswith(beginning)]
 
 
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
+@cases("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_batches_and_records_are_those_that_kafkas_tool_finds(path: Path) -> None:
     rows = rows_of(str(path))
     batches = [body(exchange) for exchange in rows]
@@ -87,7 +88,7 @@ def test_batches_and_records_are_those_that_kafkas_tool_finds(path: Path) -> Non
         assert "[" + ",".join(header["key"] for header in record["headers"]) + "]" == truth["headerKeys"]
 
 
-@pytest.mark.parametrize("path", INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
+@cases("path", INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_entries_of_indexes_are_those_that_kafkas_tool_finds(path: Path) -> None:
     names = {"timestamp": "timestamp", "relative_offset": "offset", "position": "position"}
     entries = [{names[name]: str(value) for name, value in body(exchange).items()} for exchange in rows_of(str(path))]
@@ -95,7 +96,7 @@ def test_entries_of_indexes_are_those_that_kafkas_tool_finds(path: Path) -> None
     assert entries == dumped(path, first)
 
 
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
+@cases("path", LOGS, ids=lambda path: f"{path.parent.name}{path.suffix}")
 def test_batches_of_a_real_broker_tile_their_file(path: Path) -> None:
     at = 0
     for exchange in rows_of(str(path)):
@@ -107,7 +108,7 @@ def test_batches_of_a_real_broker_tile_their_file(path: Path) -> None:
     assert at == path.stat().st_size
 
 
-@pytest.mark.parametrize(
+@cases(
     ("folder", "words"),
     [
         ("__consumer_offsets-0", "OffsetCommitValue"),
@@ -218,7 +219,7 @@ INDEX = struct.pack(">iiii", 5, 100, 9, 300)
 TIMES = struct.pack(">qiqi", 1_700_000_000_000, 0, 1_700_000_000_000, 4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "entries"),
     [
         (INDEX, [{"relative_offset": 5, "position": 100}, {"relative_offset": 9, "position": 300}]),
@@ -230,7 +231,7 @@ def test_indexes_are_recognized_by_their_entries(tmp_path: Path, data: bytes, en
     assert [body(exchange) for exchange in rows_of(of(tmp_path, data))] == entries
 
 
-@pytest.mark.parametrize(
+@cases(
     "data",
     [
         INDEX[8:] + INDEX[:8], INDEX + PREALLOCATED + INDEX, INDEX[:12], PREALLOCATED, TIMES[::-1], b"\0" * 7 + b"\1",
@@ -274,8 +275,8 @@ def test_every_format_prints_them() -> None:
     assert " (valid)  [17+4 UINT32]" in tree
 
 
-@pytest.mark.parametrize("path", [CODECS, str(INDEXES[0]), str(INDEXES[-1])], ids=lambda path: Path(path).suffix)
-@pytest.mark.parametrize("again", [b"", b"\xff" * 4_096], ids=["shorter", "written again"])
+@cases("path", [CODECS, str(INDEXES[0]), str(INDEXES[-1])], ids=lambda path: Path(path).suffix)
+@cases("again", [b"", b"\xff" * 4_096], ids=["shorter", "written again"])
 def test_entries_that_their_file_has_lost_are_shown_as_lost(path: str, again: bytes, tmp_path: Path) -> None:
     copy = Path(of(tmp_path, Path(path).read_bytes()))
     left = copy.stat().st_size - 100 if path == CODECS else 5

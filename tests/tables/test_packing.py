@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.message import request_layout
 from dissector.tables.packing import Packer, unpacked
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, wrapper
@@ -90,6 +90,6 @@ def test_records_of_internal_topics_stay_with_what_they_hold() -> None:
     assert carried
 
 
-@pytest.mark.parametrize("body", [{}, {"topic_data": None}, {"topic_data": []}])
+@cases("body", [{}, {"topic_data": None}, {"topic_data": []}])
 def test_a_body_without_topics_is_as_it_was(body: dict[str, Any]) -> None:
     assert unpacked(body, "ProduceRequest") == body

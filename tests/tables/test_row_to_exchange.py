@@ -17,6 +17,7 @@ from dissector.pipeline.cell_json import CONTENTS
 from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.row_to_exchange import exchange_of_row
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.pipeline.test_whole_files import INDEXES, LOGS
 from tests.pipeline.without_spark import one_by_one
@@ -53,8 +54,8 @@ def test_rows_read_as_the_exchanges_that_they_were(bundled: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", LOGS + READ_INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
-@pytest.mark.parametrize("frames", [False, True])
+@cases("path", LOGS + READ_INDEXES, ids=lambda path: f"{path.parent.name}{path.suffix}")
+@cases("frames", [False, True])
 def test_entries_of_kafka_s_files_read_the_same(path: Path, frames: bool) -> None:
     """Bodies, and the very bytes, of which trees are made."""
     found = list(pairs(path, frames=frames))

@@ -3,13 +3,13 @@
 import ssl
 from functools import cache
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.store import Store
 from dissector.tls import KeyLog
 from dissector.tls.key_log import KeyLogText
+from tests.cases import cases
 from tests.core.test_stages import Captured, output
 from tests.tls.sessions import Session, session
 from tests.tls.test_stage import TLS12, decrypted, plain, runs_of, secrets_in, stage_of, streams
@@ -36,9 +36,9 @@ def read(made: Session, key_log: bytes) -> dict[int, bytes]:
     return streams(decrypted(conversation(made.turns), key_log))
 
 
-@pytest.mark.parametrize("client_certificate", [False, True])
-@pytest.mark.parametrize("is_extended", [False, True])
-@pytest.mark.parametrize("suite", RSA)
+@cases("client_certificate", [False, True])
+@cases("is_extended", [False, True])
+@cases("suite", RSA)
 def test_a_premaster_secret_is_enough(suite: str, is_extended: bool, client_certificate: bool) -> None:
     """NSS names it by its encrypted form, Wireshark by the client's random too."""
     made = recorded(suite, is_extended=is_extended, client_certificate=client_certificate)
@@ -49,7 +49,7 @@ def test_a_premaster_secret_is_enough(suite: str, is_extended: bool, client_cert
     assert read(made, by_random + b"\n") == plain(made)
 
 
-@pytest.mark.parametrize("suite", ["ECDHE-RSA-AES128-GCM-SHA256", *RSA])
+@cases("suite", ["ECDHE-RSA-AES128-GCM-SHA256", *RSA])
 def test_a_session_id_names_a_master_secret(suite: str) -> None:
     """As agents in Java write it."""
     made = recorded(suite)
@@ -64,7 +64,7 @@ def by_session(made: Session) -> bytes:
     return b"RSA Session-ID:" + name + b" Master-Key:" + known.split()[2].upper() + b"\r\n"
 
 
-@pytest.mark.parametrize("form", ["CLIENT_RANDOM", "RSA", "session"])
+@cases("form", ["CLIENT_RANDOM", "RSA", "session"])
 def test_the_secrets_of_a_connection_can_be_selected_in_each_form(form: str) -> None:
     made, other = recorded("AES256-GCM-SHA384"), recorded("AES128-SHA")
     mine, its = (by_session(each) if form == "session" else lines(each, form.encode())[0] for each in (made, other))
@@ -90,7 +90,7 @@ def test_a_log_may_be_cut_anywhere(cuts: list[int]) -> None:
     assert not any(secret.hex() in repr(keys) for secret in secrets_in(made.key_log))
 
 
-@pytest.mark.parametrize("form", [b"CLIENT_RANDOM", b"RSA", b"RSA Session-ID"])
+@cases("form", [b"CLIENT_RANDOM", b"RSA", b"RSA Session-ID"])
 def test_a_line_that_is_not_whole_is_no_secret(form: bytes) -> None:
     """Wherever it ends: half of the time it has the form of a line."""
     made = recorded("AES256-GCM-SHA384")
@@ -113,7 +113,7 @@ def test_any_bytes_are_survived_as_a_log(data: bytes) -> None:
     assert not len(keys)
 
 
-@pytest.mark.parametrize(
+@cases(
     "line",
     [
         b"RSA 00 11",

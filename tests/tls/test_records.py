@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dissector.core.store import Store
 from dissector.tls import TlsStage
+from tests.cases import cases
 from tests.core.test_stages import Captured, Cuts, cuts_of_packets, output
 from tests.tls.sessions import Session
 from tests.tls.test_stage import KINDS, SIDES, plain, recorded, stage_of
@@ -75,7 +76,7 @@ def test_plaintext_leads_to_the_records_that_were_sent_and_to_their_packets(kind
         assert at == len(plain(made)[direction])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_the_parts_of_a_record_tile_it_and_have_the_sizes_of_its_suite(kind: str) -> None:
     made = recorded(kind)
     for direction in SIDES.values():

@@ -3,7 +3,6 @@
 import ssl
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from dissector.tls.fingerprint import ja4
 from dissector.tls.handshake import ClientHello, parse_client_hello
 from dissector.tls.session import TlsSession, TlsState
 from dissector.transport import Transport
+from tests.cases import cases
 from tests.core.test_stages import Captured, output
 from tests.tls.sessions import Ends, Session
 from tests.traffic import conversation, exchanges
@@ -43,9 +43,9 @@ def seen(recorded: Session, *, with_keys: bool, most: int | None = None) -> TlsS
     return found
 
 
-@pytest.mark.parametrize("with_keys", [True, False])
-@pytest.mark.parametrize("client_certificate", [True, False])
-@pytest.mark.parametrize("version", [TLS13, TLS12])
+@cases("with_keys", [True, False])
+@cases("client_certificate", [True, False])
+@cases("version", [TLS13, TLS12])
 def test_a_session_is_as_openssl_says(version: ssl.TLSVersion, client_certificate: bool, with_keys: bool) -> None:
     recorded = made(Ends(version, client_certificate=client_certificate))
     session = seen(recorded, with_keys=with_keys)
@@ -64,8 +64,8 @@ def test_a_session_is_as_openssl_says(version: ssl.TLSVersion, client_certificat
     assert session.application_protocol == ("kafka" if in_clear else None)
 
 
-@pytest.mark.parametrize("with_keys", [True, False])
-@pytest.mark.parametrize("version", [TLS13, TLS12])
+@cases("with_keys", [True, False])
+@cases("version", [TLS13, TLS12])
 def test_a_resumed_session_is_recognized(version: ssl.TLSVersion, with_keys: bool) -> None:
     first = Ends(version)
     made(first)

@@ -18,6 +18,7 @@ from dissector.core.store import Store
 from dissector.tls import KeyLog, TlsStage
 from dissector.tls.suites import SUITES
 from dissector.transport import Transport
+from tests.cases import cases
 from tests.core.test_stages import NONE, Captured, Cuts, cuts_of_packets, output
 from tests.tls.sessions import Session, session
 from tests.traffic import Mangling, Packet, Turn, conversation, exchanges, manglings
@@ -90,7 +91,7 @@ def plain(made: Session) -> dict[int, bytes]:
     return {SIDES[side]: data for side, data in made.sent.items()}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_plaintext_is_what_was_sent(kind: str) -> None:
     made = recorded(kind)
     assert streams(decrypted(conversation(made.turns), made.key_log)) == plain(made)
@@ -158,8 +159,8 @@ def test_a_damaged_record_is_a_gap(kind: str, at: int, bit: int) -> None:
             assert run.data in plain(made)[run.direction]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("key_log", [b"", b"nonsense\n", b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n"])
+@cases("kind", KINDS)
+@cases("key_log", [b"", b"nonsense\n", b"CLIENT_RANDOM " + b"00" * 32 + b" " + b"11" * 48 + b"\n"])
 def test_without_its_keys_a_connection_passes_as_it_is(kind: str, key_log: bytes) -> None:
     made = recorded(kind)
     assert streams(decrypted(conversation(made.turns), key_log)) == {
@@ -167,7 +168,7 @@ def test_without_its_keys_a_connection_passes_as_it_is(kind: str, key_log: bytes
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_wrong_keys_open_nothing(kind: str) -> None:
     made = recorded(kind)
     wrong = b"".join(line[:-9] + b"123456789\n"[-9:] + b"\n" for line in made.key_log.splitlines())
@@ -241,7 +242,7 @@ def suites() -> list[str]:
     return [each["name"] for each in offered if each["name"].startswith(("ECDHE-", "AES"))]
 
 
-@pytest.mark.parametrize("suite", suites())
+@cases("suite", suites())
 def test_every_suite_is_decrypted(suite: str) -> None:
     made = session(exchanges(2, size=500), TLS12, suite, key="ec" if "ECDSA" in suite else "rsa")
     assert made.suite == suite

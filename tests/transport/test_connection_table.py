@@ -3,8 +3,7 @@
 import struct
 from dataclasses import replace
 
-import pytest
-
+from tests.cases import cases
 from tests.traffic import ACK, CLIENT, FIN, RST, SERVER, SYN, Packet, Turn, conversation
 from tests.transport.reading import read
 
@@ -33,8 +32,8 @@ def test_the_side_that_opened_is_known_by_its_syn_or_by_the_answer() -> None:
     assert read([FIRST[1], FIRST[0], *FIRST[2:]]).transport.connections.syn_side(0) == 1
 
 
-@pytest.mark.parametrize("cuts", [[], [4], list(range(9))])
-@pytest.mark.parametrize("seen", [SECOND, SECOND[1:]], ids=["its SYN", "its SYN|ACK"])
+@cases("cuts", [[], [4], list(range(9))])
+@cases("seen", [SECOND, SECOND[1:]], ids=["its SYN", "its SYN|ACK"])
 def test_endpoints_used_again_are_another_connection(seen: list[Packet], cuts: list[int]) -> None:
     reading = read([*FIRST, *seen], cuts=cuts)
     connections = reading.transport.connections

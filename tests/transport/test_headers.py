@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from dissector.core.batches import RunKind
+from tests.cases import cases
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, ethernet
 from tests.transport.reading import read
 
@@ -36,7 +37,7 @@ def test_tags_behind_a_cooked_header_are_skipped(link_type: int) -> None:
     assert read(frames, link_type=link_type).streams == {0: DATA}
 
 
-@pytest.mark.parametrize("size", range(54))
+@cases("size", range(54))
 def test_a_packet_cut_in_its_headers_reads_nothing_of_the_next_one(size: int) -> None:
     alone = read([*FRAMES[:2], FRAMES[2][:size]])
     reading = read([*FRAMES[:2], FRAMES[2][:size], *FRAMES[3:]])
@@ -48,7 +49,7 @@ def test_a_packet_cut_in_its_headers_reads_nothing_of_the_next_one(size: int) ->
         assert reading.transport.ignored == {f"cut off inside the {part} header": 1}
 
 
-@pytest.mark.parametrize("size", range(54, 64))
+@cases("size", range(54, 64))
 def test_payload_that_was_cut_is_known_by_its_size(size: int) -> None:
     reading = read(FRAMES, snaplen=size)
     assert len(reading.streams[0]) == len(DATA)

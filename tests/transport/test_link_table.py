@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dissector.capture.file_opening import open_capture
 from dissector.capture_session import Capture
 from dissector.core.store import Store
+from tests.cases import cases
 from tests.needs import needs
 from tests.traffic import block
 from tests.transport.wrapping import LINKS, TUNNELS, Wrap, ethernet
@@ -64,7 +65,7 @@ def expected() -> list[object]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WAYS)
+@cases("name", WAYS)
 def test_every_link_type_and_tunnel_gives_the_same_exchanges(tmp_path: Path, name: str) -> None:
     link_type, wrap = WAYS[name]
     path = capture_of(tmp_path / "made.pcap", link_type, [(time_ns, wrap(packet)) for time_ns, packet in clean()])
@@ -116,8 +117,8 @@ def test_tunnels_in_tunnels_give_the_same_exchanges(
     assert rows_and_ignored(path) == (expected(), {})
 
 
-@pytest.mark.parametrize("name", ["vxlan", "gre of mpls", "ip in ipv6"])
-@pytest.mark.parametrize("first", ["inside", "outside"])
+@cases("name", ["vxlan", "gre of mpls", "ip in ipv6"])
+@cases("first", ["inside", "outside"])
 def test_a_connection_captured_inside_and_outside_of_a_tunnel_is_one(tmp_path: Path, name: str, first: str) -> None:
     packets = []
     for time_ns, packet in clean():

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from dissector.core.batches import RunKind
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.transport import Transport
+from tests.cases import cases
 from tests.traffic import ACK, FIN, RST, Packet, Turn, bytes_without_mark, conversation, ethernet
 from tests.transport.reading import batch, read
 
@@ -22,7 +21,7 @@ def idle(count: int, ack: int = 1001) -> list[Packet]:
     return [Packet(False, 5001, b"", ACK, ack)] * count
 
 
-@pytest.mark.parametrize("over", [b"x" * 25, b"x" * 15, b"x" * 10])
+@cases("over", [b"x" * 25, b"x" * 15, b"x" * 10])
 def test_bytes_across_a_fin_that_waits_are_taken(over: bytes) -> None:
     fin = Packet(True, 1021, b"", FIN | ACK)
     [stream] = read([*PACKETS[:2], fin, Packet(True, 1021 + 10 - len(over), over)]).streams.values()
@@ -85,7 +84,7 @@ def test_a_wild_sequence_number_is_counted_and_makes_no_gap() -> None:
     assert read([*PACKETS[:5], wild, wild, *PACKETS[5:]]).transport.ignored == {OUT_OF_WINDOW: 2}
 
 
-@pytest.mark.parametrize("ahead", [2**30 + 200, 2**31, 3 * 2**30 - 50])
+@cases("ahead", [2**30 + 200, 2**31, 3 * 2**30 - 50])
 def test_a_capture_that_paused_for_longer_than_any_window_goes_on(ahead: int) -> None:
     later = [replace(packet, seq=packet.seq + ahead) for packet in PACKETS[2:]]
     transport = Transport(Store(), DEFAULT)

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dpkt
-import pytest
 
 from dissector.capture.file_opening import open_capture
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.tls.handshake import ClientHello, ServerHello, parse_client_hello, parse_server_hello
 from dissector.transport import Transport
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 RECORDED = sorted(PCAPS.glob("*.pcapng"))
@@ -51,7 +51,7 @@ def by_us(path: Path) -> list[Segment]:
     return found
 
 
-@pytest.mark.parametrize("path", RECORDED + ENCRYPTED, ids=lambda path: path.stem)
+@cases("path", RECORDED + ENCRYPTED, ids=lambda path: path.stem)
 def test_segments_are_those_that_dpkt_reads(path: Path) -> None:
     found, expected = by_us(path), by_dpkt(path)
     assert found
@@ -71,7 +71,7 @@ def hellos(path: Path) -> list[tuple[int, bytes]]:
     return found
 
 
-@pytest.mark.parametrize("path", ENCRYPTED, ids=lambda path: path.stem)
+@cases("path", ENCRYPTED, ids=lambda path: path.stem)
 def test_hellos_are_those_that_dpkt_reads(path: Path) -> None:
     both = hellos(path)
     assert {kind for kind, _ in both} == {1, 2}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from dissector.core.limits import DEFAULT
 from dissector.transport.fragments import DatagramKey, Fragments
 from dissector.transport.registry import LINK_TYPES
+from tests.cases import cases
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import read
 
@@ -79,9 +80,7 @@ def test_of_two_fragments_that_overlap_the_first_one_wins() -> None:
     assert store.feed(ONE, 0, True, b"aaaaaaaaXXXXXXXX") == b"aaaaaaaabbbbbbbb"
 
 
-@pytest.mark.parametrize(
-    ("offset", "more", "data"), [(65_528, False, bytes(16)), (65_536, True, bytes(8)), (8, True, b"")]
-)
+@cases(("offset", "more", "data"), [(65_528, False, bytes(16)), (65_536, True, bytes(8)), (8, True, b"")])
 def test_fragments_that_cannot_be_are_counted(offset: int, more: bool, data: bytes) -> None:
     store = Fragments(1 << 20)
     assert store.feed(ONE, offset, more, data) is None
@@ -126,7 +125,7 @@ EXTENSIONS = {
 }
 
 
-@pytest.mark.parametrize("name", EXTENSIONS)
+@cases("name", EXTENSIONS)
 def test_extension_headers_are_skipped(name: str) -> None:
     kind, header = EXTENSIONS[name]
     reading = read([ip6(kind, header + tcp(packet)) for packet in PACKETS], link_type=101)

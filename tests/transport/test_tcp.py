@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dissector.core.limits import DEFAULT
+from tests.cases import cases
 from tests.traffic import ACK, FIN, PSH, RST, SYN, Packet, Turn, bytes_without_mark, conversation, ethernet
 from tests.transport.reading import read
 
@@ -85,7 +86,7 @@ def test_packets_seen_twice_with_other_addresses_and_hops_count_once() -> None:
     assert read([*frames[::2], *frames[1::2]]).streams == BOTH
 
 
-@pytest.mark.parametrize("begin", range(2, len(PACKETS)))
+@cases("begin", range(2, len(PACKETS)))
 def test_a_capture_may_begin_anywhere(begin: int) -> None:
     seen = PACKETS[begin:]
     found = read(acknowledged(seen))
@@ -116,7 +117,7 @@ def test_segments_may_be_as_large_as_ip_allows() -> None:
     assert read([*packets[:3], packets[4], packets[3]]).streams == {0: data}
 
 
-@pytest.mark.parametrize("before", [0, 1, 30, 150, 299])
+@cases("before", [0, 1, 30, 150, 299])
 def test_sequence_numbers_wrap_wherever_they_like(before: int) -> None:
     packets = conversation(TALK, segment=50, isn=(2**32 - 1 - before, 2**32 - 1 - before))
     assert read(packets).streams == BOTH

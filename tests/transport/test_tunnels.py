@@ -20,6 +20,7 @@ from dissector.transport.header_columns import Layer
 from dissector.transport.header_parser import MOST_TUNNELS, NESTED, TOO_DEEP, HeaderParser
 from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, HeaderProtocol, NextHeader
 from dissector.transport.slow_path import INCOMPLETE
+from tests.cases import cases
 from tests.traffic import Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import batch, read
 from tests.transport.wrapping import (
@@ -45,7 +46,7 @@ WAYS: dict[str, tuple[int, Wrap]] = {
     **LINKS,
     **{name: (1, lambda packet, wrap=wrap: ethernet(wrap(packet))) for name, wrap in TUNNELS.items()},
 }
-six = pytest.mark.parametrize("name", [name for name in WAYS if name != "ipv4"])
+six = cases("name", [name for name in WAYS if name != "ipv4"])
 
 
 @six
@@ -57,8 +58,8 @@ def test_ipv6_goes_through_every_link_type_and_tunnel(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kept", [0, 1, 199])
-@pytest.mark.parametrize("name", WAYS)
+@cases("kept", [0, 1, 199])
+@cases("name", WAYS)
 def test_what_a_snap_length_cuts_off_is_known_by_its_size(name: str, kept: int) -> None:
     link_type, wrap = WAYS[name]
     frames = [wrap(packet) for packet in PACKETS]
@@ -69,8 +70,8 @@ def test_what_a_snap_length_cuts_off_is_known_by_its_size(name: str, kept: int) 
     assert not reading.transport.ignored
 
 
-@pytest.mark.parametrize("sent_so", [False, True], ids=["cut off", "sent so"])
-@pytest.mark.parametrize("name", WAYS)
+@cases("sent_so", [False, True], ids=["cut off", "sent so"])
+@cases("name", WAYS)
 def test_a_packet_cut_in_its_headers_is_counted_and_reads_nothing_of_the_next_one(name: str, sent_so: bool) -> None:
     link_type, wrap = WAYS[name]
     frame = wrap(PACKETS[-1])
@@ -156,7 +157,7 @@ def test_fragments_that_are_lost_repeated_or_given_up_are_so_in_batches_of_any_s
     assert whole.transport.ignored == cut.transport.ignored
 
 
-@pytest.mark.parametrize(
+@cases(
     ("packet", "reason"),
     [
         (ip4(50, bytes(60)), ENCRYPTED),
@@ -186,7 +187,7 @@ def test_packets_without_tcp_are_counted_by_reason(packet: bytes, reason: str) -
 AIR = ieee_802_11(control=0x8801, extra=b"\x80\x00")(PACKETS[-1])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("frame", "reason"),
     [
         (ieee_802_11(control=0x0841)(PACKETS[-1]), "encrypted 802.11 frame"),
@@ -269,8 +270,8 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("tunnel", [bytes, TUNNELS["gre"], TUNNELS["ip in ipv6"], TUNNELS["vxlan"]])
-@pytest.mark.parametrize("name", LARGE)
+@cases("tunnel", [bytes, TUNNELS["gre"], TUNNELS["ip in ipv6"], TUNNELS["vxlan"]])
+@cases("name", LARGE)
 def test_segments_of_more_than_64_kib_are_whole(name: str, tunnel: Wrap) -> None:
     frame = ethernet(tunnel(LARGE[name]))
     assert read([frame]).streams == {0: LONG}
@@ -281,7 +282,7 @@ def test_what_follows_a_jumbogram_is_none_of_it() -> None:
     assert read([ip6(0, b"\x06\x00" + JUMBO + SEGMENT) + b"trailer"], link_type=101).streams == {0: LONG}
 
 
-@pytest.mark.parametrize("options", [b"\x06", b"\x06\0\xc2\x04\0", b"\x06\0\x05\xff\0\0\0\0", b"\x06\xff" + bytes(6)])
+@cases("options", [b"\x06", b"\x06\0\xc2\x04\0", b"\x06\0\x05\xff\0\0\0\0", b"\x06\xff" + bytes(6)])
 def test_a_damaged_jumbogram_is_counted_and_never_raises(options: bytes) -> None:
     packet = ip6(0, options)
     reading = read([packet[:4] + b"\0\0" + packet[6:]], link_type=101)

@@ -13,6 +13,7 @@ from dissector.tui.row_colors import HUES, ColorBy
 from dissector.tui.theme import BACKGROUNDS, BRIGHT, CSS, DIM, OURS, PALETTES, TEXT_COLORS
 from dissector.tui.widgets.bytes_pane import BytesPane
 from dissector.tui.widgets.cell_list import CellList
+from tests.cases import cases
 from tests.tui.main_driver import JAVA, opened
 
 
@@ -47,7 +48,7 @@ async def test_an_error_colors_its_mark_and_its_name_and_not_the_row(coloring: s
         assert alarms[-1].strip() == capture.row(error).info.partition(" · ")[0], "errors come first"
 
 
-@pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
+@cases("theme", OURS, ids=lambda theme: theme.name)
 def test_any_text_is_read_easily_on_any_background(theme: Theme) -> None:
     """Contrast as WCAG 2 defines it: AA asks for 4.5. What is drawn on a bright background has the screen's color."""
     colors = {name: Color.parse(color) for name, color in PALETTES[theme.name].items()}
@@ -70,7 +71,7 @@ def test_style_sheets_use_no_other_colors() -> None:
             assert text in (*TEXT_COLORS, "background"), rule
 
 
-@pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
+@cases("theme", OURS, ids=lambda theme: theme.name)
 def test_each_hue_is_unlike_the_others(theme: Theme) -> None:
     hues = [Color.parse(theme.variables[f"hue{n}"]) for n in range(HUES)]
     for one, other in itertools.combinations(hues, 2):

@@ -10,6 +10,7 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.tui.labels import path_cell
 from dissector.tui.list_columns import INFO, MARKS_WIDTH, ListColumn, ListColumns, all_columns
 from dissector.tui.messages import AddColumn
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_sort import cells_of
@@ -42,13 +43,13 @@ def test_a_choice_survives_being_written_as_text(words: list[str]) -> None:
     assert ListColumns.of(again) == columns
 
 
-@pytest.mark.parametrize("word", ["Nope", "API=1", "API=x", "API=", "topics.name", "API=1000"])
+@cases("word", ["Nope", "API=1", "API=x", "API=", "topics.name", "API=1000"])
 def test_an_unknown_column_is_reported(word: str) -> None:
     with pytest.raises(ValueError, match=word.partition("=")[0]):
         ListColumns.of([word])
 
 
-@pytest.mark.parametrize(
+@cases(
     "path", ["request.topics.name", "request.header.client_id", "response.body.error_code", "request.size",
              "response.responses.partitions.records.batches.records.value"],
 )  # fmt: skip
@@ -107,7 +108,7 @@ def test_indexed_columns_are_those_of_the_index() -> None:
         assert all(len(capture.columns([column.field], range(3))[0]) == 3 for column in indexed)
 
 
-@pytest.mark.parametrize("name", [name for name in ROW_FIELDS if name != "info"])
+@cases("name", [name for name in ROW_FIELDS if name != "info"])
 def test_any_name_of_a_row_field_is_a_column(name: str) -> None:
     heading = ROW_FIELDS[name].heading
     assert ListColumns.of([name, heading]).words() == [heading]

@@ -11,6 +11,7 @@ from dissector.tui.screens.command_dialog import CommandDialog
 from dissector.tui.screens.help_screen import HelpScreen
 from dissector.tui.screens.menu import Menu
 from dissector.tui.screens.overview_screen import OverviewScreen
+from tests.cases import cases
 from tests.tui.main_driver import JAVA, Screen, opened
 
 
@@ -92,7 +93,7 @@ def command(name: str, argument: str = "", *, needs: bool = False) -> tuple[Line
     return found, ran
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "words"),
     [
         ("colum", "column needs NAME"), ("columns", "unknown command 'columns'; did you mean column"),

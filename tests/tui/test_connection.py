@@ -2,18 +2,17 @@
 
 from pathlib import Path
 
-import pytest
-
 from dissector.capture_session import Capture
 from dissector.cli.connections import connections_of
 from dissector.tui.connection_summary import connection_summary
 from dissector.tui.screens.connection_dialog import ConnectionDialog
 from tests.capture_session.test_host_names import named_capture
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 
 
-@pytest.mark.parametrize("name", ["java", "tls/java-1.3", "trouble-rebalance-loop"])
+@cases("name", ["java", "tls/java-1.3", "trouble-rebalance-loop"])
 def test_the_numbers_are_those_of_stats(name: str) -> None:
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         exchanges = list(capture.exchanges())

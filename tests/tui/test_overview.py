@@ -19,6 +19,7 @@ from dissector.tui.screens.main_screen import MainScreen
 from dissector.tui.screens.overview_screen import OverviewScreen
 from dissector.tui.widgets.line_list import LineList
 from tests.analysis.stats.test_statistics_pass import counted
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.driver import SIZES
@@ -200,8 +201,8 @@ def test_a_picture_of_nothing_has_no_parts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("width", [40, 58, 78, 118, 198])
+@cases("page", PAGES)
+@cases("width", [40, 58, 78, 118, 198])
 def test_every_page_has_lines_for_every_width(page: str, width: int) -> None:
     assert any(line.target for line in overview_lines(transactions(), page, width))
     assert page in [tab.page for tab in tabs(page, width)]

@@ -21,6 +21,7 @@ from dissector.tui.record_labels import record_lines
 from dissector.tui.screens.main_screen import MainScreen
 from dissector.tui.screens.records_screen import RecordsScreen
 from dissector.tui.widgets.record_list import RecordLines
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
 from tests.tui.driver import SIZES
@@ -218,7 +219,7 @@ async def test_exchanges_without_records_say_so(tmp_path: Path) -> None:
         assert "carry no records" in screen.lines()
 
 
-@pytest.mark.parametrize("name", ["records/orders", "java", "plain-socket-message-sets"])
+@cases("name", ["records/orders", "java", "plain-socket-message-sets"])
 def test_every_record_has_a_node_in_the_tree(name: str) -> None:
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
         for _ in capture.read():

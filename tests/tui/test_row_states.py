@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from dissector.capture_session import Capture
 from dissector.tui.row_states import RowState, alarm_size, row_state
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import JAVA, opened
@@ -16,7 +15,7 @@ def states(path: str, *, is_read: bool = True) -> set[RowState]:
         return {row_state(exchange, is_read=is_read) for exchange in capture.exchanges()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "state"),
     [("java", RowState.ANSWERED), ("java", RowState.NOTED), ("kraft-quorum", RowState.REFUSED),
      ("librdkafka-acks0", RowState.ONE_WAY), ("trouble-closed-in-flight", RowState.UNANSWERED),

@@ -1,6 +1,5 @@
 """Scroll bars that appear after their widget has scrolled."""
 
-import pytest
 from textual.app import App, ComposeResult
 from textual.containers import Vertical
 from textual.scroll_view import ScrollView
@@ -12,6 +11,7 @@ from dissector.tui.widgets.field_tree import FieldTree
 from dissector.tui.widgets.line_list import LineList
 from dissector.tui.widgets.scroll_bar import PlacedScrollBar
 from dissector.tui.widgets.sequence_view import SequenceView
+from tests.cases import cases
 
 
 class Pane(ScrollView, PlacedScrollBar):
@@ -38,6 +38,6 @@ async def test_a_bar_that_appears_late_is_where_its_pane_is_scrolled_to() -> Non
         assert pane.vertical_scrollbar.position == 7
 
 
-@pytest.mark.parametrize("pane", [BytesPane, CellList, ExchangeList, FieldTree, LineList, SequenceView])
+@cases("pane", [BytesPane, CellList, ExchangeList, FieldTree, LineList, SequenceView])
 def test_all_panes_have_such_a_bar(pane: type) -> None:
     assert issubclass(pane, PlacedScrollBar)

@@ -19,6 +19,7 @@ from dissector.tui.sequence_layout import (
     lane_layout,
 )
 from dissector.tui.widgets.sequence_view import SequenceView
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
 from tests.traffic import capture_of, conversation, exchanges
@@ -181,7 +182,7 @@ async def test_rows_that_the_list_hides_are_not_in_the_diagram() -> None:
 LANES = [Lane(f"client-{n}", "10.0.0.1", True) for n in range(40)] + [Lane("node 1", "b:9092", False)]
 
 
-@pytest.mark.parametrize("width", [30, 52, 60, 100, 170])
+@cases("width", [30, 52, 60, 100, 170])
 def test_the_broker_stays_while_clients_pass(width: int) -> None:
     for first in (0, 7, 39, 100):
         shown = lane_layout(LANES, first, width)

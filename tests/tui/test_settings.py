@@ -11,6 +11,7 @@ from dissector.tui.list_columns import ListColumns
 from dissector.tui.row_colors import ColorBy
 from dissector.tui.settings import COLORS, COLUMNS, THEME, TIME, Settings, change, load, path
 from dissector.tui.time_format import TimeFormat
+from tests.cases import cases
 
 
 def written(text: str | bytes) -> None:
@@ -25,7 +26,7 @@ def test_it_has_the_choices_of_the_user() -> None:
     assert load() == Settings("nord", ColorBy.API, TimeFormat.UTC, ListColumns.of(["No.", "API=20"]), keys)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "words"),
     [
         ("theme = 3", "theme must be a name"),

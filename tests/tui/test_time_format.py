@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.tui.time_format import REFERENCE, TimeFormat, date_text, time_text
+from tests.cases import cases
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_sort import cells_of
 
@@ -22,8 +22,8 @@ def test_a_time_of_day_is_that_of_datetime(time_ns: int) -> None:
     assert date_text(time_ns, TimeFormat.UTC).endswith(" UTC")
 
 
-@pytest.mark.parametrize("time_ns", [2**63 - 1, -(2**63), 2**70])
-@pytest.mark.parametrize("form", list(TimeFormat))
+@cases("time_ns", [2**63 - 1, -(2**63), 2**70])
+@cases("form", list(TimeFormat))
 def test_a_time_beyond_any_calendar_is_shown_in_seconds(time_ns: int, form: TimeFormat) -> None:
     assert time_text(time_ns, form, 0)
     date_text(time_ns, form)

@@ -5,6 +5,7 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.tui.bytes_labels import byte_words, bytes_title
 from dissector.tui.exchange_model import ExchangeModel
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import opened
 
@@ -40,7 +41,7 @@ def test_parts_of_records_tile_their_bytes_and_each_byte_of_a_message_is_encrypt
         assert seen > len(capture)
 
 
-@pytest.mark.parametrize("path", ["header.client_id", "body.topic_data[0].partition_data[0].records", "size", ""])
+@cases("path", ["header.client_id", "body.topic_data[0].partition_data[0].records", "size", ""])
 def test_a_field_marks_its_bytes_in_its_records(path: str) -> None:
     with Capture([JAVA_1_3]) as capture:
         for _ in capture.read():

@@ -8,9 +8,9 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # mkdocs is started from its own folder
 
-from mkdocs.structure.files import File, Files  # noqa: E402
+from mkdocs.structure.files import File, Files  # noqa: E402  # behind the path, as the next
 
-from tools.docs.generated_pages import PAGES  # noqa: E402
+from tools.docs.generated_pages import PAGES  # noqa: E402  # found by that path
 
 OF_ROOT: Final = {
     "ARCHITECTURE.md": "architecture.md",

@@ -20,6 +20,7 @@ from dissector.analysis.baseline.baseline import SETTINGS
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from tests.analysis.diff.editing import Lines, bundled, edited, of, side
+from tests.cases import cases
 
 CLIENTS = ("java", "librdkafka", "kafka-python", "aiokafka")
 
@@ -167,7 +168,7 @@ def test_any_text_comes_back(
     assert read_baseline(write_baseline(baseline))[0] == baseline
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "words"),
     [
         ("acks", "no TOML"),

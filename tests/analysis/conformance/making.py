@@ -18,8 +18,8 @@ class Step(NamedTuple):
 
     api: str
     version: int
-    request: Body = {}  # noqa: RUF012
-    response: Body | None = {}  # noqa: RUF012
+    request: Body = {}  # noqa: RUF012  # nothing changes it
+    response: Body | None = {}  # noqa: RUF012  # nor this one
     at: int | None = None
     answered: int | None = None
     correlation_id: int | None = None

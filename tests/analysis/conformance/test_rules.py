@@ -9,6 +9,7 @@ from dissector import encode_request
 from dissector.analysis.conformance import RULES, CheckResult, check
 from dissector.capture_session import Capture
 from tests.analysis.conformance.making import Step, checked, made
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 UUID = "nQgLpjoiTSKoANCOJ4AlKQ"
@@ -295,7 +296,7 @@ def counts(result: CheckResult, code: str) -> tuple[int, int]:
     return result.counts(rule)
 
 
-@pytest.mark.parametrize("code", MADE)
+@cases("code", MADE)
 def test_a_rule_is_kept_and_broken(code: str, tmp_path: Path) -> None:
     good, bad = MADE[code]
     kept = checked(made(tmp_path, good))
@@ -321,12 +322,12 @@ SILENT: Final = {
 }
 
 
-@pytest.mark.parametrize("case", SILENT)
+@cases("case", SILENT)
 def test_an_error_is_not_given_up_where_nobody_can_know(case: str, tmp_path: Path) -> None:
     assert counts(checked(made(tmp_path, SILENT[case])), "retriable-error-given-up")[1] == 0
 
 
-@pytest.mark.parametrize(("error", "is_lost"), [(70, True), (71, True), (106, True), (113, False)])
+@cases(("error", "is_lost"), [(70, True), (71, True), (106, True), (113, False)])
 def test_an_error_of_a_fetch_session_loses_it(error: int, is_lost: bool, tmp_path: Path) -> None:
     failed = fetch({"session_id": 5, "session_epoch": 1}, {"error_code": error})
     steps = [failed, fetch({"session_id": 5, "session_epoch": 2})]
@@ -338,7 +339,7 @@ def test_a_real_broker_passes_on_what_its_client_sent() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["java-sasl-scram-sha-512", "java-sasl-refused", "java-admin", "plain-socket-sasl-v0"])
+@cases("name", ["java-sasl-scram-sha-512", "java-sasl-refused", "java-admin", "plain-socket-sasl-v0"])
 def test_rules_see_the_same_where_secrets_are_masked(name: str) -> None:
     path = str(PCAPS / f"{name}.pcapng")
     masked = Capture([path])

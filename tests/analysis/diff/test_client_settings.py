@@ -12,6 +12,7 @@ import pytest
 from dissector.analysis.diff.client_settings import family, setting, settings
 from dissector.analysis.diff.field_comparison import field_at
 from dissector.protocol.schema.loader import api_named
+from tests.cases import cases
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 OTHER_PLACES = ("interval", "retry_backoff")
@@ -23,7 +24,7 @@ def names(client: str) -> set[str]:
     return {row[client] for row in settings().values() if client in row}
 
 
-@pytest.mark.parametrize("place", settings())
+@cases("place", settings())
 def test_every_place_is_an_api_and_a_field_of_its_schema(place: str) -> None:
     api, *path = place.partition(":")[0].split(".")
     found = api_named(api)

@@ -13,6 +13,7 @@ from dissector.analysis.sequence_diagram import Lane, render_mermaid, render_svg
 from dissector.analysis.sequence_diagram.mermaid import escape_mermaid
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
 
@@ -37,7 +38,7 @@ def frames_of(exchange: Exchange) -> list[tuple[int, bool, int]]:
     return [(number, row.request_size is not None, row.time_ns)]
 
 
-@pytest.mark.parametrize("name", SOME)
+@cases("name", SOME)
 def test_every_frame_of_the_chosen_rows_is_one_event_in_order_of_time(name: str) -> None:
     with opened(str(PCAPS / f"{name}.pcapng")) as capture:
         rows = range(3, len(capture), 2)

@@ -5,6 +5,7 @@ import pytest
 from dissector.analysis.timelines import Timeline, TimelinePass, find_group_timelines, find_transaction_timelines
 from dissector.analysis.timelines.partition_text import format_ranges
 from dissector.capture_session import Capture
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 
@@ -43,7 +44,7 @@ def test_a_classic_group_has_a_phase_for_each_generation() -> None:
     assert second[-1] == "73 LeaveGroup -1 the consumer is being closed"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "causes"),
     [
         ("java-classic", ["1 joins", "2 joins"]),
@@ -168,7 +169,7 @@ def test_a_capture_without_groups_has_no_timeline(tmp_path: object) -> None:
         assert find_group_timelines(capture) == find_transaction_timelines(capture) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("numbers", "words"),
     [([3, 1, 2, 7], "[1..3,7]"), ([1, 2], "[1,2]"), ([], "[]"), (range(0, 40, 2), "[0,2,4,6,8,10,12,14,…]")],
 )

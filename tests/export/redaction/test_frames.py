@@ -16,6 +16,7 @@ from dissector.protocol.records.legacy_writing import message_bytes
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import Api
 from dissector.protocol.tree import Node
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.protocol.random_messages import WORDS, make
 from tests.traffic import seeds
@@ -58,7 +59,7 @@ RECORDS = [{"key": SECRET, "value": SECRET * 3, "headers": [{"key": SECRET.decod
 MESSAGES_INSIDE = [{"magic": 1, "key": SECRET, "value": SECRET * 3} for _ in range(20)]
 
 
-@pytest.mark.parametrize("codec", range(5))
+@cases("codec", range(5))
 def test_records_are_asterisks_with_a_valid_checksum(codec: int) -> None:
     message = dissector.decode_request(produce(batch_bytes({"attributes": codec, "records": RECORDS})))
     again = dissector.decode_request(Redactor().frame(message.traced))
@@ -71,7 +72,7 @@ def test_records_are_asterisks_with_a_valid_checksum(codec: int) -> None:
     assert SECRET not in b"".join(source.data for source in again.sources)
 
 
-@pytest.mark.parametrize("codec", range(4))
+@cases("codec", range(4))
 def test_message_sets_are_asterisks_with_valid_checksums(codec: int) -> None:
     inner = {"messages": MESSAGES_INSIDE} if codec else {"value": SECRET}
     message = dissector.decode_request(produce(message_bytes({"magic": 1, "attributes": codec, **inner})))

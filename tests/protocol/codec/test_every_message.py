@@ -15,6 +15,7 @@ from dissector.protocol.message import PREFIX, MessageLayout, read, trace
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import apis, entries
 from dissector.protocol.wire.writing import EncodeError
+from tests.cases import cases
 from tests.protocol.random_messages import make
 from tests.protocol.trees import assert_tiled, same, values_of
 
@@ -42,7 +43,7 @@ def check(name: str, version: int, chance: random.Random) -> None:
     assert write(name, version, values) == raw
 
 
-@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+@cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_made_messages_are_read_as_they_were_made(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         for seed in range(4):
@@ -92,7 +93,7 @@ def fields_of(struct: StructPlan) -> Iterator[FieldPlan]:
             yield from fields_of(inner)
 
 
-@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+@cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_missing_values_are_written_as_defaults(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         raw = write(entry.name, version, {})

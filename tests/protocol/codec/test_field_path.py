@@ -2,21 +2,20 @@
 
 import random
 
-import pytest
-
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.codec.field_path import field_path, structs_at, values_at
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import entries
+from tests.cases import cases
 from tests.protocol.random_messages import make
 
 MESSAGES = [entry for entry in entries() if entry.type in ("request", "response") and entry.valid_versions]
 LOOKED_FOR = (ERROR_CODES, frozenset(("topic_id",)), frozenset(("records", "name")))
 
 
-@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+@cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_a_path_finds_what_a_search_finds(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         body, _ = make(plan(entry.name, version), random.Random(f"{entry.name} {version}"))

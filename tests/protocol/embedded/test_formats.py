@@ -5,7 +5,6 @@ import random
 import struct
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.values import with_decoded
 from dissector.protocol.message import MessageLayout, Traced, read, trace
 from dissector.protocol.schema.loader import api, message
+from tests.cases import cases
 from tests.protocol.random_messages import make
 from tests.protocol.trees import assert_tiled
 
@@ -44,7 +44,7 @@ def prefixed(name: str, version: int, values: object) -> bytes:
     return struct.pack(">h", version) + write(name, version, values)
 
 
-@pytest.mark.parametrize("version", list(message("ConsumerProtocolSubscription").valid_versions))
+@cases("version", list(message("ConsumerProtocolSubscription").valid_versions))
 def test_a_subscription_in_every_version(version: int) -> None:
     raw = prefixed("ConsumerProtocolSubscription", version, {"topics": ["orders", "payments"]})
     values = TEAM | {"group_id": "billing", "protocols": [{"name": "range", "metadata": raw}]}
@@ -83,7 +83,7 @@ def test_an_assignment_of_a_group_whose_protocol_the_message_does_not_name() -> 
     assert "assignment_decoded" not in decoded["assignments"][0]
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@cases("version", [0, 1, 2])
 def test_connects_groups(version: int) -> None:
     of_member, of_worker = extra_schemas()["ConnectProtocolAssignment"], extra_schemas()["ConnectProtocolMetadata"]
     assigned = {"leader": "w1", "config_offset": 4, "assignment": [{"connector": "s3", "tasks": [0, 1]}]}
@@ -113,7 +113,7 @@ SHORT: list[tuple[str, str, dict[str, Any], bytes, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("message", "protocol", "values", "raw", "missing"), SHORT)
+@cases(("message", "protocol", "values", "raw", "missing"), SHORT)
 def test_a_format_that_ends_early_is_read_and_says_what_is_missing(
     message: str, protocol: str, values: dict[str, Any], raw: bytes, missing: list[str]
 ) -> None:
@@ -145,7 +145,7 @@ USER_DATA = [
 ]
 
 
-@pytest.mark.parametrize(("assignor", "name", "version", "values"), USER_DATA)
+@cases(("assignor", "name", "version", "values"), USER_DATA)
 def test_user_data_of_assignors(assignor: str, name: str, version: int, values: dict[str, Any]) -> None:
     data = write_value(plan_of(extra_schemas()[name], version), values)
     raw = prefixed("ConsumerProtocolSubscription", 1, {"topics": ["orders"], "user_data": data})

@@ -3,7 +3,6 @@
 import struct
 from base64 import urlsafe_b64encode
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.subtree import Subtree
 from dissector.protocol.message import SASL_TOKEN, trace
+from tests.cases import cases
 from tests.protocol.trees import assert_tiled
 
 CLAIMS = b'{"sub":"alice","exp":1795250258}'
@@ -40,7 +40,7 @@ EXAMPLES = [
 SECRETS = ("xipj3plmq", "tanstaaf", "dHzbZapWIk4", "6rriTRBi23", "opaque-token", JWT.rsplit(b".", 1)[1].decode())
 
 
-@pytest.mark.parametrize(("mechanism", "raw", "expected"), EXAMPLES)
+@cases(("mechanism", "raw", "expected"), EXAMPLES)
 def test_the_examples_of_the_rfcs(mechanism: str, raw: bytes, expected: dict[str, object]) -> None:
     found = sasl_token(raw, mechanism)
     assert isinstance(found, Subtree)
@@ -49,7 +49,7 @@ def test_the_examples_of_the_rfcs(mechanism: str, raw: bytes, expected: dict[str
     assert guessed is None or guessed.read(raw) == expected, "recognized by its bytes it is the same, or nothing"
 
 
-@pytest.mark.parametrize(("mechanism", "raw", "expected"), EXAMPLES)
+@cases(("mechanism", "raw", "expected"), EXAMPLES)
 def test_what_would_let_somebody_in_is_marked_and_nothing_else(
     mechanism: str, raw: bytes, expected: dict[str, object]
 ) -> None:

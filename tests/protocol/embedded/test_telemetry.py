@@ -5,7 +5,6 @@ import math
 import random
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
@@ -15,6 +14,7 @@ from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.metrics_schema import MetricMessage
 from dissector.protocol.message import MessageLayout, trace
 from dissector.protocol.records.compression import CODECS
+from tests.cases import cases
 from tests.protocol.embedded.test_formats import looked_at
 from tests.protocol.trees import assert_tiled
 
@@ -36,7 +36,7 @@ def made() -> MetricsData:
     return data
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@cases("codec", CODECS)
 def test_metrics_in_every_codec(codec: int) -> None:
     raw = CODECS[codec].compress(made().SerializeToString())
     values = {"compression_type": codec, "metrics": raw}

@@ -4,8 +4,6 @@ import json
 import struct
 from typing import Any
 
-import pytest
-
 from dissector.core.json_text import dumps
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.context import DecodingContext
@@ -17,6 +15,7 @@ from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import entries
 from dissector.protocol.wire.writing import uvarint_bytes
+from tests.cases import cases
 from tests.protocol.embedded.test_formats import framed
 from tests.protocol.trees import assert_tiled
 
@@ -39,7 +38,7 @@ def fetched(topic: str, records: list[dict[str, Any]], attributes: int = 0) -> t
     return content["batches"][0]["records"][0], tree.tree
 
 
-@pytest.mark.parametrize("entry", GROUP_KEYS, ids=lambda entry: entry.name)
+@cases("entry", GROUP_KEYS, ids=lambda entry: entry.name)
 def test_every_record_of_the_coordinators(entry: IndexEntry) -> None:
     assert entry.api_key is not None
     topic = OTHER_TOPICS.get(entry.name, "__consumer_offsets")
@@ -63,7 +62,7 @@ def test_a_tombstone_has_a_key_alone() -> None:
     assert "value_decoded" not in record
 
 
-@pytest.mark.parametrize("entry", METADATA, ids=lambda entry: entry.name)
+@cases("entry", METADATA, ids=lambda entry: entry.name)
 def test_every_record_of_the_metadata_logs(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         value = b"\x01" + uvarint_bytes(entry.api_key) + uvarint_bytes(version) + write(entry.name, version, {})
@@ -97,7 +96,7 @@ CONTROL_VALUES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "value", "expected"), CONTROL_VALUES)
+@cases(("kind", "name", "value", "expected"), CONTROL_VALUES)
 def test_every_control_record(kind: int, name: str, value: bytes, expected: dict[str, Any]) -> None:
     record, tree = fetched("orders", [{"key": struct.pack(">hh", 0, kind), "value": value}], CONTROL)
     assert record["key_decoded"] == {"version": 0, "type": kind}
@@ -115,7 +114,7 @@ def test_junk_in_an_internal_topic_stays_bytes() -> None:
         fetched("orders", [{"key": junk, "value": junk}], CONTROL)
 
 
-@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+@cases("number", ["nan", "inf", "-inf"])
 def test_numbers_that_json_lacks_are_text(number: str) -> None:
     entry = next(each for each in METADATA if each.name == "ClientQuotaRecord")
     quota = write(entry.name, 0, {"entity": [], "key": "producer_byte_rate", "value": float(number)})

@@ -18,6 +18,7 @@ from dissector.protocol.schema.importer.wire_layout import differences
 from dissector.protocol.schema.importer.wire_layout import wire_layout as slots
 from dissector.protocol.schema.loader import entries, message
 from dissector.protocol.schema.model import SchemaError
+from tests.cases import cases
 
 EVERY = [(entry.name, version) for entry in entries() for version in entry.valid_versions]
 
@@ -71,7 +72,7 @@ def test_what_changed_is_what_the_importer_sees_as_different() -> None:
             assert bool(ours) == bool(theirs or flexible[0] != flexible[1]), (found.name, version)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "version", "words"),
     [
         ("FetchRequest", 12, "flexible: compact lengths and tagged fields"),
@@ -96,7 +97,7 @@ def test_an_api_is_found_by_any_of_its_names() -> None:
     assert find_target("ListClientMetricsResources").name == "ListConfigResources"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("word", "words"),
     [("ftch", "the names are those"), ("999", "no API has the key 999"), ("\x1b", "the names are those")],
 )

@@ -17,6 +17,7 @@ from dissector.protocol.message import read, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import alternatives, apis
 from tests.calls import count_calls
+from tests.cases import cases
 from tests.traffic import response
 
 THROTTLE_AND_ERROR = response(5, bytes(6))
@@ -127,7 +128,7 @@ def test_any_bytes_have_shares_that_add_up(junk: bytes, rest: int) -> None:
     assert sum(shares) <= 1.000001
 
 
-@pytest.mark.parametrize("size", range(8))
+@cases("size", range(8))
 def test_frames_too_short_for_a_header_are_nothing(size: int) -> None:
     assert verdict(bytes(size)).confidence is Confidence.NONE
 

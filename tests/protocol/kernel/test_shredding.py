@@ -23,6 +23,7 @@ from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import entries
 from dissector.protocol.tree import Node
+from tests.cases import cases
 from tests.protocol.kernel.columns_to_values import ColumnReader
 from tests.protocol.random_messages import make
 
@@ -75,7 +76,7 @@ def check(name: str, version: int, data: bytes) -> None:
     assert columns.is_used_up()
 
 
-@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+@cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_made_messages_have_the_values_of_the_reader(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         for seed in range(3):
@@ -210,7 +211,7 @@ def test_columns_that_are_full_are_given_in_parts() -> None:
     assert found == [sum(n % 7 for n in range(500)), 0] * 40
 
 
-@pytest.mark.parametrize("entry", MESSAGES, ids=lambda entry: entry.name)
+@cases("entry", MESSAGES, ids=lambda entry: entry.name)
 def test_what_is_found_clean_is_clean(entry: IndexEntry) -> None:
     for version in entry.valid_versions:
         program = Program([("body", plan(entry.name, version))])

@@ -18,6 +18,7 @@ from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import LimitError
+from tests.cases import cases
 from tests.protocol.random_messages import uvarint
 from tests.protocol.trees import assert_tiled
 
@@ -115,7 +116,7 @@ def test_a_last_batch_cut_off_is_reported_and_is_no_fault() -> None:
         assert not tree.findings
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+@cases("codec", [1, 2, 3, 4])
 def test_a_bomb_is_a_finding_not_an_allocation(codec: int) -> None:
     bomb = batch([Record(100, 5_000, None, bytes(900_000), [])], codec)
     with pytest.raises(DecompressionError, match="larger than"):
@@ -123,7 +124,7 @@ def test_a_bomb_is_a_finding_not_an_allocation(codec: int) -> None:
     assert {finding.code for finding in traced(bomb, 10_000).findings} == {"bad-compression"}
 
 
-@pytest.mark.parametrize("codec", [1, 3, 4])
+@cases("codec", [1, 3, 4])
 def test_more_records_than_a_section_can_mean_are_not_read(codec: int) -> None:
     # Each of 7 bytes: what a compressor can promise, but no producer means. All would cost gigabytes.
     count = 1 << 20
@@ -175,7 +176,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("words", FAULTS)
+@cases("words", FAULTS)
 def test_a_header_that_does_not_fit_its_records_is_reported(words: str) -> None:
     value = {"base_offset": 100, "base_timestamp": 5_000} | FAULTS[words]
     records = [record._asdict() | {"headers": []} for record in FAULTS[words]["records"]]

@@ -3,13 +3,13 @@
 import random
 
 import numpy as np
-import pytest
 
 from dissector.export.redaction.compress_to_size import COMPRESSORS
 from dissector.protocol.records.compression import CODEC_MASK, CODECS, INTO, DecompressionBudget, codec_name
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.field_enums import CompressionType
 from dissector.tables.schemas import TABLES
+from tests.cases import cases
 
 
 def test_the_table_has_every_codec_of_kafka_under_its_name() -> None:
@@ -28,13 +28,13 @@ def test_the_description_of_the_tables_names_every_codec() -> None:
     assert all(", ".join(codec.name for codec in CODECS.values()) in str(column) for column in columns)
 
 
-@pytest.mark.parametrize("number", CODECS)
+@cases("number", CODECS)
 def test_a_codec_reads_what_it_wrote(number: int) -> None:
     section = CODECS[number].compress(b"two apples, " * 100)
     assert DecompressionBudget(1 << 20, 1 << 20).decompressed(number, section) == b"two apples, " * 100
 
 
-@pytest.mark.parametrize("number", CODECS)
+@cases("number", CODECS)
 def test_a_codec_reads_what_clients_of_magic_0_wrote(number: int) -> None:
     section = CODECS[number].as_magic_0(CODECS[number].compress(b"two apples, " * 100))
     assert DecompressionBudget(1 << 20, 1 << 20).decompressed(number, section, magic=0) == b"two apples, " * 100
@@ -44,7 +44,7 @@ def test_an_unknown_codec_has_a_name() -> None:
     assert codec_name(7) == "unknown(7)"
 
 
-@pytest.mark.parametrize("number", INTO)
+@cases("number", INTO)
 def test_a_section_in_a_buffer_costs_and_gives_the_same(number: int) -> None:
     chance = random.Random(number)
     for size in (0, 1, 7, 3000, 70_000):
@@ -56,7 +56,7 @@ def test_a_section_in_a_buffer_costs_and_gives_the_same(number: int) -> None:
         assert (out[: len(plain)].tobytes(), vars(some)) == (other.decompressed(number, section), vars(other))
 
 
-@pytest.mark.parametrize("number", INTO)
+@cases("number", INTO)
 def test_a_section_that_does_not_fit_or_is_damaged_costs_nothing_yet(number: int) -> None:
     budget, unused = frame_budget(), frame_budget()
     section = CODECS[number].compress(b"wide " * 100)

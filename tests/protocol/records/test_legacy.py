@@ -13,6 +13,7 @@ from dissector.protocol.records.compression import DecompressionBudget, Decompre
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.legacy import DEEPEST, LegacyRecord, data_messages
 from dissector.protocol.records.lz4 import with_right_checksum, with_wrong_checksum
+from tests.cases import cases
 from tests.protocol.records.test_batch import COMPRESS, batch, traced
 from tests.protocol.trees import assert_tiled
 
@@ -158,7 +159,7 @@ def test_a_wrong_checksum_is_reported() -> None:
     assert {f.code for f in traced(message(Made(1, 1, b"k", b"v"), 1, crc=5)).findings} == {"bad-crc"}
 
 
-@pytest.mark.parametrize("codec", [1, 2, 3])
+@cases("codec", [1, 2, 3])
 def test_a_bomb_is_a_finding_not_an_allocation(codec: int) -> None:
     bomb = wrapper([Made(0, 0, None, bytes(900_000))], 1, codec)
     assert {finding.code for finding in traced(bomb, 10_000).findings} == {"bad-compression"}

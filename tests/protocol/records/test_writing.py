@@ -11,6 +11,7 @@ from dissector.protocol.records.compression import CODECS
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import Object, records_object
 from dissector.protocol.wire.writing import EncodeError
+from tests.cases import cases
 from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, message, wrapper
 
@@ -85,7 +86,7 @@ def test_a_batch_of_few_values_gets_defaults() -> None:
     assert (read["producer_id"], read["last_offset_delta"], read["crc_valid"]) == (-1, 1, True)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "words"),
     [
         ({"batches": 3}, "batches: is not a list of structures"),

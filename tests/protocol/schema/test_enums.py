@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from importlib.resources import files
 
-import pytest
-
 from dissector.protocol.schema import enums, loader
 from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.model import Field
+from tests.cases import cases
 
 RANGES = {"bool": (0, 1), "uint16": (0, 2**16 - 1), "uint32": (0, 2**32 - 1)}
 RANGES |= {f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)}
@@ -29,7 +28,7 @@ FIELDS = [row for entry in loader.entries() for row in _walk(entry.name, loader.
 PATTERNS = {**enums.field_patterns(), **enums.plain_fields()}
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@cases("pattern", PATTERNS)
 def test_a_pattern_matches_fields_of_the_tables_and_nothing_but_numbers(pattern: str) -> None:
     types = {field.element_type for _, name, field in FIELDS if fnmatchcase(name, pattern)}
     assert types
@@ -79,14 +78,14 @@ def test_additions_replace_no_name_of_apache() -> None:
         assert additions[enum]["members"] == imported[enum]["members"], enum
 
 
-@pytest.mark.parametrize("enum", enums.enums())
+@cases("enum", enums.enums())
 def test_a_name_leads_back_to_its_number(enum: str) -> None:
     for number, name in enums.members(enum).items():
         assert enums.name_of(enum, number) == name
         assert enums.number_of(enum, name) == enums.number_of(enum, name.lower()) == number
 
 
-@pytest.mark.parametrize(
+@cases(
     ("message", "path", "number", "name"),
     [
         ("CreateAclsRequest", "creations[0].operation", 3, "READ"),
@@ -117,7 +116,7 @@ def test_a_field_knows_what_its_number_is_called(message: str, path: str, number
     assert enums.name_of(enum, number) == name
 
 
-@pytest.mark.parametrize(
+@cases(
     ("message", "path"),
     [
         ("FetchRequest", "max_bytes"),

@@ -4,9 +4,8 @@ import json
 import re
 from importlib.resources import files
 
-import pytest
-
 from dissector.protocol.schema.errors import advice, known_errors
+from tests.cases import cases
 
 
 def test_exactly_the_imported_errors_have_advice_in_their_order() -> None:
@@ -22,7 +21,7 @@ def test_advice_is_one_line_of_8_to_25_words_and_nobody_elses() -> None:
         assert re.fullmatch(r"[A-Z][ -~]+\.", sentence), sentence
 
 
-@pytest.mark.parametrize("each", [e for e in known_errors().values() if e.retriable], ids=lambda e: e.name)
+@cases("each", [e for e in known_errors().values() if e.retriable], ids=lambda e: e.name)
 def test_what_may_be_retried_is_not_called_hopeless(each: object) -> None:
     assert not re.search("do not (retry|resend)|retrying does not help|for good", str(each))
 

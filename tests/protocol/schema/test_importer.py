@@ -14,6 +14,7 @@ from dissector.protocol.schema.importer.run import UnresolvedError, merged
 from dissector.protocol.schema.importer.wire_layout import wire_layout
 from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.table import message_of
+from tests.cases import cases
 
 
 def field(name: str, versions: str = "0+", kind: str = "int32", **more: object) -> dict[str, object]:
@@ -87,7 +88,7 @@ def test_a_name_inside_a_struct_is_resolved_by_its_path() -> None:
     assert both.fields[0].fields[0].aliases == ("Old",)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "words"),
     [
         ({"kind": "int64"}, "2.0 says int64, default 0; 1.0 says int32, default 0"),
@@ -133,7 +134,7 @@ def test_a_layout_that_loses_is_kept_as_an_alternative_of_its_versions() -> None
     assert (names(other.message, 0), str(other.message.valid_versions)) == (["A"], "0-1")
 
 
-@pytest.mark.parametrize(
+@cases(
     "stale",
     [
         Resolutions(renamed=(Renamed("SampleRequest", "Never", ("A",)),)),

@@ -6,6 +6,7 @@ import pytest
 
 from dissector.protocol.schema.model import NONE, Field, SchemaError, Versions
 from dissector.protocol.schema.table import message_of
+from tests.cases import cases
 
 
 def table(*fields: Mapping[str, object], **more: object) -> dict[str, object]:
@@ -14,12 +15,12 @@ def table(*fields: Mapping[str, object], **more: object) -> dict[str, object]:
     return head | more | {"fields": list(fields)}
 
 
-@pytest.mark.parametrize("text", ["0", "1-4", "3+", "none"])
+@cases("text", ["0", "1-4", "3+", "none"])
 def test_a_range_is_written_as_it_was_read(text: str) -> None:
     assert str(Versions.parse(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "-1", "4-1", "1-", "+", "1,2", " 1", "99999"])
+@cases("text", ["", "-1", "4-1", "1-", "+", "1,2", " 1", "99999"])
 def test_what_is_no_range_of_versions_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a range"):
         Versions.parse(text)
@@ -37,7 +38,7 @@ def test_ranges_without_a_common_version_intersect_to_none() -> None:
     assert Versions.parse("0-5").intersect(Versions.parse("3+")) == Versions.parse("3-5")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "snake", "camel"),
     [
         ("SessionTimeoutMs", "session_timeout_ms", "sessionTimeoutMs"),
@@ -60,7 +61,7 @@ def test_a_common_struct_is_resolved_at_every_use() -> None:
     assert [field.element_type for field in message.fields] == ["Node", "Node"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wrong", "words"),
     [
         ({"type": "int33"}, "type 'int33' is not known"),

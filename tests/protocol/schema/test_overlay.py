@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from dissector.protocol.schema.importer.jars import read_release
 from dissector.protocol.schema.importer.user_releases import in_memory, labelled
 from dissector.protocol.schema.importer.wire_layout import version_differences
@@ -11,6 +9,7 @@ from dissector.protocol.schema.index import IndexEntry, index_entry
 from dissector.protocol.schema.loader import entries, message, try_import
 from dissector.protocol.schema.overlay import ImportedRelease, overlay
 from dissector.protocol.schema.table import message_of
+from tests.cases import cases
 from tests.protocol.schema.releases import Schema, haunt, jar, newer_heartbeat, schema
 
 SHIPPED: dict[str, IndexEntry] = {entry.name: entry for entry in entries()}
@@ -66,7 +65,7 @@ def test_two_imports_of_the_same_news_are_one(tmp_path: Path) -> None:
     assert set(over.releases["HauntRequest"]) == {"9.9.0", "9.9.1"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("schemas", "name", "words"),
     [
         (haunt()[:1], "HauntRequest", "do not have the same versions"),

@@ -12,12 +12,13 @@ from dissector.protocol.schema.headers import request_header_version, response_h
 from dissector.protocol.schema.importer.write import table_text
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.model import Versions
+from tests.cases import cases
 
 ENTRIES = loader.entries()
 TABLES = files("dissector.protocol.schema") / "tables"
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.name)
+@cases("entry", ENTRIES, ids=lambda e: e.name)
 def test_a_table_loads_agrees_with_the_index_and_is_written_as_it_stands(entry: IndexEntry) -> None:
     message = loader.message(entry.name)
     for name in IndexEntry.__slots__:
@@ -51,7 +52,7 @@ def test_all_apis_are_there_with_every_version_that_was_released() -> None:
     assert {each.key for each in apis} >= set(range(82))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("key", "name", "versions", "deprecated"),
     [
         (0, "Produce", "0-13", "0-2"),
@@ -98,7 +99,7 @@ def test_every_alternative_in_the_index_loads() -> None:
             assert loader.alternatives(row["name"], version)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("key", "version", "request_version", "response_version"),
     [
         (18, 0, 1, 0),
@@ -129,7 +130,7 @@ def test_every_error_code_has_a_unique_name() -> None:
     assert all(re.fullmatch("[A-Z_0-9]+", each.name) for each in codes.values())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("code", "name", "retriable"),
     [
         (-1, "UNKNOWN_SERVER_ERROR", False),
