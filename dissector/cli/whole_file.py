@@ -14,7 +14,7 @@ from dissector.capture_session import Capture
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import examine_with_progress
-from dissector.cli.workers import CHUNK, CHUNK_OF_LINES, print_rows, put
+from dissector.cli.workers import CHUNK, CHUNK_OF_LINES, MIN_CHUNKS, MIN_CHUNKS_OF_JSON, print_rows, put
 from dissector.core.arrays import Bool, Int64
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
@@ -104,6 +104,7 @@ class WholeFile:
                 yield from self._printing.lines(self._capture, self._matching(rows[batch], is_sure[batch]))
 
         are_lines = self._printing.reads_columns and bool(is_sure.all())
+        is_json = self._printing.form is Format.JSON and bool(is_sure.all())
 
         def sizes(first: int, stop: int) -> Int64:
             if are_lines:
@@ -116,8 +117,8 @@ class WholeFile:
             pass  # what is imported and made once is shared by all processes then
         sys.stdout.buffer.flush()
         workers = 1 if self._is_cheap else None
-        chunk = CHUNK_OF_LINES if are_lines else CHUNK
-        self._printed += print_rows(render, len(rows), sizes, workers, self._head, chunk)
+        chunk, least = CHUNK_OF_LINES if are_lines else CHUNK, MIN_CHUNKS_OF_JSON if is_json else MIN_CHUNKS
+        self._printed += print_rows(render, len(rows), sizes, workers, self._head, chunk, least)
 
     def _print_first(self, row_filter: "Filter", limit: int) -> None:
         """Print the first `limit` rows that match, and read no further."""

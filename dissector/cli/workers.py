@@ -39,6 +39,9 @@ CHUNK_OF_LINES: Final = ROW_COST << 15
 many pay for a second process, which learns for itself what rows have in common."""
 MIN_CHUNKS: Final = 8
 """Chunks below which one process is faster."""
+MIN_CHUNKS_OF_JSON: Final = 64
+"""The same where nearly all rows are JSON that the kernel writes: below, a second process takes more CPU than it saves
+time, as it fills memory and learns what messages have in common for itself."""
 MAX_WORKERS: Final = 16
 LONGEST_WAIT: Final = 1
 """Seconds after which an interrupt is seen in any case."""
@@ -59,13 +62,20 @@ class WorkerError(RuntimeError):
 
 
 def print_rows(
-    render: Render, count: int, sizes: Sizes, workers: int | None = None, head: bytes = b"", chunk: int = CHUNK
+    render: Render,
+    count: int,
+    sizes: Sizes,
+    workers: int | None = None,
+    head: bytes = b"",
+    chunk: int = CHUNK,
+    least: int = MIN_CHUNKS,
 ) -> bool:
-    """Write the first `count` rows to stdout, with `head` before the first output, in chunks of that cost; return
-    whether there was any. Raises `WorkerError`, or `BrokenPipeError` if nobody reads."""
+    """Write the first `count` rows to stdout, with `head` before the first output, in chunks of that cost, by one
+    process if there are fewer than `least`; return whether there was any. Raises `WorkerError`, or `BrokenPipeError` if
+    nobody reads."""
     if workers != 1:
         chunks = _chunks(count, sizes, chunk)
-        workers = min(workers or _workers(len(chunks) - 1), len(chunks) - 1)
+        workers = min(workers or _workers(len(chunks) - 1, least), len(chunks) - 1)
         if workers > 1:
             return _Ring(render, chunks, workers, head).run()
     printed = False
@@ -94,9 +104,9 @@ def _chunks(count: int, sizes: Sizes, chunk: int) -> list[int]:
     return [*begins, count]
 
 
-def _workers(chunks: int) -> int:
+def _workers(chunks: int, least: int) -> int:
     """Return how many processes pay: one if this one has several threads, or has few chunks to print."""
-    if chunks < MIN_CHUNKS or threading.active_count() > 1:
+    if chunks < least or threading.active_count() > 1:
         return 1
     try:
         sys.stdout.fileno()

@@ -4,6 +4,6 @@ from dissector.cli import workers
 from dissector.cli.main import main
 
 if __name__ == "__main__":
-    workers._workers = lambda chunks: 3
+    workers._workers = lambda _chunks, _least: 3
     workers.CHUNK = 4096
     main()
