@@ -193,10 +193,10 @@ def _table(statistics: Statistics, by: str, most: int | None) -> Iterator[Styled
     if by == FIELD_BYTES:
         yield from _fields(statistics, most)
         return
-    lines = BREAKDOWNS[by](statistics)
-    yield from _table_of(_HEADINGS[by], lines[:most])
-    if most is not None and len(lines) > most:
-        yield [(f"{len(lines) - most:>{_WIDTHS[0]},} more lines: --by {by}", NOTE)]
+    lines, count = BREAKDOWNS[by].first(statistics, most)
+    yield from _table_of(_HEADINGS[by], lines)
+    if most is not None and count > most:
+        yield [(f"{count - most:>{_WIDTHS[0]},} more lines: --by {by}", NOTE)]
 
 
 def _table_of(heading: str, lines: Sequence[StatsGroup]) -> Iterator[Styled]:

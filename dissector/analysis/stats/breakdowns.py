@@ -3,9 +3,17 @@
 Labels are as the wire has them: not cleaned.
 """
 
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
-from dissector.analysis.stats.counts import ApiVersion, ClientSoftware, ExchangeCounts
+from dissector.analysis.stats.counts import (
+    ApiError,
+    ApiVersion,
+    ClientSoftware,
+    ExchangeCounts,
+    StatsConnection,
+    TopicPartition,
+)
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
 from dissector.analysis.stats.statistics import Statistics
 from dissector.protocol.schema.errors import error_name
@@ -51,68 +59,46 @@ def _api_literal(key: int) -> str:
     return known.name if known else str(key)
 
 
-def _by_api(statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
-    return [
-        StatsGroup(
-            api_label(of), counts,
-            f"api == {_api_literal(of.api_key)} && version == {of.version}" if of.api_key >= 0 else "",
-            {"api_key": of.api_key if of.api_key >= 0 else None, "api": api_name(of.api_key),
-             "api_version": of.version if of.api_key >= 0 else None},
-        )
-        for of, counts in statistics.apis.ranked(most)
-    ]  # fmt: skip
+def _api_group(of: ApiVersion, counts: ExchangeCounts) -> StatsGroup:
+    return StatsGroup(
+        api_label(of), counts,
+        f"api == {_api_literal(of.api_key)} && version == {of.version}" if of.api_key >= 0 else "",
+        {"api_key": of.api_key if of.api_key >= 0 else None, "api": api_name(of.api_key),
+         "api_version": of.version if of.api_key >= 0 else None},
+    )  # fmt: skip
 
 
-def _by_client(statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
-    return [
-        StatsGroup(
-            client_label(of), counts, "" if of.client_id is None else f"client_id == {quoted(of.client_id)}",
-            {"client_id": of.client_id, "software": of.software, "software_version": of.software_version},
-        )
-        for of, counts in statistics.clients.ranked(most)
-    ]  # fmt: skip
+def _client_group(of: ClientSoftware, counts: ExchangeCounts) -> StatsGroup:
+    return StatsGroup(
+        client_label(of), counts, "" if of.client_id is None else f"client_id == {quoted(of.client_id)}",
+        {"client_id": of.client_id, "software": of.software, "software_version": of.software_version},
+    )  # fmt: skip
 
 
-def _by_connection(statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
-    return [
-        StatsGroup(
-            f"C{of.number} {of.client} → {of.server}", counts, f"conn == {of.number}",
-            {"connection": of.number, "client": of.client, "server": of.server},
-        )
-        for of, counts in statistics.connections.ranked(most)
-    ]  # fmt: skip
+def _connection_group(of: StatsConnection, counts: ExchangeCounts) -> StatsGroup:
+    return StatsGroup(
+        f"C{of.number} {of.client} → {of.server}", counts, f"conn == {of.number}",
+        {"connection": of.number, "client": of.client, "server": of.server},
+    )  # fmt: skip
 
 
-def _by_topic(statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
-    return [
-        StatsGroup(topic, counts, f"topic == {quoted(topic)}", {"topic": topic})
-        for topic, counts in statistics.topics.ranked(most)
-    ]  # fmt: skip
+def _topic_group(topic: str, counts: ExchangeCounts) -> StatsGroup:
+    return StatsGroup(topic, counts, f"topic == {quoted(topic)}", {"topic": topic})
 
 
-def _by_partition(statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
-    return [
-        StatsGroup(
-            f"{of.topic}[{of.number}]", counts, f"topic == {quoted(of.topic)} && partition == {of.number}",
-            {"topic": of.topic, "partition": of.number},
-        )
-        for of, counts in statistics.partitions.ranked(most)
-    ]  # fmt: skip
+def _partition_group(of: TopicPartition, counts: ExchangeCounts) -> StatsGroup:
+    return StatsGroup(
+        f"{of.topic}[{of.number}]", counts, f"topic == {quoted(of.topic)} && partition == {of.number}",
+        {"topic": of.topic, "partition": of.number},
+    )  # fmt: skip
 
 
-def _by_error(statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
-    return [
-        StatsGroup(
-            f"{error_name(of.code)} in {api_name(of.api_key)}", counts,
-            f"error == {error_name(of.code)}" + (f" && api == {_api_literal(of.api_key)}" if of.api_key >= 0 else ""),
-            {"error": error_name(of.code), "error_code": of.code, "api": api_name(of.api_key)},
-        )
-        for of, counts in statistics.errors.ranked(most)
-    ]  # fmt: skip
-
-
-def _by_version(statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
-    return [_version_group(each) for each in negotiated_versions(statistics)[:most]]
+def _error_group(of: ApiError, counts: ExchangeCounts) -> StatsGroup:
+    return StatsGroup(
+        f"{error_name(of.code)} in {api_name(of.api_key)}", counts,
+        f"error == {error_name(of.code)}" + (f" && api == {_api_literal(of.api_key)}" if of.api_key >= 0 else ""),
+        {"error": error_name(of.code), "error_code": of.code, "api": api_name(of.api_key)},
+    )  # fmt: skip
 
 
 def _version_group(each: NegotiatedVersions) -> StatsGroup:
@@ -133,19 +119,35 @@ def _version_group(each: NegotiatedVersions) -> StatsGroup:
     return StatsGroup(label, each.counts, filter_text, fields)
 
 
-class Breakdown(Protocol):
-    """Returns the groups, all or so many: those with the most exchanges first."""
+class Breakdown(NamedTuple):
+    """How exchanges are grouped: returns the groups, all or so many, those with the most exchanges first."""
 
-    def __call__(self, statistics: Statistics, most: int | None = None) -> list[StatsGroup]: ...
+    rank: Callable[[Statistics, int | None], Sequence[Any]]
+    """Returns what groups are made of."""
+    group: Callable[[Any], StatsGroup]
+
+    def __call__(self, statistics: Statistics, most: int | None = None) -> list[StatsGroup]:
+        """Return all groups, or so many."""
+        return [self.group(each) for each in self.rank(statistics, most)]
+
+    def first(self, statistics: Statistics, most: int | None) -> tuple[list[StatsGroup], int]:
+        """Return the same, and how many groups there are."""
+        ranked = self.rank(statistics, None)
+        return [self.group(each) for each in ranked[:most]], len(ranked)
+
+
+def _of_counts(name: str, group: Callable[[Any, ExchangeCounts], StatsGroup]) -> Breakdown:
+    """The breakdown by the keys of one of the counts of `Statistics`."""
+    return Breakdown(lambda statistics, most: getattr(statistics, name).ranked(most), lambda each: group(*each))
 
 
 BREAKDOWNS: Final[dict[str, Breakdown]] = {
-    "api": _by_api,
-    "client": _by_client,
-    "connection": _by_connection,
-    "topic": _by_topic,
-    "partition": _by_partition,
-    "version": _by_version,
-    "error": _by_error,
+    "api": _of_counts("apis", _api_group),
+    "client": _of_counts("clients", _client_group),
+    "connection": _of_counts("connections", _connection_group),
+    "topic": _of_counts("topics", _topic_group),
+    "partition": _of_counts("partitions", _partition_group),
+    "version": Breakdown(lambda statistics, most: negotiated_versions(statistics)[:most], _version_group),
+    "error": _of_counts("errors", _error_group),
 }
 """By what exchanges are grouped."""

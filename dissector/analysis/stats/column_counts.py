@@ -114,9 +114,8 @@ def add_by_key(counts: CountsByKey[GroupKey], keys: Sequence[GroupKey], numbers:
     waits = _histograms(group, len(different), rows.latency_ns, rows.has_latency & rows.may_wait)
     for at in np.argsort(first).tolist():
         exchanges, bytes_out, bytes_in, errors, unanswered = (column[at] for column in sums)
-        counts.of(keys[int(different[at])]).merge(
-            ExchangeCounts(exchanges, bytes_out, bytes_in, errors, unanswered, latencies[at], waits[at])
-        )
+        found = ExchangeCounts(exchanges, bytes_out, bytes_in, errors, unanswered, latencies[at], waits[at])
+        counts.add(keys[int(different[at])], found)
 
 
 def expanded(counts: Int64, which: Int64) -> tuple[Int64, Int64]:

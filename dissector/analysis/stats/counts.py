@@ -121,6 +121,13 @@ class CountsByKey(Generic[GroupKey]):
             counts = self.counts[key] = ExchangeCounts()
         return counts
 
+    def add(self, key: GroupKey, counts: ExchangeCounts) -> None:
+        """Add counts of a key. They are its own from then on: of a new key they are not copied."""
+        if key not in self.counts and len(self.counts) < MAX_KEYS:
+            self.counts[key] = counts
+        else:
+            self.of(key).merge(counts)
+
     def merge(self, other: "CountsByKey[GroupKey]") -> None:
         """Add the counts of another one."""
         for key, counts in other.counts.items():
@@ -133,22 +140,21 @@ class CountsByKey(Generic[GroupKey]):
         return heapq.nlargest(len(items) if most is None else most, items, key=lambda item: item[1].exchanges)
 
 
-@dataclass(slots=True)
-class VersionSpan:
+class VersionSpan(NamedTuple):
     """The lowest and the highest version of an API that was used or advertised."""
 
     low: int
     high: int
 
-    def merge(self, other: "VersionSpan") -> None:
-        """Extend to include another span."""
-        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+    def merged(self, other: "VersionSpan") -> "VersionSpan":
+        """The span that includes another one, too."""
+        return VersionSpan(min(self.low, other.low), max(self.high, other.high))
 
 
 def widen_span(ranges: dict[GroupKey, VersionSpan], key: GroupKey, versions: VersionSpan) -> None:
     """Extend the span of a key to include `versions`."""
     span = ranges.get(key)
     if span is not None:
-        span.merge(versions)
+        ranges[key] = span.merged(versions)
     elif len(ranges) < MAX_KEYS:
-        ranges[key] = VersionSpan(versions.low, versions.high)
+        ranges[key] = versions

@@ -51,12 +51,13 @@ def negotiated_versions(statistics: Statistics) -> list[NegotiatedVersions]:
     order of the clients' first exchanges and of API keys."""
     found: dict[ClientApi, NegotiatedVersions] = {}
     for use, counts in statistics.used_versions.counts.items():
-        client_api = ClientApi(use.client, use.server, use.api_key)
-        if client_api not in found:
+        client_api, span = ClientApi(use.client, use.server, use.api_key), VersionSpan(use.version, use.version)
+        known = found.get(client_api)
+        if known is None:
             advertised = statistics.advertised_versions.get(use.server, {}).get(use.api_key)
-            found[client_api] = NegotiatedVersions(client_api, VersionSpan(use.version, use.version), advertised)
-        found[client_api].used.merge(VersionSpan(use.version, use.version))
-        found[client_api].counts.merge(counts)
+            known = found[client_api] = NegotiatedVersions(client_api, span, advertised)
+        known.used = known.used.merged(span)
+        known.counts.merge(counts)
     clients = {client: n for n, client in enumerate(statistics.clients.counts)}
     last = len(clients)
 

@@ -51,8 +51,10 @@ class StatisticsPass:
         self._count = len(capture) if rows is None else len(rows)
         self._clients = ValueNumbers[ClientSoftware]()
         self._servers = ValueNumbers[str]()
-        self._advertised: dict[tuple[str, int], Mapping[int, tuple[int, int]]] = {}
-        """Counted advertised versions, by server and identity; kept here so that an identity stays unique."""
+        self._advertised: dict[int, tuple[Mapping[int, tuple[int, int]], dict[int, VersionSpan]]] = {}
+        """Advertised versions by identity, kept here so that an identity stays unique; and the same as spans."""
+        self._counted: set[tuple[str, int]] = set()
+        """Those that were counted, by server and identity."""
         self._sampler = ExchangeSampler()
         self.statistics = Statistics()
         self._bodies = BodyCounts(capture, self.statistics)
@@ -96,13 +98,13 @@ class StatisticsPass:
         for _, counts in count_by_group(np.zeros(len(rows), np.int64), found):
             statistics.total.merge(counts)
         for number, counts in count_by_group(found.connection, found):
-            statistics.connections.of(self._connection(number)).merge(counts)
+            statistics.connections.add(self._connection(number), counts)
         apis = found.api_key << 16 | found.version & 0xFFFF
         for number, counts in count_by_group(apis, found):
-            statistics.apis.of(_api_version(number)).merge(counts)
+            statistics.apis.add(_api_version(number), counts)
         clients, servers = self._ends(found)
         for number, counts in count_by_group(clients, found):
-            statistics.clients.of(self._clients.values[number]).merge(counts)
+            statistics.clients.add(self._clients.values[number], counts)
         self._count_versions(clients, servers, found)
         self._sampler.add(rows, apis, found, statistics.fields)
 
@@ -123,13 +125,18 @@ class StatisticsPass:
         return np.array(clients, np.int64)[inverse], np.array(servers, np.int64)[inverse]
 
     def _add_advertised(self, server: str, advertised: Mapping[int, tuple[int, int]]) -> None:
-        if (server, id(advertised)) in self._advertised:  # already counted for another connection
+        if (server, id(advertised)) in self._counted:  # for another connection
             return
-        self._advertised[server, id(advertised)] = advertised
-        if server in self.statistics.advertised_versions or len(self.statistics.advertised_versions) < MAX_KEYS:
-            known = self.statistics.advertised_versions.setdefault(server, {})
-            for key, (low, high) in advertised.items():
-                widen_span(known, key, VersionSpan(low, high))
+        self._counted.add((server, id(advertised)))
+        _, spans = self._advertised.setdefault(id(advertised), (advertised, {}))
+        if len(spans) < len(advertised):
+            spans.update((key, VersionSpan(low, high)) for key, (low, high) in advertised.items())
+        known = self.statistics.advertised_versions.get(server)
+        if known is not None:
+            for key, span in spans.items():
+                widen_span(known, key, span)
+        elif len(self.statistics.advertised_versions) < MAX_KEYS:
+            self.statistics.advertised_versions[server] = dict(spans)
 
     def _count_versions(self, clients: Int64, servers: Int64, found: IndexColumns) -> None:
         """Count the versions that clients use, by server."""
@@ -140,7 +147,7 @@ class StatisticsPass:
             client, server = divmod(int(pairs[number >> 32]), 1 << 32)
             key, version = number >> 16 & 0xFFFF, _signed(number & 0xFFFF)
             use = VersionUse(self._clients.values[client], self._servers.values[server], key, version)
-            self.statistics.used_versions.of(use).merge(counts)
+            self.statistics.used_versions.add(use, counts)
 
     def _count_failed(self, found: IndexColumns) -> None:
         """Count rows whose response has an error."""
