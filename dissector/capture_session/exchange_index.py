@@ -30,10 +30,11 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.exchange.info_texts import InfoTexts
     from dissector.exchange.json_lines import JsonLines, JsonText
     from dissector.exchange.message_answers import MessageAnswers
-    from dissector.exchange.message_shapes import MessageShapes, Shape
+    from dissector.exchange.message_shapes import Traced
     from dissector.exchange.model import Exchange
     from dissector.exchange.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
+    from dissector.protocol.message import MessageLayout
 
 ROWS_PER_STEP: Final = 1 << 16
 """Rows whose messages are read together."""
@@ -103,12 +104,6 @@ class ExchangeIndex:
         from dissector.exchange.record_columns import RecordsOfRows
 
         return RecordsOfRows(self._bodies)
-
-    @cached_property
-    def _shapes(self) -> "MessageShapes":
-        from dissector.exchange.message_shapes import MessageShapes
-
-        return MessageShapes(self._bodies)
 
     @cached_property
     def _numbers(self) -> "BodyNumbers":
@@ -212,9 +207,14 @@ class ExchangeIndex:
         found = EqualExchanges(self._indexer, self._decoder, MissingResponses(self._indexer, self._is_ended), show)
         return lambda rows: found.of(self._rows.index_rows(rows))
 
-    def message_shapes(self, rows: Int64, *, is_request: bool) -> "list[Shape | None]":
-        """The shapes of messages of rows of connections: see `MessageShapes`."""
-        return self._shapes.of(self._rows.index_rows(rows), is_request=is_request)
+    def message_shapes(
+        self, trace: "Callable[[MessageLayout, bytes], Traced]"
+    ) -> "Callable[[Int64, bool], list[Traced | None]]":
+        """What traces messages of rows of connections, of one shape one: see `MessageShapes`."""
+        from dissector.exchange.message_shapes import MessageShapes
+
+        shapes = MessageShapes(self._bodies, trace)
+        return lambda rows, is_request: shapes.traced(self._rows.index_rows(rows), is_request=is_request)
 
     def body_numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
         """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""

@@ -1,37 +1,40 @@
-"""The shapes of messages: where each field stands in its frame, whatever its value.
+"""The shapes of messages: where each field stands in its frame, whatever its value. One message of a shape is traced.
 
 Invariant: plain messages (`BodyColumns`) of equal shape have equal fields at equal places, of equal sizes. A message
 that needs a careful look has no shape.
 """
 
-from itertools import pairwise
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.body_columns import BodyColumns
 from dissector.protocol.codec.plan import SCALARS
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.kernel.shredding import Arena, Shredded
-from dissector.protocol.message import PREFIX
+from dissector.protocol.message import PREFIX, MessageLayout
 
-Shape = tuple[int, int, bytes]
+Traced = TypeVar("Traced")
 _FIXED: Final = frozenset(SCALARS)
 
 
-class MessageShapes:
-    """Of one capture. Shapes can be compared as long as this lives."""
+class MessageShapes(Generic[Traced]):
+    """Of one capture; `trace` finds, in a frame of some layout, what depends on its shape alone."""
 
-    def __init__(self, bodies: BodyColumns) -> None:
+    def __init__(self, bodies: BodyColumns, trace: Callable[[MessageLayout, bytes], Traced]) -> None:
         self._bodies = bodies
+        self._trace = trace
         self._arena = Arena()
         self._programs: list[Program] = []
         """So that no other program gets the id of one of them."""
+        self._known: dict[tuple[int, int, bytes], Traced] = {}
+        """By program, size and what is not of a fixed size."""
 
-    def of(self, rows: Int64, *, is_request: bool) -> list[Shape | None]:
-        """The shapes of the requests of rows, or of their responses."""
-        shapes: list[Shape | None] = [None] * len(rows)
+    def traced(self, rows: Int64, *, is_request: bool) -> list[Traced | None]:
+        """What is traced in the requests of rows, or in their responses; None for those without a shape."""
+        found: list[Traced | None] = [None] * len(rows)
         for messages in self._bodies.messages(rows, is_request=is_request):
             program = messages.program
             if all(program is not each for each in self._programs):
@@ -45,14 +48,19 @@ class MessageShapes:
                     fits[tags.rows[tags.values > 0]] = False
                 at = messages.at[part.first : part.stop].tolist()
                 sizes = messages.frames.sizes[part.first : part.stop].tolist()
-                for place, size, shape, is_plain in zip(at, sizes, _shapes(part, columns), fits.tolist(), strict=True):
-                    if is_plain:
-                        shapes[place] = id(program), size, shape
-        return shapes
+                which = np.flatnonzero(fits).tolist()
+                for row, shape in zip(which, _shapes(part, columns, fits), strict=True):
+                    key = id(program), sizes[row], shape
+                    known = self._known.get(key)
+                    if known is None:
+                        data = messages.frames.data(part.first + row)
+                        known = self._known[key] = self._trace(messages.layout, data)
+                    found[at[row]] = known
+        return found
 
 
-def _shapes(part: Shredded, columns: list[int]) -> list[bytes]:
-    """What each row has in some columns, with its place."""
+def _shapes(part: Shredded, columns: list[int], chosen: Bool) -> list[bytes]:
+    """What each of the chosen rows has in some columns, with its place."""
     found = [part.column(number) for number in columns]
     lengths = [len(each.rows) for each in found]
     rows = np.concatenate([np.zeros(0, np.int64), *(each.rows for each in found)])
@@ -63,4 +71,5 @@ def _shapes(part: Shredded, columns: list[int]) -> list[bytes]:
         np.concatenate([np.zeros(0, np.int64), *(each.positions for each in found)]),
     ), axis=1)[order]  # fmt: skip
     edges = np.searchsorted(rows[order], np.arange(part.stop - part.first + 1)).tolist()
-    return [values[start:stop].tobytes() for start, stop in pairwise(edges)]
+    data, width = values.tobytes(), values.shape[1] * values.itemsize
+    return [data[edges[row] * width : edges[row + 1] * width] for row in np.flatnonzero(chosen).tolist()]

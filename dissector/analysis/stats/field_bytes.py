@@ -6,7 +6,6 @@ then estimates, in proportion to the bytes of all, and `FieldBytes` has the numb
 as one field; bytes that the capture lacks are `(not captured)`.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -15,19 +14,23 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.exchange.message_shapes import Shape
-from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.equal_exchanges import SharedRow
+from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
+from dissector.protocol.message import MessageLayout
 from dissector.protocol.records.compression import DecompressionBudget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
 
 ROWS_PER_STEP: Final = 1 << 10
-_INDEX: Final = re.compile(r"\[\d+\]")
-_WIRE_PARTS: Final = re.compile(r"\.?\([^)]*\).*$")
-"""Parts of the encoding, such as a count or a size: they belong to the field that they are in."""
+_OF_FIELD: Final = ("[", "(")
+"""What names of elements, and of parts of the encoding such as a count, begin with: they belong to their field."""
+_SIZE: Final = 128
+"""Bytes that a path takes, about."""
+Paths = dict[str, int]
+"""Bytes by the field's path, without indexes: ``body.topics.partitions.records``."""
 
 
 class MessageKind(NamedTuple):
@@ -47,8 +50,8 @@ class MessageSample:
     bytes: int = 0
     traced: int = 0
     traced_bytes: int = 0
-    paths: dict[str, int] = field(default_factory=dict)
-    """Bytes of traced messages by the field's path, without indexes: ``body.topics.partitions.records``."""
+    paths: Paths = field(default_factory=dict)
+    """Of traced messages."""
 
     @property
     def is_complete(self) -> bool:
@@ -60,7 +63,7 @@ class MessageSample:
         for path, count in self.paths.items():
             yield path, count if self.is_complete else count * self.bytes // max(1, self.traced_bytes)
 
-    def add_traced(self, size: int, paths: dict[str, int]) -> None:
+    def add_traced(self, size: int, paths: Paths) -> None:
         """Add a traced message."""
         self.traced += 1
         self.traced_bytes += size
@@ -104,26 +107,28 @@ class FieldBytes:
 
 
 def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[None]:
-    """Add the messages of rows, ascending, all of them exchanges with a request. Those of equal shape are traced once.
-    Yields between short steps, each of few APIs and versions: rows of one layout are read together."""
-    known: dict[Shape, dict[str, int]] = {}
+    """Add the messages of rows, ascending, all of them exchanges with a request. Those of equal shape are traced once,
+    and of those without a shape equal ones. Yields between short steps, each of few APIs and versions: rows of one
+    layout are read together."""
+    shaped = capture.index.message_shapes(_paths_of_plain)
+    equal = capture.index.equal_exchanges(_shared_paths)
     found = capture.index_columns(rows)
     rows = rows[np.argsort(found.api_key << 16 | found.version, kind="stable")]
     for start in range(0, len(rows), ROWS_PER_STEP):
         some = rows[start : start + ROWS_PER_STEP]
         columns = capture.index_columns(some)
-        for side, sizes in (("request", columns.request_size), ("response", columns.response_size)):
-            shapes = capture.index.message_shapes(some, is_request=side == "request")
-            kinds = zip(columns.api_key.tolist(), columns.version.tolist(), sizes.tolist(), strict=True)
-            for row, shape, (key, version, size) in zip(some.tolist(), shapes, kinds, strict=True):
-                if size < 0:
-                    continue
-                paths = None if shape is None else known.get(shape)
-                if paths is None:
-                    paths = paths_of(getattr(capture.exchange(row), side))
-                    if shape is not None:
-                        known[shape] = paths
-                fields.of(MessageKind(key, version, side)).add_traced(size, paths)
+        sizes = columns.request_size, columns.response_size
+        paths = shaped(some, True), shaped(some, False)
+        is_bare = [(size >= 0) & np.array([each is None for each in of]) for size, of in zip(sizes, paths, strict=True)]
+        bare = np.flatnonzero(is_bare[0] | is_bare[1])
+        bare = bare[np.argsort(some[bare])]
+        for at, known in zip(bare.tolist(), equal(some[bare]), strict=True):
+            paths[0][at], paths[1][at] = known or _paths_of_both(capture.exchange(int(some[at])))
+        for side, size, of in zip(("request", "response"), sizes, paths, strict=True):
+            kinds = zip(columns.api_key.tolist(), columns.version.tolist(), size.tolist(), of, strict=True)
+            for key, version, count, each in kinds:
+                if each is not None and count >= 0:
+                    fields.of(MessageKind(key, version, side)).add_traced(count, each)
         yield
 
 
@@ -137,14 +142,34 @@ class _OpaqueRecords(RecordTracer):
         """Add nothing under `parent`, whose span covers the records."""
 
 
-def paths_of(message: ExchangeMessage) -> dict[str, int]:
+def paths_of(message: ExchangeMessage) -> Paths:
     """Return the bytes of a frame by field path; their sum is the frame's size.
 
     Damaged bytes, and bytes of no field, are ``(rest)``.
     """
-    root = Node("frame", "", "STRUCT", 0, len(message.data))
-    tracer = Tracer(message.data, 0, message.whole, _OpaqueRecords())
-    layout = message.layout
+    paths = _paths(message.layout, message.data, message.whole)
+    missing = message.size - len(message.data)
+    return paths | {"(not captured)": missing} if missing else paths
+
+
+def _paths_of_plain(layout: MessageLayout, data: bytes) -> Paths:
+    return _paths(layout, data, len(data))
+
+
+def _paths_of_both(exchange: Exchange) -> tuple[Paths, Paths]:
+    request, response = ({} if each is None else paths_of(each) for each in (exchange.request, exchange.response))
+    return request, response
+
+
+def _shared_paths(exchange: Exchange) -> SharedRow[tuple[Paths, Paths]]:
+    paths = _paths_of_both(exchange)
+    return SharedRow(paths, _SIZE * sum(map(len, paths)))
+
+
+def _paths(layout: MessageLayout, data: bytes, whole: int) -> Paths:
+    """The bytes of what was captured of a frame, of which `whole` come before its first gap."""
+    root = Node("frame", "", "STRUCT", 0, len(data))
+    tracer = Tracer(data, 0, whole, _OpaqueRecords())
     try:
         tracer.prefix(root)
         if layout.header is not None:
@@ -153,11 +178,15 @@ def paths_of(message: ExchangeMessage) -> dict[str, int]:
             tracer.message(plan(layout.body, layout.body_version), "body", root)
     except WireError:
         pass
-    paths: dict[str, int] = {}
-    for node in root.walk():
-        own_bytes = node.size - sum(child.size for child in node.children) if node is not root else 0
-        if own_bytes:
-            path = _WIRE_PARTS.sub("", _INDEX.sub("", node.path)) or node.path
-            paths[path] = paths.get(path, 0) + own_bytes
-    rest, missing = len(message.data) - sum(paths.values()), message.size - len(message.data)
-    return paths | {name: count for name, count in (("(rest)", rest), ("(not captured)", missing)) if count}
+    paths: Paths = {}
+    rest = len(data)
+    nodes = [(child, "") for child in reversed(root.children)]
+    while nodes:
+        node, above = nodes.pop()
+        path = above if node.name.startswith(_OF_FIELD) else f"{above}.{node.name}" if above else node.name
+        own = node.end - node.start - sum(child.end - child.start for child in node.children)
+        if own:
+            paths[path] = paths.get(path, 0) + own
+            rest -= own
+        nodes.extend((child, path) for child in reversed(node.children))
+    return paths | {"(rest)": rest} if rest else paths
