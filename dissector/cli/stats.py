@@ -16,7 +16,7 @@ from dissector.analysis.stats.latency_over_time import LatencyOverTime
 from dissector.analysis.stats.objects import PERCENTILES, counts_object, group_object
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics import Statistics
-from dissector.analysis.stats.statistics_pass import StatisticsPass
+from dissector.analysis.stats.statistics_pass import ROWS_PER_STEP, StatisticsPass
 from dissector.capture_session import Capture
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import StatsFormat
@@ -107,7 +107,7 @@ def stats(
             step_with_progress(by_field.steps(), "counting")
             return _write_groups(table, by_field.counts, form)
         counting = StatisticsPass(capture, rows)
-        step_with_progress(counting.steps(), "counting")
+        step_with_progress(counting.steps(ROWS_PER_STEP), "counting")
         if plot:
             return print_lines(plots(_over_time(capture, rows), counting.statistics))
     return _write(counting.statistics, table, form)

@@ -144,12 +144,10 @@ def _histograms(group: Int64, count: int, latency_ns: Int64, which: Bool) -> lis
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     ends = np.append(starts[1:], len(group))
     found, counts = np.unique(group * BUCKETS + buckets_of(latency), return_counts=True)
-    edges = np.searchsorted(found, np.append(group[starts], count) * BUCKETS)
-    for n, at in enumerate(group[starts].tolist()):
+    edges = np.searchsorted(found, np.append(group[starts], count) * BUCKETS).tolist()
+    columns = (found % BUCKETS, counts, group[starts], latency[starts], latency[ends - 1])
+    buckets, frequencies, groups, least, most = (column.tolist() for column in columns)
+    for n, at in enumerate(groups):
         low, high = edges[n], edges[n + 1]
-        histograms[at].add_counts(
-            dict(zip((found[low:high] % BUCKETS).tolist(), counts[low:high].tolist(), strict=True)),
-            int(latency[starts[n]]),
-            int(latency[ends[n] - 1]),
-        )
+        histograms[at].add_counts(dict(zip(buckets[low:high], frequencies[low:high], strict=True)), least[n], most[n])
     return histograms

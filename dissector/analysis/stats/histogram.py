@@ -79,8 +79,11 @@ class Histogram:
 
     def add_counts(self, counts: dict[int, int], least: int, most: int) -> None:
         """Add counts by bucket, with their smallest and largest duration."""
-        for bucket, count in counts.items():
-            self.counts[bucket] = self.counts.get(bucket, 0) + count
+        if self.counts:
+            for bucket, count in counts.items():
+                self.counts[bucket] = self.counts.get(bucket, 0) + count
+        else:
+            self.counts = dict(counts)
         self.least = max(0, least) if self.least is None else min(self.least, max(0, least))
         self.most = max(0, most) if self.most is None else max(self.most, most)
 

@@ -32,7 +32,7 @@ from dissector.index.index_columns import ENTRY, IndexColumns
 ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index counted in one step."""
 BODIES_PER_STEP: Final = 1 << 14
-"""Rows whose bodies are counted together."""
+"""Rows whose bodies are counted together, if someone waits for each step."""
 
 
 class StatisticsProgress(NamedTuple):
@@ -59,15 +59,16 @@ class StatisticsPass:
         self.statistics = Statistics()
         self._bodies = BodyCounts(capture, self.statistics)
 
-    def steps(self) -> Iterator[StatisticsProgress]:
-        """Count. `statistics` grows with each step and is complete after the last."""
+    def steps(self, bodies: int = BODIES_PER_STEP) -> Iterator[StatisticsProgress]:
+        """Count. `statistics` grows with each step and is complete after the last. The bodies of so many rows are
+        counted together."""
         total = 2 * self._count
         done = 0
         for rows in self._row_batches(ROWS_PER_STEP):
             self._count_index(rows)
             done += len(rows)
             yield StatisticsProgress(done, total)
-        for rows in self._row_batches(BODIES_PER_STEP):
+        for rows in self._row_batches(bodies):
             found = self._capture.index_columns(rows)
             which = found.is_exchange
             found = found.where(which)
@@ -133,7 +134,7 @@ class StatisticsPass:
             spans.update((key, VersionSpan(low, high)) for key, (low, high) in advertised.items())
         known = self.statistics.advertised_versions.get(server)
         if known is not None:
-            for key, span in spans.items():
+            for key, span in spans.items() if known != spans else ():
                 widen_span(known, key, span)
         elif len(self.statistics.advertised_versions) < MAX_KEYS:
             self.statistics.advertised_versions[server] = dict(spans)
