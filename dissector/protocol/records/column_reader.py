@@ -119,19 +119,20 @@ class RecordReader:
         at, most = 0, BYTES
         while at < len(edges) - 1:
             stop = max(at + 1, int(np.searchsorted(sizes, sizes[at] + most, side="right")) - 1)
-            done, found = self._whole_frames(data, starts, ends, frames, edges[at : stop + 1])
+            done, is_doubtful, found = self._whole_frames(data, starts, ends, frames, edges[at : stop + 1])
             yield found
             at, most = at + done, min(BYTES, 2 * most)
-            if at < stop:
+            if is_doubtful:
                 steps = self._steps(data, starts, ends, int(edges[at]), int(edges[at + 1]))
                 yield from self._within_budgets(data, steps, frames)
                 at, most = at + 1, BYTES_BEHIND_DOUBT
 
     def _whole_frames(
         self, data: UInt8, starts: Int64, ends: Int64, frames: Int64, edges: Int64
-    ) -> tuple[int, RecordColumns]:
+    ) -> tuple[int, bool, RecordColumns]:
         """Read the first frames of those whose fields begin at `edges`, the last of which is their end: up to one that
-        needs a closer look. Return how many, and their records."""
+        needs a closer look, or for which there is no room. Return how many, whether the next needs that look, as one
+        does for which there never is room, and their records."""
         place = np.array([edges[0], -1], np.int64)
         fields = starts.ctypes.data, ends.ctypes.data, int(edges[-1]), place.ctypes.data
         into = self._entries.ctypes.data, len(self._entries), NO_LIMIT
@@ -145,13 +146,14 @@ class RecordReader:
         is_good = within_budgets(some, frames[some["field"]], self._bounds)
         is_good &= (some["error"] == BatchError.NONE) | (some["kind"] != _BATCH)
         good = read if is_good.all() else int(np.argmin(is_good))
+        is_doubtful = good < read or read == opened < len(entries)
         if good < len(entries):
             done = int(np.searchsorted(edges, entries[good]["field"], side="right")) - 1
             kept = int(np.searchsorted(entries["field"], edges[done]))
             if kept < read:
                 self._filled[:] = entries[kept]["first_record"], entries[kept]["first_header"]
             entries = entries[:kept]
-        return done, self._columns(self._opened.data, entries)
+        return done, is_doubtful or not done, self._columns(self._opened.data, entries)
 
     def _within_budgets(self, data: UInt8, steps: Iterator[Entries], frames: Int64) -> Iterator[RecordColumns]:
         """Read fields batch by batch, as the budget of each depends on those before it. Sections are copied into one

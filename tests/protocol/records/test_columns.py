@@ -196,6 +196,13 @@ def test_small_buffers_give_the_same_records(frames: list[Frame], entries: int, 
     assert found == careful(frames, DEFAULT)
 
 
+def test_a_full_buffer_alone_has_no_frame_read_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = [[batch([Record(0, 0, None, b"v", [])], 3)] * 2 for _ in range(9)]
+    monkeypatch.setattr(column_reader, "ENTRIES", 5)
+    monkeypatch.setattr(RecordReader, "_within_budgets", None)
+    assert in_columns(frames, DEFAULT) == careful(frames, DEFAULT)
+
+
 def test_records_of_captures_have_the_values_of_the_careful_way(bundled: Path) -> None:
     frames = [[field] for field in bundled_fields(bundled)]
     assert in_columns(frames, DEFAULT) == careful(frames, DEFAULT)
