@@ -32,14 +32,14 @@ def arrow_table(capture: Capture, name: str, chosen: Sequence[range | Int64] | N
         raise ValueError(f"{name!r} is no table: there are {', '.join(TABLES)}")
     every = np.arange(len(capture))
     rows = every if chosen is None else np.concatenate([every[:0], *(np.asarray(each) for each in chosen)])
-    found: list[pa.RecordBatch] = []
+    found: list[pa.Table] = []
     batches = RowBatches(BY_NAME[name], found.append)
     origins = Origins(FileOrigins([_ORIGIN], []), Sources())
     for table, row in RowBuilder(capture, origins, WriteOptions(secrets=capture.shows_secrets)).rows_of(rows):
         if table == name:
             batches.add(row)
     batches.finish()
-    made = pa.Table.from_batches(found, batches.schema)
+    made = pa.concat_tables([batches.schema.empty_table(), *found])
     columns = {each: _plain(made.column(each)) for each in made.column_names if each not in _OF_MANY}
     if CONNECTION in columns:
         numbers = _connections(capture)

@@ -21,6 +21,11 @@ from dissector.tables.schemas import BY_NAME, OBSERVATIONS, TableSchema
 TALLIES: Final = "tallies"
 """In place of a table's name: the row is the tally of what a partition ignored."""
 
+VALUES_TOGETHER: Final = 1 << 14
+"""Values of a column that are encoded before the size of a page is looked at."""
+PAGE_BYTES: Final = 4 << 20
+"""Larger than a library's default: what lies in one page is compressed together."""
+
 
 class DataFile(NamedTuple):
     """A file with rows of a table."""
@@ -115,14 +120,7 @@ class _DataFileWriter:
         self._file = file
         self._statistics = FileStatistics()
         self._rows = RowBatches(table, self._write)
-        schema = self._rows.schema
-        is_kept = table.name != OBSERVATIONS.name
-        repeated = [each for each in schema.names if each not in LONG | RISING] if is_kept else False
-        rising = {each: "DELTA_BINARY_PACKED" for each in schema.names if each in RISING} if is_kept else None
-        self._writer = pq.ParquetWriter(
-            file, schema, compression="zstd" if is_kept else "lz4", use_dictionary=repeated, column_encoding=rising,
-            store_schema=False,  # dictionaries are how we write, and not what a reader is to make of it
-        )  # fmt: skip
+        self._writer = _parquet_writer(file, self._rows.schema, is_kept=table.name != OBSERVATIONS.name)
 
     def add(self, row: Cells | RowGroup | pa.Table) -> None:
         """Add one row, a group, or a table with all columns."""
@@ -137,7 +135,35 @@ class _DataFileWriter:
             size = self._file.tell()
         return DataFile(self._table, self._path, self._count, size, self._statistics.json())
 
-    def _write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch)
-        self._statistics.add(batch)
-        self._count += batch.num_rows
+    def _write(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows, row_group_size=len(rows))
+        self._statistics.add(rows)
+        self._count += len(rows)
+
+
+def _parquet_writer(file: pa.NativeFile, schema: pa.Schema, *, is_kept: bool) -> pq.ParquetWriter:
+    """Return a writer of tables of a schema."""
+    if not is_kept:
+        return pq.ParquetWriter(file, schema, compression="lz4", use_dictionary=False, store_schema=False)
+    leaves = [path for field in schema for path in _leaves(field)]
+    return pq.ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=[each for each in leaves if each not in LONG | RISING],
+        column_encoding={each: "DELTA_BINARY_PACKED" for each in leaves if each in RISING},
+        write_statistics=[each for each in leaves if each not in LONG and each in schema.names],
+        write_batch_size=VALUES_TOGETHER, data_page_size=PAGE_BYTES,
+        store_schema=False,  # dictionaries are how we write, and not what a reader is to make of it
+    )  # fmt: skip
+
+
+def _leaves(field: pa.Field) -> Iterator[str]:
+    """Yield the paths of the columns of which a file has a field made."""
+    kind = field.type
+    if pa.types.is_map(kind):
+        inside = [pa.field("key", kind.key_type), pa.field("value", kind.item_type)]
+        yield from (f"{field.name}.key_value.{path}" for each in inside for path in _leaves(each))
+    elif pa.types.is_list(kind):
+        yield from (f"{field.name}.list.{path}" for path in _leaves(pa.field("element", kind.value_type)))
+    elif pa.types.is_struct(kind):
+        yield from (f"{field.name}.{path}" for each in kind for path in _leaves(each))
+    else:
+        yield field.name

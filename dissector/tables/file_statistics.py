@@ -23,7 +23,7 @@ Bounds = dict[str, Any]
 
 
 class FileStatistics:
-    """Statistics of the rows of one file, batch by batch."""
+    """Statistics of the rows of one file, table by table."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -31,10 +31,10 @@ class FileStatistics:
         self._most: Bounds = {}
         self._nulls: Bounds = {}
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Count the rows of a batch."""
-        self._rows += batch.num_rows
-        for field, column in zip(batch.schema, batch.columns, strict=True):
+    def add(self, rows: pa.Table) -> None:
+        """Count the rows of a table."""
+        self._rows += rows.num_rows
+        for field, column in zip(rows.schema, rows.columns, strict=True):
             _add(field.name, column, self._least, self._most, self._nulls)
 
     def json(self) -> str:
@@ -45,7 +45,7 @@ class FileStatistics:
         })  # fmt: skip
 
 
-def _add(name: str, column: pa.Array, least: Bounds, most: Bounds, nulls: Bounds) -> None:
+def _add(name: str, column: pa.ChunkedArray, least: Bounds, most: Bounds, nulls: Bounds) -> None:
     kind = column.type
     if pa.types.is_struct(kind):
         inside = [bounds.setdefault(name, {}) for bounds in (least, most, nulls)]
@@ -60,10 +60,9 @@ def _add(name: str, column: pa.Array, least: Bounds, most: Bounds, nulls: Bounds
             most[name] = max(high, most.get(name, high))
 
 
-def _values(column: pa.Array) -> pa.Array:
+def _values(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """Return the values of a column; of a dictionary those that are there."""
-    is_one = pa.types.is_dictionary(column.type)
-    return column.dictionary.take(column.indices.unique().drop_null()) if is_one else column
+    return column.unique().dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _plain(value: pa.Scalar) -> Any:

@@ -1,4 +1,4 @@
-"""Rows of a table, however they come, as record batches: one by one, in groups that share cells, or as tables.
+"""Rows of a table, however they come, as Arrow tables: one by one, in groups that share cells, or as tables.
 
 Invariant: about `MAX_BYTES` of rows are held, or `MAX_ROWS` of them; of tables about `MAX_TABLE_BYTES`.
 """
@@ -32,10 +32,11 @@ RISING: Final = frozenset((
 
 
 class RowBatches:
-    """Makes record batches of the rows of one table, and hands them to `write`."""
+    """Makes tables of the rows of one table, and hands them to `write`."""
 
-    def __init__(self, table: TableSchema, write: Callable[[pa.RecordBatch], None]) -> None:
+    def __init__(self, table: TableSchema, write: Callable[[pa.Table], None]) -> None:
         self.schema = with_dictionaries(arrow_schema(table))
+        self._given = pa.schema([field for field in self.schema if field.name not in TIMES])
         self._write = write
         self._long = [name for name in self.schema.names if name in LONG]
         self._tables: list[pa.Table] = []
@@ -77,16 +78,19 @@ class RowBatches:
 
     def _add_table(self, table: pa.Table) -> None:
         """Add a table. Small ones become one group of rows."""
-        columns = all_columns(self.schema, lambda field: of_type(table.column(field.name), field))
-        self._tables.append(pa.table(columns, schema=self.schema))
+        columns = [of_type(table.column(field.name), field) for field in self._given]
+        self._tables.append(pa.Table.from_arrays(columns, schema=self._given))
         self._table_rows += table.num_rows
         self._table_size += table.nbytes
         if self._table_rows >= MAX_ROWS or self._table_size >= MAX_TABLE_BYTES:
             self._write_tables()
 
     def _write_tables(self) -> None:
-        for batch in pa.concat_tables(self._tables).combine_chunks().to_batches() if self._tables else ():
-            self._write(batch)
+        """Write the tables as they lie in memory, one behind the other: to copy them together would take longer."""
+        if self._tables:
+            whole = pa.concat_tables(self._tables).unify_dictionaries()
+            columns = all_columns(self.schema, lambda field: whole.column(field.name))
+            self._write(pa.Table.from_arrays(columns, schema=self.schema))
         self._tables, self._table_rows, self._table_size = [], 0, 0
 
     def _flush(self) -> None:
@@ -104,7 +108,7 @@ class RowBatches:
                     else self._repeated(shared[field.name], field)
                 ),
             )
-            self._write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+            self._write(pa.Table.from_arrays(columns, schema=self.schema))
             self._begin()
 
     def _shared_columns(self, names: list[str]) -> dict[str, Sequence[Any]]:

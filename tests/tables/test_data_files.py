@@ -91,6 +91,17 @@ def test_bodies_have_no_dictionary_short_columns_do_and_numbers_that_rise_are_di
     assert columns["request"].compression == "ZSTD"
 
 
+def test_names_and_values_of_headers_have_a_dictionary(tmp_path: Path) -> None:
+    record = Record(1, 2, None, b"v", [RecordHeader("codec", b"lz4")] * 9)
+    carried = CarriedRecords("orders", 0, [record], 1)
+    [file] = write_rows([("records", record_rows(carried, KEYS, kept=True))], Output(str(tmp_path), "", 1))
+    group = pq.ParquetFile(tmp_path / file.path).metadata.row_group(0)
+    columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    assert columns["headers.list.element.key"].has_dictionary_page
+    assert columns["headers.list.element.value"].has_dictionary_page
+    assert not columns["value"].has_dictionary_page
+
+
 def test_text_that_is_not_utf_8_is_as_json_has_it(tmp_path: Path) -> None:
     turns = [Turn(True, request(1, client_id=b"caf\xe9 \xff")), Turn(False, response(1))]
     made = tables([capture_of(tmp_path, conversation(turns))])

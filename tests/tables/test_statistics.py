@@ -112,9 +112,9 @@ def test_bounds_hold_all_values_whatever_they_are(rows: list[tuple[str | None, i
     cells = [[text for text, _ in rows], [{"n": number, "s": text} for text, number in rows]]
     statistics = FileStatistics()
     arrays = [column(each, field.type) for each, field in zip(cells, schema, strict=True)]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    for at in range(batch.num_rows):
-        statistics.add(batch.slice(at, 1))
+    table = pa.Table.from_arrays(arrays, schema=schema)
+    for at in range(table.num_rows):
+        statistics.add(table.slice(at, 1))
     found = json.loads(statistics.json())
     texts = [text.encode() for text, _ in rows if text is not None]
     numbers = [number for _, number in rows if number is not None]

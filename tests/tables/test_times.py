@@ -24,14 +24,14 @@ INT64 = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(1_700
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def batch(numbers: list[int | None]) -> pa.RecordBatch:
+def rows_of(numbers: list[int | None]) -> pa.Table:
     columns = all_columns(SCHEMA, lambda field: pa.array(numbers, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
 @given(st.lists(INT64, max_size=5))
 def test_times_are_those_of_the_numbers_beside_them(numbers: list[int | None]) -> None:
-    for row, number in zip(batch(numbers).to_pylist(), numbers, strict=True):
+    for row, number in zip(rows_of(numbers).to_pylist(), numbers, strict=True):
         if number is None:
             assert row["time"] is row["timestamp"] is None
             continue
@@ -50,11 +50,11 @@ def test_a_file_without_times_has_none() -> None:
 @given(st.lists(INT64, min_size=1, max_size=5))
 def test_bounds_of_times_are_no_narrower_than_the_times(numbers: list[int | None]) -> None:
     statistics = FileStatistics()
-    statistics.add(batch(numbers))
+    statistics.add(rows_of(numbers))
 
     found = json.loads(statistics.json())
     for name in ("time", "timestamp"):
-        times = [row[name] for row in batch(numbers).to_pylist() if row[name] is not None]
+        times = [row[name] for row in rows_of(numbers).to_pylist() if row[name] is not None]
         assert (name in found["minValues"]) == bool(times)
         if times:
             low, high = (datetime.fromisoformat(found[each][name]) for each in ("minValues", "maxValues"))
