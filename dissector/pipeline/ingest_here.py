@@ -9,15 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
-import pyarrow.parquet as pq
-
 from dissector.core.finding import Finding
 from dissector.core.text import counted
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.commit import commit
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.ingest import IngestResult, ingest
-from dissector.pipeline.observations import ORDER, findings_of
+from dissector.pipeline.observations import ORDER, findings_of, in_order, observation_files, read_observations
 from dissector.pipeline.origins import FileOrigins, origins
 from dissector.pipeline.partition_rows import WriteOptions, rows
 from dissector.pipeline.splits import InputSplit, check_unchanged, route, splits
@@ -26,7 +24,7 @@ from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.pipeline.whole_files import rows_of_file
 from dissector.pipeline.worker_processes import PartitionJob, dissect
 from dissector.tables.data_files import DataFile, Output, write_rows
-from dissector.tables.file_systems import is_url, opened
+from dissector.tables.file_systems import is_url
 from dissector.tables.rows import Cells, TableRow
 from dissector.tables.schemas import FACT_TABLES, OBSERVATIONS
 from dissector.tables.storage import Storage
@@ -113,15 +111,9 @@ class _Job:
         self._report(f"reading {counted(sum(scan.packets for scan in self._scans), 'packet')}", 0, 0)
         files = dissect(job, parts, lambda rows: self._report(f"dissecting: {counted(rows, 'row')}", 0, 0))
         check_unchanged(total_tally(files).problems)
-        observations = [row for file in files if file.table == OBSERVATIONS.name for row in self._observations(file)]
-        observations.sort(key=_in_order)
-        others = chain(self._rows_read_alone(), findings_of(observations, sources))
+        observations = read_observations([self._storage.at(each.path) for each in observation_files(files)])
+        others = chain(self._rows_read_alone(), findings_of(in_order(observations), sources))
         return files + list(write_rows(others, self._output))
-
-    def _observations(self, file: DataFile) -> list[Cells]:
-        files, top = opened(self._storage.uri)
-        rows: list[Cells] = pq.read_table(f"{top}/{file.path}", filesystem=files).to_pylist()
-        return rows
 
     def _rows_read_alone(self) -> Iterator[TableRow]:
         for scan in self._scans:

@@ -21,7 +21,15 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline.commit import commit
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.frames import frame, rows_of_files
-from dissector.pipeline.observations import BY, ORDER, findings_of
+from dissector.pipeline.observations import (
+    BY,
+    MOST_HERE,
+    ORDER,
+    findings_of,
+    in_order,
+    observation_files,
+    read_observations,
+)  # fmt: skip
 from dissector.pipeline.origins import origins
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.read_tasks import locations
@@ -194,9 +202,11 @@ class IngestRun:
         """Write the cross-connection findings, from the observations of all partitions. Those of one scope are in one
         task, in the order of the capture: so findings are those of reading it whole, however packets were
         distributed."""
-        observations = self._observations(files)
-        if observations is None:
-            return []
+        staged = observation_files(files)
+        count = sum(file.rows for file in staged)
+        if count <= MOST_HERE:
+            observations = read_observations([self._storage.at(file.path) for file in staged])
+            return list(write_rows(findings_of(in_order(observations), self._origins), self._output))
         output, pickled_origins = self._output, pickle.dumps(self._origins)
 
         def aggregate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -204,14 +214,13 @@ class IngestRun:
             for file in write_rows(findings_of(cells, pickle.loads(pickled_origins)), output):
                 yield file.batch
 
-        tasks = 1 + sum(file.rows for file in files if file.table == OBSERVATIONS.name) // OBSERVATIONS_PER_TASK
-        by_scope = observations.repartition(tasks, *BY).sortWithinPartitions(*ORDER)
+        tasks = 1 + count // OBSERVATIONS_PER_TASK
+        by_scope = self._observations(staged).repartition(tasks, *BY).sortWithinPartitions(*ORDER)
         return _data_files(by_scope.mapInArrow(aggregate, DATA_FILE_TYPES))
 
-    def _observations(self, files: list[DataFile]) -> DataFrame | None:
-        """Return the observations of all partitions; None if there are none."""
-        uris = [self._storage.at(file.path) for file in files if file.table == OBSERVATIONS.name]
-        return rows_of_files(self._spark, OBSERVATIONS, uris) if uris else None
+    def _observations(self, staged: list[DataFile]) -> DataFrame:
+        """Return the observations in files, of which there is one at least."""
+        return rows_of_files(self._spark, OBSERVATIONS, [self._storage.at(file.path) for file in staged])
 
     def _commit(self, files: list[DataFile]) -> None:
         """Commit the rows and the captures."""

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,22 +36,25 @@ from dissector.pipeline.follow_state import (
 from dissector.pipeline.frames import frame
 from dissector.pipeline.ingest_run import IngestRun
 from dissector.pipeline.micro_batch import read_shared_state, rows
-from dissector.pipeline.observations import ORDER, findings_of, revisions_of
+from dissector.pipeline.observations import (
+    MOST_HERE,
+    ORDER,
+    findings_of,
+    in_order,
+    observation_files,
+    read_observations,
+    revisions_of,
+)  # fmt: skip
 from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
 from dissector.pipeline.tallies import partition_tallies
 from dissector.pipeline.tls_secrets import TlsSecrets
-from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
-from dissector.tables.file_systems import opened
 from dissector.tables.rows import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
 from dissector.tables.storage import Storage
 from dissector.transport.partitions import Partition
-
-MOST_HERE: Final = 50_000
-"""Observations that the driver sorts itself: some ten megabytes."""
 
 
 class MicroBatchRun(IngestRun):
@@ -135,14 +137,15 @@ class MicroBatchRun(IngestRun):
     def _ordered_observations(self, files: list[DataFile]) -> Iterator[Cells]:
         """Yield observations in order, up to the first pending request. The next micro-batch gets the others."""
         end = min((part.oldest_pending for part in partition_tallies(files)), default=NEVER)
-        uris = [self._storage.at(file.path) for file in files if file.table == OBSERVATIONS.name]
+        staged = observation_files(files)
         before, after = (folder / OBSERVATIONS.name for folder in (self._before, self._after))
-        count = sum(file.rows for file in files if file.table == OBSERVATIONS.name)
+        count = sum(file.rows for file in staged)
         count += sum(pq.read_metadata(each).num_rows for each in before.glob("*.parquet"))
         if count <= MOST_HERE:
+            uris = [self._storage.at(file.path) for file in staged]
             yield from _ordered_here([*uris, *map(str, before.glob("*.parquet"))], end, after)
             return
-        observations = self._observations(files)
+        observations = self._observations(staged) if staged else None
         if before.exists():
             kept = self._spark.read.schema(ddl(OBSERVATIONS)).parquet(str(before))
             observations = kept if observations is None else observations.union(kept)
@@ -164,23 +167,12 @@ class MicroBatchRun(IngestRun):
 def _ordered_here(uris: Sequence[str], end: int, after: Path) -> Iterator[Cells]:
     """Yield the few observations of files in order, up to a packet, and write the others to a folder: jobs of Spark
     would take seconds."""
-    if not uris:
-        return
-    found = pa.concat_tables([_read(uri) for uri in uris])
+    found = read_observations(uris)
     later = found.filter(pc.field("packet") >= end)
     if len(later):
         after.mkdir()
         pq.write_table(later, after / "pending.parquet")
-    ordered = found.filter(pc.field("packet") < end).sort_by([(name, "ascending") for name in ORDER])
-    for batch in ordered.to_batches():
-        yield from batch.to_pylist()
-
-
-def _read(uri: str) -> pa.Table:
-    schema = arrow_schema(OBSERVATIONS)
-    files, path = opened(uri)
-    with pq.ParquetFile(path, filesystem=files) as file:
-        return file.read(schema.names).select(schema.names).cast(schema)
+    yield from in_order(found.filter(pc.field("packet") < end))
 
 
 def _silent(stage: str, done: int, total: int) -> None:

@@ -5,18 +5,26 @@ A partition yields observations besides its rows of tables. Those of all partiti
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dissector.core.finding import Finding
 from dissector.findings.framework.aggregation import EXTRACTORS, Observation, aggregate
 from dissector.findings.framework.open_findings import Revision
 from dissector.pipeline.origins import FileOrigins, Origins, Place, Source, Sources
+from dissector.tables.arrow_types import arrow_schema
+from dissector.tables.data_files import DataFile
+from dissector.tables.file_systems import opened
 from dissector.tables.rows import Cells
 from dissector.tables.schemas import OBSERVATIONS
 
 BY: Final = ("extractor", "scope")
 ORDER: Final = (*BY, "packet", "start", "nth")
+MOST_HERE: Final = 50_000
+"""Observations that the driver sorts and aggregates itself: some ten megabytes. A job of Spark's takes a second."""
 _VALUES: Final[dict[str, Callable[..., Any]]] = {
     name: each
     for extractor in EXTRACTORS
@@ -42,6 +50,29 @@ def observation_of(cells: Cells) -> Observation:
     scope, name, value = json.loads(cells["value"])
     value = _VALUES[name](*_tuples(value))
     return Observation(cells["extractor"], _tuples(scope), cells["packet"], cells["start"], cells["nth"], value)
+
+
+def observation_files(files: Iterable[DataFile]) -> list[DataFile]:
+    """Return the files with observations."""
+    return [each for each in files if each.table == OBSERVATIONS.name]
+
+
+def read_observations(uris: Sequence[str]) -> pa.Table:
+    """Return the observations in files, a table without rows for no files."""
+    schema = arrow_schema(OBSERVATIONS)
+    return pa.concat_tables([schema.empty_table(), *(_read(uri, schema) for uri in uris)])
+
+
+def _read(uri: str, schema: pa.Schema) -> pa.Table:
+    files, path = opened(uri)
+    with pq.ParquetFile(path, filesystem=files) as file:
+        return file.read(schema.names).select(schema.names).cast(schema)
+
+
+def in_order(observations: pa.Table) -> Iterator[Cells]:
+    """Yield the rows of a table of observations in `ORDER`."""
+    for batch in observations.sort_by([(name, "ascending") for name in ORDER]).to_batches():
+        yield from batch.to_pylist()
 
 
 def findings_of(

@@ -1,5 +1,6 @@
-"""In how many files an ingest writes: as many as it has tasks, however many captures there are."""
+"""How an ingest divides its work: into as many files as it has tasks, and findings as if it were not divided."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,11 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from pyspark.sql import SparkSession
 
+from dissector.pipeline import ingest_run, observations
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
+from tests.conftest import PCAPS
+from tests.pipeline.contents import rows_that_count
 from tests.traffic import Packet, conversation, ethernet, exchanges, pcap
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -34,3 +38,22 @@ def test_many_captures_have_few_files(spark: SparkSession, tmp_path: Path) -> No
     done = ingest_on_spark(spark, paths, str(tmp_path / "tables"), WriteOptions(), parts=2)
     assert done.counts["exchanges"] == 12 * 12
     assert 0 < len(list((tmp_path / "tables" / "exchanges").glob("*.parquet"))) <= 2
+
+
+def test_findings_are_the_same_whoever_aggregates_observations(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver those of few rows, tasks those of many, some scopes each."""
+    paths = [
+        str(PCAPS / f"{name}.pcapng")
+        for name in ("trouble-rebalance-loop", "trouble-error-storm", "trouble-consumer-lag")
+    ]
+    found = []
+    for most, per_task in ((observations.MOST_HERE, ingest_run.OBSERVATIONS_PER_TASK), (0, 10)):
+        monkeypatch.setattr(ingest_run, "MOST_HERE", most)
+        monkeypatch.setattr(ingest_run, "OBSERVATIONS_PER_TASK", per_task)
+        out = tmp_path / str(most)
+        ingest_on_spark(spark, paths, str(out), WriteOptions(), parts=2)
+        found.append(Counter((row["code"], row["path"], row["message"]) for row in rows_that_count(out)["findings"]))
+    assert found[0] == found[1]
+    assert len(found[0]) > 5

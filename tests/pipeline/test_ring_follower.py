@@ -20,7 +20,7 @@ if find_spec("pyspark") is None:
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from dissector.pipeline import micro_batch_run, ring_follower
+from dissector.pipeline import micro_batch_run, observations, ring_follower
 from dissector.pipeline.follow_state import FOLLOWER
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
@@ -102,7 +102,7 @@ def troubled(folder: Path) -> Path:
     return Path(written(folder, usual, stormy, late))
 
 
-@pytest.mark.parametrize("most", [0, micro_batch_run.MOST_HERE])
+@pytest.mark.parametrize("most", [0, observations.MOST_HERE])
 def test_what_is_found_later_of_rows_in_the_tables_stands_there(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
