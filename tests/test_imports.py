@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import PCAPS
 
 
@@ -17,6 +19,13 @@ def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
     modules = imported("import dissector; dissector.open; import dissector.cli.show")
     assert "numpy" in modules
     assert not modules & {"textual", "pyspark", "typer"}
+
+
+def test_what_workers_of_spark_are_forked_of_has_no_threads_of_deltalake() -> None:
+    pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+    modules = imported("import dissector.pipeline.worker_daemon")
+    assert {"pandas", "pyspark"} <= modules
+    assert not modules & {"deltalake", "duckdb"}
 
 
 def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:

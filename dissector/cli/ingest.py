@@ -7,7 +7,7 @@ Progress and results go to stderr.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -46,17 +46,14 @@ def ingest(
         _check_follow(captures, out, cluster)
     elif idle is not None:
         raise UsageError("--idle needs --follow")
-    from dissector.pipeline.ingest import remove_runs_afterwards
-    from dissector.pipeline.partition_rows import WriteOptions
+    from dissector.pipeline.runs import remove_runs_afterwards
     from dissector.tables.storage import Storage, StorageError
 
-    options = WriteOptions(
-        frames=frames,
-        records=not hashed,
-        secrets=show_secrets,
-        key_logs=bool(key_logs),
-        decode_as=tuple(decode_as),
-    )
+    def options() -> "WriteOptions":  # to import what they are of takes a while, in which Spark can start
+        from dissector.pipeline.partition_rows import WriteOptions
+
+        return WriteOptions(frames, not hashed, show_secrets, bool(key_logs), tuple(decode_as))
+
     try:
         Storage(out)  # raises before Spark is started
         with remove_runs_afterwards(out):
@@ -64,9 +61,9 @@ def ingest(
                 from dissector.pipeline.follow_state import FOLLOWER, read_state
 
                 read_state(Path(out) / FOLLOWER)  # it, too
-                with spark_session(cluster) as (spark, bar):
+                with spark_session(cluster, is_for_python=True) as (spark, bar):
                     bar.stop()
-                    return _follow(spark, captures[0], out, options, idle, key_logs)
+                    return _follow(spark, captures[0], out, options(), idle, key_logs)
             result = _ingest(_files(captures), out, options, cluster, key_logs, again=again)
     except StorageError as error:
         return print_error(str(error))
@@ -74,22 +71,24 @@ def ingest(
 
 
 def _ingest(
-    files: list[str], out: str, options: "WriteOptions", cluster: Cluster, key_logs: Sequence[str], *, again: bool
-) -> "IngestResult":
+    files: list[str], out: str, options: "Callable[[], WriteOptions]", cluster: Cluster, key_logs: Sequence[str], *,
+    again: bool,
+) -> "IngestResult":  # fmt: skip
     """Ingest files in processes of our own if they are small, or else by Spark."""
     if not cluster.is_set and _size(files) <= SMALL:
         from dissector.pipeline.ingest_here import ingest_here
 
         with progress_bar(cluster, "reading") as bar:
-            return ingest_here(files, out, options, bar, key_logs=key_logs, again=again)
+            return ingest_here(files, out, options(), bar, key_logs=key_logs, again=again)
     require_spark()
-    from dissector.pipeline.ingest_on_spark import ingest_on_spark
-    from dissector.pipeline.scan import BackgroundScan
+    from dissector.pipeline.background_scan import BackgroundScan
     from dissector.pipeline.spark_session import is_local
 
     scan = BackgroundScan(files) if is_local(cluster.remote or cluster.master) else nullcontext()
-    with scan as ahead, spark_session(cluster) as (spark, bar):
-        return ingest_on_spark(spark, files, out, options, report=bar, ahead=ahead, key_logs=key_logs, again=again)
+    with scan as ahead, spark_session(cluster, is_for_python=True) as (spark, bar):
+        from dissector.pipeline.ingest_on_spark import ingest_on_spark
+
+        return ingest_on_spark(spark, files, out, options(), report=bar, ahead=ahead, key_logs=key_logs, again=again)
 
 
 def _size(files: Sequence[str]) -> int:

@@ -44,7 +44,9 @@ def require_spark() -> None:
 
 
 @contextmanager
-def spark_session(cluster: Cluster, about: str = "") -> "Iterator[tuple[SparkSession, StageProgress]]":
+def spark_session(
+    cluster: Cluster, about: str = "", *, is_for_python: bool = False
+) -> "Iterator[tuple[SparkSession, StageProgress]]":
     """Start a Spark session with a progress bar. Raises `CaptureError` if Spark can't start, and for a job that fails;
     then the message names what the session is `about`."""
     require_spark()
@@ -53,7 +55,9 @@ def spark_session(cluster: Cluster, about: str = "") -> "Iterator[tuple[SparkSes
     try:
         with (
             progress_bar(cluster, "starting Spark") as bar,
-            session(cluster.master, cluster.remote, cluster.settings, verbose=cluster.verbose) as spark,
+            session(
+                cluster.master, cluster.remote, cluster.settings, verbose=cluster.verbose, is_for_python=is_for_python
+            ) as spark,
         ):
             yield spark, bar
     except NoSparkError as error:

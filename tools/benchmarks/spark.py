@@ -127,4 +127,4 @@ def _is_worker(process: int) -> bool:
         words = Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
         return False
-    return sys.executable.encode() in words and b"pyspark.daemon" in words
+    return sys.executable.encode() in words and b"worker_daemon" in words
