@@ -8,8 +8,7 @@ Invariants:
   * if a file has changed since it was scanned, the run starts again without it.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,11 +16,11 @@ from dissector.core.finding import Finding
 from dissector.pipeline.commit import is_current
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.runs import remove_abandoned, remove_run, runs_of
+from dissector.pipeline.runs import remove_abandoned, remove_run
 from dissector.pipeline.splits import FilesChangedError
 from dissector.tables.delta_log import create_tables, live_captures
 from dissector.tables.run import Run
-from dissector.tables.storage import Storage, StorageError
+from dissector.tables.storage import Storage
 
 
 @dataclass
@@ -88,21 +87,6 @@ def ingest(
         result.epoch = run.epoch
         break
     return result
-
-
-@contextmanager
-def remove_runs_afterwards(out: str) -> Iterator[None]:
-    """Remove what this process's runs left behind. Exit this context after Spark has ended: canceled tasks still write
-    for a short time."""
-    try:
-        yield
-    finally:
-        mine = Run.new()
-        with suppress(StorageError):  # a later run removes it
-            storage = Storage(out)
-            for run in runs_of(storage):
-                if run[1:] == mine[1:]:
-                    remove_run(storage, run)
 
 
 def ingested_digests(storage: Storage, options: WriteOptions, *, but_of: int | None = None) -> set[str]:

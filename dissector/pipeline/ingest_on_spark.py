@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from dissector.core.text import counted
+from dissector.pipeline.background_scan import BackgroundScan
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.ingest import IngestResult, ingest
 from dissector.pipeline.ingest_run import IngestRun
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.scan import BackgroundScan, scan_files
+from dissector.pipeline.scan import scan_files
 from dissector.pipeline.stage_progress import Report, stage
 from dissector.pipeline.tls_secrets import TlsSecrets
 

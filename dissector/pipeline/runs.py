@@ -5,10 +5,13 @@ says so. What a killed run leaves behind, rows that do not count and copies of p
 once if the process was one of this host and is gone, otherwise after a day.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 from dissector.tables.delta_log import delta_table, file_paths, remove_epoch
 from dissector.tables.run import RUNS, Run
 from dissector.tables.schemas import FACT_TABLES
-from dissector.tables.storage import Storage
+from dissector.tables.storage import Storage, StorageError
 
 
 def remove_abandoned(storage: Storage) -> None:
@@ -33,3 +36,18 @@ def remove_run(storage: Storage, run: Run) -> None:
                 storage.remove_file(f"{name}/{file}")
     remove_epoch(storage.uri, run.epoch)
     storage.remove(run.folder)
+
+
+@contextmanager
+def remove_runs_afterwards(out: str) -> Iterator[None]:
+    """Remove what this process's runs left behind. Exit this context after Spark has ended: canceled tasks still write
+    for a short time."""
+    try:
+        yield
+    finally:
+        mine = Run.new()
+        with suppress(StorageError):  # a later run removes it
+            storage = Storage(out)
+            for run in runs_of(storage):
+                if run[1:] == mine[1:]:
+                    remove_run(storage, run)

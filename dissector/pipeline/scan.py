@@ -1,66 +1,23 @@
-"""Scans many files with `file_scan`, in parallel in Spark's tasks. On one machine a thread begins while Spark starts.
+"""Scans many files with `file_scan`, in parallel in Spark's tasks, but for those that `BackgroundScan` has scanned.
 
 Results are in the order of the files.
 """
 
 import os
 import pickle
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from dissector.pipeline.background_scan import BackgroundScan
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.frames import frame
 
 TASKS_PER_CORE: Final = 4
 """Tasks per core for a scan of many files: more cost more than they balance."""
-
-
-class _CancelledError(Exception):
-    """The result of the scan is no longer needed."""
-
-
-class BackgroundScan:
-    """Scans files one after the other in a thread, until the results are needed. The thread has ended when the context
-    is left: one that runs while Python exits would crash it."""
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = paths
-        self._scans: list[FileScan] = []
-        self._requested = threading.Event()
-        self._cancelled = threading.Event()
-        self._thread = threading.Thread(target=self._scan, daemon=True)
-        self._thread.start()
-
-    def __enter__(self) -> "BackgroundScan":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._requested.set()
-        self._cancelled.set()
-        self._thread.join()
-
-    def _scan(self) -> None:
-        with suppress(Exception):  # a Spark task scans the file again and reports it
-            for path in self._paths:
-                if self._requested.is_set():
-                    return
-                self._scans.append(scan_file(path, on_progress=self._check_cancelled))
-
-    def _check_cancelled(self) -> None:
-        if self._cancelled.is_set():
-            raise _CancelledError
-
-    def scans(self) -> list[FileScan]:
-        """Return the scans of the first files. The current file is scanned to its end."""
-        self._requested.set()
-        self._thread.join()
-        return self._scans
 
 
 def scan_files(spark: SparkSession, paths: Sequence[str], ahead: BackgroundScan | None = None) -> list[FileScan]:

@@ -8,10 +8,11 @@ import pytest
 
 pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
 
-from dissector.pipeline import scan
+from dissector.pipeline import file_scan
+from dissector.pipeline.background_scan import BackgroundScan
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.input_files import OnProgress
-from dissector.pipeline.scan import BackgroundScan, scan_files
+from dissector.pipeline.scan import scan_files
 from tests.pipeline.ingested import CAPTURES
 
 if TYPE_CHECKING:
@@ -37,16 +38,18 @@ def test_plans_and_their_order_do_not_depend_on_how_many_files_are_scanned_ahead
 
 
 def test_no_file_is_begun_in_the_background_once_scans_are_requested(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_there = threading.Event()
+    begins, is_there = threading.Event(), threading.Event()
 
     def requested_meanwhile(path: str, on_progress: OnProgress) -> FileScan:
+        begins.set()
         assert is_there.wait(10)
         ahead._requested.set()
         return scan_file(path, on_progress=on_progress)
 
-    monkeypatch.setattr(scan, "scan_file", requested_meanwhile)
+    monkeypatch.setattr(file_scan, "scan_file", requested_meanwhile)
     ahead = BackgroundScan(CAPTURES)
     is_there.set()
+    assert begins.wait(60)
     assert ahead.scans() == [scan_file(CAPTURES[0])]
 
 
@@ -57,7 +60,7 @@ def test_a_file_that_nobody_waits_for_any_more_is_left_in_its_middle(monkeypatch
         assert is_left.wait(10)
         return scan_file(path, on_progress=on_progress)
 
-    monkeypatch.setattr(scan, "scan_file", left_meanwhile)
+    monkeypatch.setattr(file_scan, "scan_file", left_meanwhile)
     with BackgroundScan(CAPTURES) as ahead:
         monkeypatch.setattr(ahead._cancelled, "set", lambda: (threading.Event.set(ahead._cancelled), is_left.set()))
     assert not ahead._thread.is_alive()
@@ -74,7 +77,7 @@ def test_what_fails_ahead_is_met_again_by_a_task(
 
     paths = [str(tmp_path / "none.pcap"), *CAPTURES[:1]]
     with monkeypatch.context() as here:
-        here.setattr(scan, "scan_file", fails)
+        here.setattr(file_scan, "scan_file", fails)
         ahead = _scanned(paths)
         assert ahead.scans() == []
     assert scan_files(spark, paths, ahead) == [scan_file(path) for path in paths]
