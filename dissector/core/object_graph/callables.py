@@ -8,8 +8,8 @@ from typing import Final
 from dissector.core.object_graph.nodes import GraphError, name_of
 
 _FUNCTIONS: Final = frozenset((
-    "dissector.findings.framework.body_reader:_request_body",
-    "dissector.findings.framework.body_reader:_response_body",
+    "dissector.findings.framework.message_bodies:request_body",
+    "dissector.findings.framework.message_bodies:response_body",
     "dissector.index.conversation_state:_decoded_software",
     "dissector.index.conversation_state:_decoded_versions",
 ))  # fmt: skip
@@ -29,6 +29,7 @@ _METHODS: Final = frozenset((
     "dissector.findings.framework.aggregation:ObservationLog.add",
     "dissector.findings.framework.examination:Examination._client",
     "dissector.findings.framework.examination:Examination._rows_of",
+    "dissector.findings.framework.examination:Examination.topic",
     "dissector.framing.framer:Framer.ignored",
     "dissector.index.conversation_state:ConversationState.known_names",
     "dissector.index.frame_table:FrameTable.read",
