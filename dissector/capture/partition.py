@@ -16,6 +16,7 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding
+from dissector.core.gathering import gathered
 from dissector.core.limits import Limits
 from dissector.core.spool import Spool
 from dissector.core.store import Store
@@ -57,9 +58,7 @@ def block_of_rows(batch: PacketBatch, rows: Int64, sources: Int64 | None = None)
     """Return the packets of a batch at these `rows`, at least one, as a block; `sources` are those of the batch."""
     columns = (batch.number, batch.time_ns, batch.captured, batch.length, batch.link_type)
     heads = np.stack([column[rows].astype("<i8") for column in columns])
-    view = memoryview(batch.data.data)
-    places = zip(batch.offset[rows].tolist(), batch.captured[rows].tolist(), strict=True)
-    data = b"".join([view[at : at + size] for at, size in places])
+    data = gathered(batch.data, batch.offset[rows], batch.captured[rows]).data.tobytes()
     return Block(int(heads[0, 0]), heads.tobytes(), data, b"" if sources is None else sources[:, rows].tobytes())
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.gathering import gathered
 from dissector.exchange.record_columns import CarriedColumns
 from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
-from dissector.protocol.records.columns import gathered
 from dissector.protocol.records.compression import CODECS
 from dissector.tables.arrow_types import chosen
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dissector.core.arrays import Bool, Int32, Int64, UInt8
+from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.kernel import function
 from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
 
@@ -48,8 +48,6 @@ class BatchError(IntEnum):
 RECORD_COLUMNS: Final = 9
 """Columns of records in `RecordColumns`, before those of headers."""
 HEADER_COLUMNS: Final = 4
-MOST_GATHERED: Final = 1 << 31
-"""Offsets in Arrow's columns of bytes have 32 bits."""
 
 
 class RecordColumns(NamedTuple):
@@ -139,29 +137,6 @@ def valid_checksums(data: UInt8, entries: Entries) -> Bool:
     return valid.view(np.bool_)
 
 
-class Gathered(NamedTuple):
-    """Contents one behind the other: the n-th is `data[offsets[n]:offsets[n + 1]]`, as in a column of Arrow."""
-
-    offsets: Int32
-    data: UInt8
-
-
-def gathered(data: UInt8, starts: Int64, sizes: Int64) -> Gathered:
-    """Copy contents together: keys or values of `RecordColumns`. Null adds no bytes.
-
-    Raises `ValueError` if one is not inside the data, or if they have 2 GiB."""
-    starts, sizes = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(sizes, np.int64)
-    total = int(np.maximum(sizes, 0).sum())
-    if len(starts) != len(sizes) or not 0 <= total < MOST_GATHERED:
-        raise ValueError("contents have a start and a size each, and less than 2 GiB together")
-    out = np.empty(total, np.uint8)
-    offsets = np.empty(len(starts) + 1, np.int32)
-    where = data.ctypes.data, len(data), starts.ctypes.data, sizes.ctypes.data, len(starts)
-    if record_functions().gather(*where, offsets.ctypes.data, out.ctypes.data, len(out)) < 0:
-        raise ValueError("contents are not inside the data")
-    return Gathered(offsets, out)
-
-
 class RecordFunctions(NamedTuple):
     """Functions of `kernel.h`."""
 
@@ -169,7 +144,6 @@ class RecordFunctions(NamedTuple):
     open: Callable[..., int]
     check: Callable[..., int]
     read: Callable[..., int]
-    gather: Callable[..., int]
 
 
 @cache
@@ -181,5 +155,4 @@ def record_functions() -> RecordFunctions:
         function("open_sections", *where, entries, c_int64, c_int64, *where, c_void_p),
         function("check_batches", *where, entries, c_int64, c_void_p),
         function("read_records", *where, entries, c_int64, c_int64, c_int64, *table, *table, c_void_p),
-        function("gather", *where, *fields, c_void_p, c_void_p, c_int64),
     )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.core.gathering import gathered
 from dissector.core.limits import DEFAULT, Limits
 from dissector.protocol.records import batch as batch_module
 from dissector.protocol.records import column_reader
@@ -19,7 +20,6 @@ from dissector.protocol.records.columns import (
     KINDS,
     BatchError,
     RecordColumns,
-    gathered,
     valid_checksums,
 )
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
