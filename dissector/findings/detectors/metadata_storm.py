@@ -3,16 +3,21 @@
 from collections import Counter
 from typing import ClassVar, Final, NamedTuple
 
+import numpy as np
+
+from dissector.core.arrays import Bool
 from dissector.core.finding import Severity
 from dissector.core.text import counted
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
+from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.extractor import Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.findings.framework.wording import tally
+from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 
@@ -47,19 +52,32 @@ class MetadataExtractor(Extractor):
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
         super().__init__(context, sink)
         self._bursts: BoundedStates[int, Burst] = BoundedStates(Burst)
+        self._observed: dict[int, MetadataBurst] = {}
+        """By row, of those that came last."""
+
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Find the requests for metadata that are part of a burst: few are, and the others need not be decoded."""
+        asks = rows.where(rows.is_exchange & (rows.api_key == ApiKey.METADATA) & (rows.request != NO_FRAME))
+        self._observed = {}
+        columns = (asks.row, asks.connection, asks.request_ns)
+        for row, connection, time_ns in zip(*(column.tolist() for column in columns), strict=True):
+            burst = self._bursts.of(connection)
+            if burst.is_on(time_ns, MANY, SPAN_NS):
+                first_packet = self.context.first_packet(connection)
+                self._observed[row] = MetadataBurst(first_packet, burst.is_new, burst.count, burst.took(time_ns))
+
+    def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
+        """Only those of bursts."""
+        return np.isin(rows.row, list(self._observed))
 
     def examine_exchange(self, exchange: DecodedExchange) -> None:
         """Observe errors of any API, as reasons, and bursts of Metadata."""
         if exchange.errors:
             errors = tuple(error_name(code) for code in dict.fromkeys(exchange.errors))
             self._observe(exchange, FailedResponse(errors))
-        if exchange.api_key != ApiKey.METADATA:
-            return
-        burst = self._bursts.of(exchange.connection)
-        if burst.is_on(exchange.request_ns, MANY, SPAN_NS):
-            connection = self.context.first_packet(exchange.connection)
-            observed = MetadataBurst(connection, burst.is_new, burst.count, burst.took(exchange.request_ns))
-            self._observe(exchange, observed)
+        burst = self._observed.get(exchange.row)
+        if burst is not None:
+            self._observe(exchange, burst)
 
     def _observe(self, exchange: DecodedExchange, observed: FailedResponse | MetadataBurst) -> None:
         scope = (self.context.client(exchange.connection),)
