@@ -62,6 +62,10 @@ class Connections(Interface):
     def ports(self, connection: int) -> tuple[int, int]:
         """The port of side 0 and of side 1."""
 
+    def ends(self, connections: Int64, sides: Int64) -> tuple[list[tuple[str, int]], Int64]:
+        """Address and port of each different end that is one side of connections; and for every connection which of
+        them is its own."""
+
     def syn_side(self, connection: int) -> int:
         """The side that opened the connection, -1 where the capture did not see it."""
 

@@ -74,7 +74,7 @@ class ExchangeDecoder:
         self._endpoints = EndpointNames(connections, indexer.detector)
         self._generation = -1
         self._advertised_versions = AdvertisedVersions(
-            indexer.conversation_state, self._endpoints.server, connections.first_packet
+            indexer.conversation_state, self._endpoints.server, self._endpoints.servers, connections.first_packet
         )
         self._by_connection = RowsByConnection(indexer.table)
         self._fetch_sessions = FetchSessions(indexer.frames, indexer.table, self._by_connection)

@@ -3,6 +3,9 @@
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
+from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
 from dissector.core.text import endpoint_name
 from dissector.detection.kafka_detector import NO_CLIENT, Connections, KafkaDetector
@@ -27,6 +30,12 @@ class EndpointNames:
     def server(self, connection: int) -> str:
         """The server's end, as `host:port`."""
         return self.of(connection)[1]
+
+    def servers(self, connections: Int64) -> tuple[list[str], Int64]:
+        """The different servers of connections, as `host:port`, and for every connection which of them is its own."""
+        sides = np.array([1 - self.client_side(each) for each in connections.tolist()], np.int64)
+        ends, which = self._connections.ends(connections, sides)
+        return [endpoint_name(*each) for each in ends], which
 
     def client_side(self, connection: int) -> int:
         """The side of the client, 0 or 1; 0 where nothing shows who it is."""

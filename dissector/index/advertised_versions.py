@@ -4,6 +4,9 @@ and for all other connections to the same server."""
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import numpy as np
+
+from dissector.core.arrays import Int64
 from dissector.index.conversation_state import ConversationState
 from dissector.index.shared_state import Learned, LearnedNames, VersionRanges
 
@@ -20,11 +23,14 @@ class AdvertisedVersions:
         self,
         conversation_state: ConversationState,
         server: Callable[[int], str],
+        servers: Callable[[Int64], tuple[list[str], Int64]],
         first_packet: Callable[[int], int],
     ) -> None:
         self._conversation_state = conversation_state
         self._server = server
         """The server's end of a connection, `host:port`."""
+        self._servers_of = servers
+        """The different ones of many connections, and for every connection which of them is its own."""
         self._first_packet = first_packet
         self._generation = -1
         self._servers = LearnedNames()
@@ -57,6 +63,8 @@ class AdvertisedVersions:
         if generation != self._generation:
             self._generation = generation
             self._servers = LearnedNames(dict(self._merged))
-            for connection, versions in self._conversation_state.all_advertised_versions():
-                self._servers.learn(self._server(connection), versions, self._first_packet(connection))
+            advertised = dict(self._conversation_state.all_advertised_versions())
+            servers, which = self._servers_of(np.array(list(advertised), np.int64))
+            for (connection, versions), server in zip(advertised.items(), which.tolist(), strict=True):
+                self._servers.learn(servers[server], versions, self._first_packet(connection))
         return self._servers

@@ -27,6 +27,7 @@ from dissector.index.shared_state import LearnedNames, SharedState, VersionRange
 from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.masking import UNREAD, is_sound
 from dissector.protocol.message import PREFIX, Decoded, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
@@ -284,25 +285,21 @@ class ConversationState:
 
     def _learn_versions(self, rows: Int64) -> None:
         """Learn from exchanges of ApiVersions."""
-        table = self._table
+        if not len(rows):
+            return
+        table, frames = self._table, self._frames
+        version, connection = table.version.values[rows].astype(np.int64), table.connection.values[rows]
         requests, responses = table.request.values[rows], table.response.values[rows]
-        columns = (
-            table.connection.values[rows], table.version.values[rows], requests, responses,
-            equal_numbers(self._frames, requests, CORRELATION_ID.stop),
-            equal_numbers(self._frames, responses, PREFIX + 4),
-        )  # fmt: skip
-        learned: dict[tuple[int, int, int], tuple[VersionRanges, tuple[str, str]]] = {}
-        for connection, version, request, response, *numbers in zip(*(each.tolist() for each in columns), strict=True):
-            key = version, *numbers
-            found = learned.get(key)
-            if found is None:
-                found = self._versions_and_software(version, request, response)
-                if NO_NUMBER not in numbers:
-                    learned[key] = found
-            versions, software = found
-            self._versions[connection] = versions or self._versions.get(connection, {})
+        numbers = equal_numbers(frames, requests, CORRELATION_ID.stop), equal_numbers(frames, responses, PREFIX + 4)
+        alone = np.where((numbers[0] == NO_NUMBER) | (numbers[1] == NO_NUMBER), np.arange(len(rows)), NO_NUMBER)
+        which, first = numbered_rows(version, *numbers, alone)
+        columns = (version[first].tolist(), requests[first].tolist(), responses[first].tolist())
+        learned = [self._versions_and_software(*each) for each in zip(*columns, strict=True)]
+        for each, number in zip(connection.tolist(), which.tolist(), strict=True):
+            versions, software = learned[number]
+            self._versions[each] = versions or self._versions.get(each, {})
             if software[0]:
-                self._software[connection] = software
+                self._software[each] = software
 
     def _versions_and_software(
         self, version: int, request: int, response: int

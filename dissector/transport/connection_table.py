@@ -115,17 +115,21 @@ class ConnectionTable:
         return self._lifecycle.answered()
 
     def servers(self, connections: Int64) -> tuple[list[tuple[str, int]], Int64]:
-        """Return address and port of each server of connections whose SYN was captured, in the order in which they
+        """Return address and port of each server of connections whose SYN was captured, as `ends`."""
+        return self.ends(connections, 1 - self._lifecycle.syn_side.values[connections])
+
+    def ends(self, connections: Int64, sides: Int64) -> tuple[list[tuple[str, int]], Int64]:
+        """Return address and port of each different end that is one side of connections, in the order in which they
         come; and for every connection which of them is its own."""
         if not len(connections):
             return [], connections
         words = self._key.values[connections].view(np.uint64).reshape(-1, WORDS)
-        is_higher = self._higher.values[connections] == (self._lifecycle.syn_side.values[connections] == 1)
+        is_higher = self._higher.values[connections] == (sides == 0)
         address = np.where(is_higher[:, None], words[:, 2:4], words[:, :2])
         port = np.where(is_higher, words[:, 4] & np.uint64(0xFFFF), words[:, 4] >> np.uint64(16))
-        servers = np.column_stack([address, port])
-        firsts, which = distinct(servers)
-        return [(_text(each[:2].tobytes()), int(each[2])) for each in servers[firsts]], which
+        ends = np.column_stack([address, port])
+        firsts, which = distinct(ends)
+        return [(_text(each[:2].tobytes()), int(each[2])) for each in ends[firsts]], which
 
     def take_closed(self) -> Int64:
         """Return connections that closed since the last call: evicted, or replaced by another of the same endpoints."""

@@ -74,10 +74,11 @@ class Slow(ConnectionDetector):
         late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
         firsts = which[edges[:-1]]
         keys = zip(rows.connection[firsts].tolist(), rows.api_key[firsts].tolist(), strict=True)
+        buckets = bucket.tolist()
         for (low, high), some, key in zip(pairwise(edges), late, keys, strict=True):
             usual = self._usual.of(key)
             if not some and not usual.early:
-                usual.count(bucket[low:high])
+                usual.count(buckets[low:high])
                 continue
             times = _ExchangeTimes(*(each[low:high] for each in (row, request_ns, latency, bucket)))
             for slow in usual.slow(times):
@@ -142,11 +143,11 @@ class _UsualLatency:
         self.waited = 0
         self.until = 0
 
-    def count(self, bucket: Int64) -> None:
+    def count(self, bucket: Int64 | list[int]) -> None:
         """Count exchanges by their buckets."""
         self.seen += len(bucket)
         if self.seen <= LEAST_SEEN and self._histogram is None:
-            self._few += bucket.tolist()
+            self._few += bucket if isinstance(bucket, list) else bucket.tolist()
         else:
             counts = self._counts
             counts += np.bincount(bucket, minlength=BUCKETS)
