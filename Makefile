@@ -12,6 +12,8 @@ LIBRARY := $(KERNEL)/libkernel.so
 INSTRUMENTED := build/sanitize/libkernel.so
 WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
   INSTRUMENTED_KERNEL=$(CURDIR)/$(INSTRUMENTED)
+# Our own plugin is not loaded: of one that is, pytest rewrites the assertions in its whole package.
+PYTEST := $(BIN)/python -m pytest --disable-plugin-autoload -p xdist -p pytest_asyncio.plugin -p _hypothesis_pytestplugin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -39,20 +41,20 @@ run: $(BIN)/kdissect $(LIBRARY) ## open a bundled capture (CAPTURE=FILE for anot
 	@$(BIN)/kdissect $(CAPTURE)
 
 test: $(VENV)/.tests lint ## all tests, style, types and import rules
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark and not exhaustive'
+	@$(PYTEST) -n auto --dist worksteal -m 'not spark and not exhaustive'
 
 test-PACKAGE: ## the tests of one package: make test-transport, make test-tui
 	@echo "name a package:" $(sort $(patsubst tests/%/__init__.py,test-%,$(wildcard tests/*/__init__.py))); exit 2
 
 test-%: $(VENV)/.tests
 	@test -d tests/$* || { echo "there is no folder tests/$*"; exit 2; }
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'not spark and not exhaustive' tests/$*
+	@$(PYTEST) -n auto --dist worksteal -m 'not spark and not exhaustive' tests/$*
 
 spark: $(VENV)/.tests ## minutes of Spark: clusters, kills, rings, commands on tables (needs Java 17)
-	@$(BIN)/python -m pytest -n auto --dist loadfile -m spark
+	@$(PYTEST) -n auto --dist loadfile -m spark
 
 check: $(VENV)/.tests lint ## the fast part of `make test`, under a minute
-	@$(BIN)/python -m pytest -n logical --dist worksteal -m 'not slow and not spark and not exhaustive' --hypothesis-profile=quick
+	@$(PYTEST) -n logical --dist worksteal -m 'not slow and not spark and not exhaustive' --hypothesis-profile=quick
 
 lint: $(VENV)/.tests ## style, types, import rules
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
@@ -65,15 +67,15 @@ bench: $(VENV)/.tests ## time and memory beside tshark, on this machine (BENCH="
 fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fresh random examples (FUZZ="--count N --seed S --minutes M --kind K" SCREEN="--minutes M")
 	@$(BIN)/python -m tools.fuzz $(FUZZ)
 	@$(BIN)/python -m tools.fuzz.screen $(SCREEN)
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=fresh
+	@$(PYTEST) -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=fresh
 
 exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them
-	@$(BIN)/python -m pytest -n auto --dist worksteal -m 'exhaustive and not spark'
+	@$(PYTEST) -n auto --dist worksteal -m 'exhaustive and not spark'
 
 sanitize: $(VENV)/.tests ## tests, then damaged input, with a kernel that stops at a wrong address or undefined behavior (SANITIZE="FILE ..." FUZZ="--minutes M"; needs gcc)
 	@CC=gcc CFLAGS="-Werror -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	  $(BIN)/python $(KERNEL)/build.py $(INSTRUMENTED)
-	@$(WITH_SANITIZERS) $(BIN)/python -m pytest -n auto --dist worksteal $(SANITIZE)
+	@$(WITH_SANITIZERS) $(PYTEST) -n auto --dist worksteal $(SANITIZE)
 	@$(WITH_SANITIZERS) $(BIN)/python -m tools.fuzz $(if $(FUZZ),$(FUZZ),--count 2000)
 
 lab: $(VENV)/.tests ## record pcaps/ anew: a real broker and real clients (needs Java 17, Maven, dumpcap or tcpdump)
@@ -93,7 +95,7 @@ schemas: $(VENV)/.tests ## import the schema tables anew from Apache's released 
 vectors: $(VENV)/.tests ## hold the codec against fresh messages from Apache's own (SEED=N COUNT=K; needs Java 17, Maven)
 	@echo "SEED=$(SEED) COUNT=$(COUNT)"
 	@$(BIN)/python -m tools.lab.vectors --seed $(SEED) --count $(COUNT) --out build/vectors
-	@VECTORS=build/vectors $(BIN)/python -m pytest -n auto tests/protocol/test_vectors.py
+	@VECTORS=build/vectors $(PYTEST) -n auto tests/protocol/test_vectors.py
 
 wheels: ## wheels for Linux and macOS, x86_64 and arm64, and a source archive, into dist/
 	@rm -rf build/wheels && $(PYTHON) -m venv build/wheels

@@ -1,6 +1,7 @@
 """Shared by all tests: where the bundled captures are, no schemas but the shipped ones, no unexpected skip in CI."""
 
 import os
+import sys
 from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
@@ -11,11 +12,13 @@ from _pytest.mark import ParameterSet
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.byte_code import write_byte_code
 from tests.needs import excused
 from tools import instrumented_kernel  # noqa: F401 (used from here on, if `make sanitize` says so)
 
 PCAPS = Path(__file__).parents[1] / "pcaps"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each program that a test starts compiles all of our source again
+sys.dont_write_bytecode = False  # as each worker would
 os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on this machine is not part of a test
 os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
 os.environ["XDG_CACHE_HOME"] = "/proc/nonexistent"  # nor is Spark's class archive written for it
@@ -114,6 +117,11 @@ def every_capture(request: pytest.FixtureRequest) -> Path:
     path = request.param
     assert isinstance(path, Path)
     return path
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        write_byte_code(config)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
