@@ -335,13 +335,17 @@ class ExchangeIndex:
     def positions(self, rows: range | Int64) -> list[tuple[int, int]]:
         """The packet with which each row begins, and the stream offset of its first byte: -1 where it is in no stream.
         An entry of a file counts as a packet of its own."""
+        packets, starts = self.position_columns(rows)
+        return list(zip(packets.tolist(), starts.tolist(), strict=True))
+
+    def position_columns(self, rows: range | Int64) -> tuple[Int64, Int64]:
+        """The same as columns."""
         entries, indexed = self._rows.split(rows)
         table, at = self._indexer.table, np.asarray(indexed, np.int64)
         frame = np.where(table.request.values[at] == NO_FRAME, table.response.values[at], table.request.values[at])
-        start, is_framed = np.full(len(at), -1), frame != NO_FRAME
-        start[is_framed] = self._indexer.frames.start.values[frame[is_framed]]
-        packets = table.packet.values[at].tolist()
-        return [*((int(row), -1) for row in entries), *zip(packets, start.tolist(), strict=True)]
+        start, is_framed = np.full(len(entries) + len(at), -1), frame != NO_FRAME
+        start[len(entries) :][is_framed] = self._indexer.frames.start.values[frame[is_framed]]
+        return np.concatenate([np.asarray(entries, np.int64), table.packet.values[at].astype(np.int64)]), start
 
     def raw_frames(self, rows: Int64) -> Iterator[tuple[bytes, bytes]]:
         """The bytes of request and response of rows, to be searched. They contain secrets: never show them."""

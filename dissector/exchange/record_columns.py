@@ -38,11 +38,18 @@ class CarriedColumns(NamedTuple):
     records: RecordColumns
     row: Int64
     """The place of the batch's row among those that were asked for."""
-    topic: list[str]
-    """The name of its topic, or the id where no name is known."""
+    topic_number: Int32
+    """The number of its topic in `topics`."""
     partition: Int64
     crc_valid: Bool
     """Of an entry that is no batch it means nothing."""
+    topics: list[str]
+    """Names of topics, or ids where no name is known."""
+
+    @property
+    def topic(self) -> list[str]:
+        """The topic of each entry."""
+        return [self.topics[each] for each in self.topic_number.tolist()]
 
     @property
     def is_batch(self) -> Bool:
@@ -111,10 +118,9 @@ class RecordsOfRows:
         for fields in self._fields(messages, columns, names, read):
             for found in self._reader.read(fields.data, fields.starts, fields.ends, fields.row):
                 field = found.entries["field"]
-                topic = fields.topic[field]
                 yield CarriedColumns(
-                    found, fields.row[field], [fields.names[each] for each in topic.tolist()],
-                    fields.partition[field], valid_checksums(fields.data, found.entries),
+                    found, fields.row[field], fields.topic[field], fields.partition[field],
+                    valid_checksums(fields.data, found.entries), fields.names,
                 )  # fmt: skip
 
     def _fields(

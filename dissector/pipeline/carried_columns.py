@@ -33,7 +33,7 @@ def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
         return pa.array(entries[name].copy(), kind)
 
     return {
-        "topic": _topics(carried).filter(is_batch), "partition": pa.array(carried.partition[is_batch], pa.int32()),
+        "topic": _topics(carried, is_batch), "partition": pa.array(carried.partition[is_batch], pa.int32()),
         "base_offset": of("base_offset", pa.int64()), "last_offset": pa.array(last, mask=is_wide),
         "record_count": of("records_count", pa.int64()), "size": pa.array(entries["end"] - entries["start"]),
         "uncompressed_size": pa.array(entries["section_end"] - entries["section_start"] + HEADER.size),
@@ -47,9 +47,9 @@ def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
     }  # fmt: skip
 
 
-def _topics(carried: CarriedColumns) -> pa.Array:
-    """The topic of each entry."""
-    return pa.array([topic or None for topic in carried.topic], pa.string()).dictionary_encode()
+def _topics(carried: CarriedColumns, entries: Int64 | Bool) -> pa.Array:
+    """The topics of entries."""
+    return chosen([topic or None for topic in carried.topics], carried.topic_number[entries].astype(np.int64))
 
 
 def record_columns(carried: CarriedColumns) -> Columns:
@@ -64,7 +64,7 @@ def record_columns(carried: CarriedColumns) -> Columns:
     sequence = (first + records.offset - entries["base_offset"][batch]) % SEQUENCES
     count = len(records.offset)
     return {
-        "topic": _topics(carried).take(batch),
+        "topic": _topics(carried, batch),
         "partition": pa.array(carried.partition[batch], pa.int32()), "offset": _numbers(records.offset),
         "timestamp_ms": _numbers(records.timestamp), "key": _contents(records.data, records.key, records.key_size),
         "value": _contents(records.data, records.value, records.value_size), "key_size": _sizes(records.key_size),

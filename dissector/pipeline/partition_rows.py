@@ -219,7 +219,7 @@ class RowBuilder:
             "closed_by": ("client" if closed[1] else "server") if closed else None,
             "software_name": software[0] or None, "software_version": software[1] or None,
             **_tls_cells(capture.connections.tls(connection)),
-            "offered": [(key, {"low": low, "high": high}) for key, (low, high) in offered.items()],
+            "offered": _offered(tuple(offered.items())),
         }  # fmt: skip
 
 
@@ -302,6 +302,12 @@ def rows_of_kafka_file(path: str, origin: Origin, options: WriteOptions) -> Iter
         for _ in capture.read():
             pass
         yield from RowBuilder(capture, Origins(FileOrigins([origin], []), Sources()), options).rows()
+
+
+@lru_cache(maxsize=256)
+def _offered(versions: tuple[tuple[int, tuple[int, int]], ...]) -> list[tuple[int, Cells]]:
+    """Return the cell with versions by API key: brokers offer the same on all their connections."""
+    return [(key, {"low": low, "high": high}) for key, (low, high) in versions]
 
 
 def _tls_cells(session: TlsSession | None) -> Cells:

@@ -72,14 +72,14 @@ class WholeRowBuilder:
             if is_known[at]:
                 key = {name: where[name][at].as_py() for name in _KEY}
                 found.append(("findings", key | finding_cells(finding) | {"nth": 0, "replaces": None}))
-        api_keys, of_row = self._capture.index_columns(whole.rows).api_key, self._of_carried(whole.rows, where)
+        api_keys = self._capture.index_columns(whole.rows).api_key
         partitions = partition_rows(self._capture, whole.rows, exchanges)
         is_kept = is_known[partitions.row]
         if is_kept.any():
-            columns = {name: each.take(partitions.row) for name, each in of_row.items()} | partitions.columns
+            columns = {name: each.take(partitions.row) for name, each in where.items()} | partitions.columns
             found.append((PARTITIONS, pa.table(_kept(columns, is_kept))))
         is_left = is_known & ~partitions.is_known
-        found += body_columns(api_keys, whole.bodies.requests, whole.bodies.responses, is_left, of_row)
+        found += body_columns(api_keys, whole.bodies.requests, whole.bodies.responses, is_left, where)
         for table, row, columns in carried:
             found.append((table, pa.table(_kept(columns, is_known[row]))))
         return Made(found, whole.rows[is_known])
@@ -87,29 +87,31 @@ class WholeRowBuilder:
     def _where(self, rows: Int64) -> Columns:
         """The columns that tables share."""
         columns, capture = self._capture.index_columns(rows), self._capture
-        packets, starts = (np.array(each, np.int64) for each in zip(*capture.index.positions(rows), strict=True))
+        packets, starts = capture.index.position_columns(rows)
         connections, which = np.unique(columns.connection, return_inverse=True)
         ends = [capture.connections.ends(each) for each in connections.tolist()]
         names = [self._names.of(each) for each in connections.tolist()]
+        (api,) = capture.columns(("api",), rows)
+        client_ids, of_client = np.unique(columns.client_id, return_inverse=True)
         return {
             **self._origins.keys(packets), "start": pa.array(starts), "time_ns": pa.array(columns.request_time_ns),
             "connection": chosen(names, which), "client": chosen([client for client, _ in ends], which),
             "server": chosen([server for _, server in ends], which),
+            "api": pa.array(api, pa.string()).dictionary_encode(),
+            "client_id": chosen([capture.index.client_id(each) for each in client_ids.tolist()], of_client),
         }  # fmt: skip
 
     def _exchanges(self, whole: WholeRows, where: Columns, info: Sequence[str | None]) -> Columns:
         columns, count = self._capture.index_columns(whole.rows), len(whole.rows)
-        packets = np.array([packet for packet, _ in self._capture.index.positions(whole.rows)], np.int64)
+        packets, _ = self._capture.index.position_columns(whole.rows)
         connections, which = np.unique(columns.connection, return_inverse=True)
         software = [self._capture.connections.software(each) for each in connections.tolist()]
-        api, correlation_id = self._capture.columns(("api", "correlation_id"), whole.rows)
+        (correlation_id,) = self._capture.columns(("correlation_id",), whole.rows)
         return {
             **where, "merged_packet": pa.array(self._origins.merged_packets(packets)),
             "kind": chosen(["exchange"], np.zeros(count, np.int64)),
-            "api_key": pa.array(columns.api_key, pa.int32()), "api": pa.array(api, pa.string()).dictionary_encode(),
-            "api_version": pa.array(columns.version, pa.int32()),
+            "api_key": pa.array(columns.api_key, pa.int32()), "api_version": pa.array(columns.version, pa.int32()),
             "correlation_id": pa.array(correlation_id, pa.int64()),
-            "client_id": self._client_ids(columns.client_id),
             "software_name": chosen([name or None for name, _ in software], which),
             "software_version": chosen([version or None for _, version in software], which),
             "latency_ns": pa.array(columns.latency_ns, mask=~columns.has_latency),
@@ -118,10 +120,6 @@ class WholeRowBuilder:
             **number_columns(partial(self._capture.index.body_numbers, whole.rows)),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
         }  # fmt: skip
-
-    def _client_ids(self, numbers: Int64) -> pa.Array:
-        distinct, which = np.unique(numbers, return_inverse=True)
-        return chosen([self._capture.index.client_id(each) for each in distinct.tolist()], which)
 
     @staticmethod
     def _bodies(whole: WholeRows, where: Columns) -> Columns:
@@ -133,30 +131,21 @@ class WholeRowBuilder:
             "request_bytes": nothing(count, pa.binary()), "response_bytes": nothing(count, pa.binary()),
         }  # fmt: skip
 
-    def _of_carried(self, rows: Int64, where: Columns) -> Columns:
-        """The columns of tables with what exchanges carry."""
-        columns = self._capture.index_columns(rows)
-        api = pa.array(self._capture.columns(("api",), rows)[0], pa.string()).dictionary_encode()
-        return where | {"api": api, "client_id": self._client_ids(columns.client_id)}
-
     def _carried(self, rows: Int64, where: Columns) -> tuple[list[CarriedRows], Int64]:
         """The batches and records of rows; and the places of rows that need a careful look."""
         found: list[CarriedRows] = []
         refused = [np.zeros(0, np.int64)]
-        of_row: Columns | None = None
         for carried in self._capture.index.records(rows):
             refused.append(carried.refused)
             is_batch = carried.is_batch
             if not is_batch.any():
                 continue
-            if of_row is None:
-                of_row = self._of_carried(rows, where)
             for table, row, make in (
                 ("batches", carried.row[is_batch], partial(batch_columns, carried, is_batch)),
                 ("records", carried.row[carried.records.entry], partial(record_columns, carried)),
             ):
                 try:
-                    found.append((table, row, {name: each.take(row) for name, each in of_row.items()} | make()))
+                    found.append((table, row, {name: each.take(row) for name, each in where.items()} | make()))
                 except pa.ArrowInvalid:  # the name of a header is no UTF-8
                     refused.append(carried.row)
         return found, np.concatenate(refused)

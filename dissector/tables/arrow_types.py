@@ -112,12 +112,21 @@ def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Return a column. Text that is not UTF-8 is escaped as in JSON."""
     if pa.types.is_dictionary(kind):
         return column(values, kind.value_type).dictionary_encode()
+    if pa.types.is_map(kind):
+        return _shared(values, kind)
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type) and None not in values:
         return _lists(values, kind)
     try:
         return pa.array(values, kind)
     except UnicodeEncodeError:
         return pa.array([encodable(value) if isinstance(value, str | list | dict) else value for value in values], kind)
+
+
+def _shared(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return a column of objects that many rows share, each converted once."""
+    distinct = {id(value): value for value in values}
+    numbers = {each: number for number, each in enumerate(distinct)}
+    return pa.array(list(distinct.values()), kind).take(pa.array([numbers[id(value)] for value in values], pa.int32()))
 
 
 def _lists(values: Sequence[Sequence[Any]], kind: pa.ListType) -> pa.Array:
