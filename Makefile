@@ -69,8 +69,9 @@ fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fre
 	@$(BIN)/python -m tools.fuzz.screen $(SCREEN)
 	@$(PYTEST) -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=fresh
 
-exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them
+exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them; every property with more examples
 	@$(PYTEST) -n auto --dist worksteal -m 'exhaustive and not spark'
+	@$(PYTEST) -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=exhaustive
 
 sanitize: $(VENV)/.tests ## tests, then damaged input, with a kernel that stops at a wrong address or undefined behavior (SANITIZE="FILE ..." FUZZ="--minutes M"; needs gcc)
 	@CC=gcc CFLAGS="-Werror -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all" \

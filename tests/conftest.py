@@ -51,12 +51,13 @@ REPEATABLE = settings(  # the same examples in every run, a failure reported as 
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=12,
+    max_examples=8,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("default", REPEATABLE)
-settings.register_profile("quick", REPEATABLE, max_examples=8)  # that of `make check`
+settings.register_profile("quick", REPEATABLE, max_examples=5)  # that of `make check`
+settings.register_profile("exhaustive", REPEATABLE, max_examples=50)  # that of `make exhaustive`
 settings.register_profile(  # that of `make fuzz`: fresh examples, the smallest that fails, kept for the next run
     "fresh",
     REPEATABLE,

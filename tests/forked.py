@@ -40,15 +40,17 @@ _one_at_a_time: Final = threading.Lock()
 
 def run_module(
     module: str, words: Sequence[str], environment: dict[str, str], *, data: bytes = b"", file: IO[bytes] | None = None,
-    longest: float = 60,
+    output: IO[bytes] | None = None, longest: float = 60,
 ) -> subprocess.CompletedProcess[bytes]:  # fmt: skip
-    """Run a module to its end. Standard input is a pipe with `data`, or a file.
+    """Run a module to its end. Standard input is a pipe with `data`, or a file, standard output a pipe or `output`.
 
     Raises `subprocess.TimeoutExpired` after `longest` seconds, when the program is killed.
     """
     (stdin, input_end), (out, stdout), (err, stderr) = os.pipe(), os.pipe(), os.pipe()
     if file is not None:
         os.dup2(file.fileno(), stdin)
+    if output is not None:
+        os.dup2(output.fileno(), stdout)
     with ThreadPoolExecutor(3) as pool:
         pool.submit(_write_all, input_end, data)
         written = pool.submit(_read_all, out), pool.submit(_read_all, err)

@@ -1,5 +1,6 @@
 """Output without room is one plain line and exit code 2, and leaves no part of a file under its name."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PCAPS
+from tests.forked import run_module
 
 pytestmark = pytest.mark.slow
 
 SAMPLE = str(PCAPS / "librdkafka.pcapng")
-KDISSECT = [sys.executable, "-m", "dissector.cli.main"]
 LIMITED = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
 
 
@@ -24,10 +25,10 @@ LIMITED = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (40
 )  # fmt: skip
 def test_a_full_disk_is_one_line(words: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*KDISSECT, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = run_module("dissector.cli.main", words, dict(os.environ), output=full)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "kdissect: standard output: no space left on device"
-    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1] == b"kdissect: standard output: no space left on device"
+    assert b"Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("before", [None, b"before"])

@@ -36,13 +36,16 @@ textual_for_tests.install()
 KEPT: Final = Path(__file__).parent / "pictures"
 DRAWN: Final = Path(__file__).parents[2] / "build" / "pictures"
 Size = tuple[int, int]
+Look = tuple[Size, str]
+"""A size, and a theme."""
 SIZES: Final[tuple[Size, ...]] = ((80, 24), (120, 40), (200, 60))
 PATIENCE: Final = 20
 """Tenths of a second to wait for a picture that does not look as expected yet: on a slow machine it comes late."""
 THEMES: Final = {"dark": "kdissect", "light": "kdissect-light"}
 LOOKS: Final = (*((size, "dark") for size in SIZES), ((120, 40), "light"))
 """The pictures of a screen: a theme changes colors, and no size does."""
-LARGE: Final = (200, 60)
+ALL_LOOKS: Final = ("main", "diff")
+"""The pictures that `make test` draws in every look: together they have nearly all colors."""
 
 
 class Picture(NamedTuple):
@@ -55,10 +58,11 @@ class Picture(NamedTuple):
     """False for what depends on the size at first: where a cursor lands, how far is scrolled, what is offered."""
 
     @property
-    def runs(self) -> list[tuple[Size, ...]]:
-        """The sizes that a run has one after the other. The largest one, which adds little but space, has a run by
-        itself: `make exhaustive` draws it, and `make test` that of the main screen."""
-        return [SIZES[:-1], (LARGE,)] if self.follows else [(size,) for size in SIZES]
+    def runs(self) -> list[tuple[Look, ...]]:
+        """The looks that a run has one after the other. The largest size adds little but space, the light theme little
+        but colors: `make exhaustive` draws them, and `make test` those of `ALL_LOOKS`."""
+        dark, (large, light) = LOOKS[:2], LOOKS[2:]
+        return [dark, (*dark, light), (large,)] if self.follows else [(look,) for look in LOOKS]
 
 
 JAVA, LIBRDKAFKA = "compare-java-1", "compare-librdkafka-1"
@@ -110,8 +114,8 @@ def file_name(picture: Picture, size: Size, theme: str) -> str:
     return f"{picture.name}-{size[0]}x{size[1]}-{theme}.svg"
 
 
-async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
-    """Return the screen in each size and theme as SVG, without what changes from run to run, by file name."""
+async def draw(picture: Picture, looks: Sequence[Look]) -> dict[str, str]:
+    """Return the screen in each look as SVG, without what changes from run to run, by file name."""
     with ExitStack() as opened:
         home = opened.enter_context(TemporaryDirectory())
         os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_STATE_HOME"] = home
@@ -122,12 +126,12 @@ async def draw(picture: Picture, sizes: Sequence[Size]) -> dict[str, str]:
         main = MatrixScreen(sides) if len(sides) > 2 else DiffScreen(*sides) if sides[1:] else MainScreen(captures[0])
         app = KDissectApp(main)
         drawn = {}
-        async with app.run_test(size=sizes[0]) as pilot:
+        async with app.run_test(size=looks[0][0]) as pilot:
             await _settle(pilot)
             for key in picture.keys.split():
                 await pilot.press(key)
                 await _settle(pilot)
-            for size, theme in (look for look in LOOKS if look[0] in sizes):
+            for size, theme in looks:
                 app.theme = THEMES[theme]
                 await pilot.resize_terminal(*size)
                 await _settle(pilot)
@@ -181,8 +185,8 @@ def keep(name: str, svg: str) -> None:
 def main(names: list[str]) -> None:
     """Draw them again."""
     for picture in PICTURES:
-        for sizes in picture.runs if not names or picture.name in names else ():
-            for name, svg in asyncio.run(draw(picture, sizes)).items():
+        for looks in picture.runs if not names or picture.name in names else ():
+            for name, svg in asyncio.run(draw(picture, looks)).items():
                 if not is_kept(name) or kept(name) != svg:
                     keep(name, svg)
                     print(f"look at {DRAWN / name}")

@@ -2,8 +2,6 @@
 
 import json
 import shlex
-import subprocess
-import sys
 import threading
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from dissector.core.text import byte_size
 from dissector.tui.features.export import FORMATS
 from dissector.tui.screens.main_screen import MainScreen
 from dissector.tui.screens.write_dialog import WriteDialog
+from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 
@@ -78,8 +77,7 @@ async def test_filtered_rows_are_exported_as_the_json_that_show_prints(here: Pat
         await screen.press("slash", *"api == Fetch", "enter")
         shown = len(screen.main.view)
         await export(screen, 0, "JSON")
-    words = [sys.executable, "-m", "dissector.cli.main", "show", JAVA, "-Y", "api == Fetch", "-f", "json"]
-    printed = subprocess.run(words, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout
+    printed = kdissect("show", JAVA, "-Y", "api == Fetch", "-f", "json").stdout
     assert (here / "java-shown.json").read_bytes() == printed
     assert printed.count(b"\n") == shown > 1
 
@@ -106,13 +104,13 @@ async def test_one_row_is_exported_in_each_readable_format(here: Path) -> None:
                     assert "def test_" in text
 
 
-async def test_the_exported_command_shows_the_same_rows(here: Path) -> None:
+async def test_the_exported_command_shows_the_same_rows(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(JAVA) as screen:
         await screen.press("2", "G", "m", "3", "G", "m", "7", "G", "m")
         await export(screen, 0, "Command")
     line = (here / "java-marked.sh").read_text()
-    words = [sys.executable, "-m", "dissector.cli.main", *shlex.split(line)[1:]]
-    done = subprocess.run(words, capture_output=True, check=True, cwd=Path(__file__).parents[2])
+    monkeypatch.chdir(Path(__file__).parents[2])
+    done = kdissect(*shlex.split(line)[1:])
     assert [json.loads(each)["number"] for each in done.stdout.splitlines()] == [2, 3, 7]
 
 

@@ -59,7 +59,7 @@ FIRST_MINUTE: Final = (
 def drawn(picture: DocumentPicture) -> str:
     """Return a screen as SVG."""
     as_test = Picture(picture.name, picture.captures, picture.keys)
-    svg = asyncio.run(draw(as_test, [picture.size]))[file_name(as_test, picture.size, "dark")]
+    svg = asyncio.run(draw(as_test, [(picture.size, "dark")]))[file_name(as_test, picture.size, "dark")]
     return one_text_a_word(_FONT.sub("", svg))
 
 
