@@ -55,6 +55,8 @@ from dissector.protocol.schema.api_keys import ApiKey
 
 MOST_TEXTS: Final = 1 << 15
 _RECORDS: Final = "records"
+_EPOCH: Final = "session_epoch"
+_FORGOTTEN: Final = "forgotten_topics_data"
 
 
 class PairWords(NamedTuple):
@@ -129,7 +131,8 @@ class InfoTexts:
             pair = int(pairs[at])
             words = self._pairs[pair]
             if words is not None and not words.names_topics and found[at] is not None:
-                session = fetch_session_words(self._decoder.fetch_session(int(rows[at])))
+                is_changed = bool(asked_records.forgets_topics[at])
+                session = fetch_session_words(self._decoder.fetch_session(int(rows[at]), names_topics=is_changed))
                 found[at] = self._text(pair, int(counts[at]), int(codecs[at]), session)
         for at, marks in findings.items():
             words = self._pairs.get(int(pairs[at]))
@@ -197,6 +200,8 @@ class _Records:
         self.codecs = np.zeros(rows, np.uint8)
         self.has_bytes = np.zeros(rows, np.bool_)
         self.continues_session = np.zeros(rows, np.bool_)
+        self.forgets_topics = np.zeros(rows, np.bool_)
+        """Whether the fetch session loses partitions."""
         self.name_log = name_log.copy()
         """Whether a message may name the metadata log, or the request before it."""
         self.are_plain = np.ones(rows, np.bool_)
@@ -208,10 +213,11 @@ class _Records:
         self.name_log[at] |= messages.names_log[part.first : part.stop]
         if messages.layout.body in METADATA_CARRIERS:
             self.are_plain[at] = are_clean(part, messages.frames)
-        for number, is_records in _counted_columns(messages.api_key, messages.program):
+        for number, name in _counted_columns(messages.api_key, messages.program):
             values, positions, in_row = part.column(number)
-            if not is_records:
-                self.continues_session[messages.at[part.first + in_row[values > 0]]] = True
+            if name != _RECORDS:
+                marked_rows = self.continues_session if name == _EPOCH else self.forgets_topics
+                marked_rows[messages.at[part.first + in_row[values > 0]]] = True
                 continue
             some = values > 0
             of = part.first + in_row[some].astype(np.int64)
@@ -229,16 +235,17 @@ class _Records:
 
 
 @lru_cache(maxsize=1024)
-def _counted_columns(api_key: int, program: Program) -> list[tuple[int, bool]]:
-    """The columns that are counted, and whether each has records."""
+def _counted_columns(api_key: int, program: Program) -> list[tuple[int, str]]:
+    """The columns that are counted, and their names."""
     columns = enumerate(program.columns)
-    return [(number, column.name == _RECORDS) for number, column in columns if _counted(api_key, column)]
+    return [(number, column.name) for number, column in columns if _counted(api_key, column)]
 
 
 def _counted(_api_key: int, column: ColumnPlan) -> bool:
-    """Whether a column has records, or the epoch of a fetch session."""
-    is_epoch = column.path == ("body", "session_epoch")
-    return is_epoch or (column.part is Part.VALUE and column.type == _RECORDS and column.name == _RECORDS)
+    """Whether a column has records, the epoch of a fetch session, or how many topics it forgets."""
+    if column.path in (("body", _EPOCH), ("body", _FORGOTTEN)):
+        return column.part in (Part.VALUE, Part.COUNT)
+    return column.part is Part.VALUE and column.type == _RECORDS and column.name == _RECORDS
 
 
 def _in_request(api_key: int, column: ColumnPlan) -> bool:

@@ -6,6 +6,7 @@ most name nothing. The set is computed by going back to where the session began,
 Invariant: the way back is bounded. Where it is longer, or the beginning was not captured, the set is unknown.
 """
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -31,6 +32,8 @@ ID_AT: Final = PREFIX + 4
 """Where the correlation id is in a request."""
 
 _NONE: Final = np.zeros(0, np.int64)
+_FETCH: Final = int(ApiKey.FETCH)
+"""A plain number: to compare an array with a member of an enumeration takes four times as long."""
 Partitions = dict[str, set[int]]
 """Partitions by topic, by name or by id as the request has it."""
 RowPartitions = tuple[int, Partitions | None]
@@ -119,7 +122,7 @@ class FetchSessions:
         """Rows of a connection that are a Fetch with a session, from `row` back to behind `last`: at most one more than
         `MAX_REQUESTS`."""
         rows = self._fetches(connection)
-        first, stop = np.searchsorted(rows, (last, row), side="right").tolist()
+        first, stop = bisect_right(rows, last), bisect_right(rows, row)
         found: list[int] = rows[max(first, stop - MAX_REQUESTS - 1) : stop][::-1].tolist()
         return found
 
@@ -128,7 +131,7 @@ class FetchSessions:
         found = self._known_fetches.get(connection)
         if found is None:
             rows, table = self._by_connection.rows(connection, self._generation), self._table
-            fetches = (table.api_key.values[rows] == ApiKey.FETCH) & (table.version.values[rows] >= FIRST_VERSION)
+            fetches = (table.api_key.values[rows] == _FETCH) & (table.version.values[rows] >= FIRST_VERSION)
             if len(self._known_fetches) == CACHE_SIZE:
                 self._known_fetches.clear()
             found = self._known_fetches[connection] = rows[fetches & (table.request.values[rows] != NO_FRAME)]

@@ -135,3 +135,12 @@ def test_the_list_says_it_where_the_fetch_names_nothing(tmp_path: Path) -> None:
         first, second = capture.exchanges()
     assert first.row.info == "orders[0..2]"
     assert second.row.info == "session orders[0..2]"
+
+
+def test_many_rows_at_once_know_what_a_session_forgets(tmp_path: Path) -> None:
+    steps = [({"a": [0, 1, 2]}, {}), ({}, {}), ({}, {"a": [1]}), ({}, {}), ({"b": [4]}, {}), ({}, {"a": [0]}), ({}, {})]
+    turns = [Turn(True, fetch(n, n, *step)) for n, step in enumerate(steps)]
+    with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
+        infos = [exchange.row.info for exchange in capture.exchanges()]
+        assert list(capture.info(range(len(infos)))) == infos
+    assert infos[3] == "session a[0,2]"

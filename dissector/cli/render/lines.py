@@ -17,6 +17,7 @@ from dissector.core.kernel import function
 from dissector.core.text import clean
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.kernel.reused_memory import MEMORY
+from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.loader import api_name
 
 NO_LATENCY: Final = -1 << 63
@@ -48,16 +49,12 @@ def text_lines(capture: Capture, rows: Int64) -> memoryview:
 
 def _infos(capture: Capture, client_ids: Int64, info: Sequence[str | None], texts: list[str]) -> Int64:
     """The number of the last column's text for each row, where there is one; new ones are added to `texts`."""
-    known: dict[tuple[int, str | None], int] = {}
-    numbers: list[int] = []
-    for key in zip(client_ids.tolist(), info, strict=True):
-        number = known.get(key)
-        if number is None:
-            client, text = key
-            number = known[key] = len(texts)
-            texts.append("" if text is None else words(capture.index.client_id(client), text))
-        numbers.append(number)
-    return np.array(numbers, np.int64)
+    which, first = numbered_rows(client_ids, np.fromiter(map(id, info), np.int64, len(info)))  # most texts are shared
+    start = len(texts)
+    for client, at in zip(client_ids[first].tolist(), first.tolist(), strict=True):
+        text = info[at]
+        texts.append("" if text is None else words(capture.index.client_id(client), text))
+    return start + which.astype(np.int64)
 
 
 class _Lines(ctypes.Structure):

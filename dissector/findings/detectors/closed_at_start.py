@@ -39,18 +39,21 @@ def cause_of_close(context: FindingContext, connection: int) -> Cause | None:
     if closed_ns == NEVER or by_client or context.is_server_foreign(connection):
         return None
     rows = context.rows_of(connection, AT_START + 1)
-    is_opening = rows.request_start[0] == 0 and rows.api_key[0] == ApiKey.API_VERSIONS and rows.is_exchange.all()
-    is_opening &= len(rows.row) <= AT_START and bool((rows.request_size < LARGE).all())
-    if not is_opening or (rows.request == NO_FRAME).any():
+    columns = (rows.kind, rows.api_key, rows.request, rows.response, rows.request_start, rows.request_size)
+    kinds, keys, requests, responses, starts, sizes = (column.tolist() for column in columns)  # few: quicker so
+    is_opening = starts[0] == 0 and keys[0] == ApiKey.API_VERSIONS and len(kinds) <= AT_START
+    if not is_opening or any(kind != RowKind.EXCHANGE for kind in kinds) or max(sizes) >= LARGE:
         return None
-    has_response = rows.response != NO_FRAME
-    if not has_response.any():
-        return Cause.API_VERSIONS if len(rows.row) == 1 else None
-    others = rows.api_key != ApiKey.API_VERSIONS
-    if (has_response & others).any() or np.isin(rows.api_key, OF_LOGINS).any() or not others.any():
+    if NO_FRAME in requests:
         return None
-    first = int(np.argmax(others))
-    is_offered = context.is_offered(connection, int(rows.api_key[first]), int(rows.version[first]))
+    answered = [key for key, response in zip(keys, responses, strict=True) if response != NO_FRAME]
+    if not answered:
+        return Cause.API_VERSIONS if len(keys) == 1 else None
+    others = [at for at, key in enumerate(keys) if key != ApiKey.API_VERSIONS]
+    if any(key != ApiKey.API_VERSIONS for key in answered) or not others or not set(OF_LOGINS).isdisjoint(keys):
+        return None
+    first = others[0]
+    is_offered = context.is_offered(connection, keys[first], rows.version[first].item())
     return Cause.NO_LOGIN if is_offered else None
 
 
