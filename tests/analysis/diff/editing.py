@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,16 @@ def bundled(name: str) -> str:
 
 
 def side(path: str) -> DiffSide:
-    """Return a capture as a side, read to its end; it is closed with the test process."""
+    """Return a capture as a side, read to its end; it is closed with the test process. A bundled one is read once."""
+    return _bundled_side(path) if Path(path).is_relative_to(PCAPS) else _read(path)
+
+
+@lru_cache(maxsize=8)
+def _bundled_side(path: str) -> DiffSide:
+    return _read(path)
+
+
+def _read(path: str) -> DiffSide:
     capture = Capture([path])
     for _ in capture.read():
         pass
@@ -35,9 +45,14 @@ def lines_of(path: str) -> Lines:
         return [json.loads(json_line(exchange)) for exchange in capture.exchanges()]
 
 
+@lru_cache(maxsize=8)
+def _lines_as_text(path: str) -> str:
+    return json.dumps(lines_of(path))
+
+
 def edited(path: str, folder: Path, edit: Callable[[Lines], Lines | None]) -> str:
     """Write a copy of a capture, with its JSON changed by `edit`, in place or as a new list."""
-    lines = lines_of(path)
+    lines = json.loads(_lines_as_text(path)) if Path(path).is_relative_to(PCAPS) else lines_of(path)
     lines = edit(lines) or lines
     sink = CaptureTarget()
     for line in lines:
