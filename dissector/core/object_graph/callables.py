@@ -20,6 +20,7 @@ _METHODS: Final = frozenset((
     "dissector.exchange.decoder:ExchangeDecoder._is_opened",
     "dissector.exchange.endpoint_names:EndpointNames._of",
     "dissector.exchange.endpoint_names:EndpointNames.server",
+    "dissector.exchange.endpoint_names:EndpointNames.servers",
     "dissector.exchange.response_inference:ResponseInference._count_everywhere",
     "dissector.exchange.response_inference:ResponseInference._find_last_doubt",
     "dissector.exchange.response_inference:ResponseInference._gather",
