@@ -6,8 +6,7 @@ Files are mapped; pipes and compressed files go to a spool as they arrive; a gro
 import mmap
 import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import IO, Final, Protocol, cast
+from typing import IO, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -66,8 +65,7 @@ class CaptureFormat(Protocol):
         """Return the next packets of `data`, at `most` so many, numbered in the file; None if there are none (yet)."""
 
 
-@dataclass(frozen=True)
-class GrowingFile:
+class GrowingFile(NamedTuple):
     """A file that another process appends to. It is read until `ended` returns true and everything in it is read.
 
     `ended` is called a few times a second and must be fast.
@@ -77,8 +75,7 @@ class GrowingFile:
     ended: Callable[[], bool]
 
 
-@dataclass(frozen=True)
-class OpenFile:
+class OpenFile(NamedTuple):
     """A file that is open already, such as the copy of one that is far away. Messages have its name."""
 
     name: str

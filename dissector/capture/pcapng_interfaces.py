@@ -6,7 +6,7 @@ a link type and a clock.
 
 import struct
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ DEFAULT_LINK_TYPE: Final = 1
 """Link type of an interface that the section never described: Ethernet, as most are."""
 
 
-@dataclass(frozen=True, slots=True)
-class PcapngInterface:
+class PcapngInterface(NamedTuple):
     """A clock and a link type. A time is `ticks * numerator // denominator + offset_ns` nanoseconds."""
 
     link_type: int

@@ -1,6 +1,5 @@
 """Turns: which end sends which bytes when. A TCP conversation is built from them."""
 
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final, NamedTuple, Self
 
@@ -33,8 +32,7 @@ def made_up_client(number: int) -> End:
     return End(f"192.0.2.{2 + host % 250}", _PORTS[port])
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """Bytes that one end sent together."""
 
     time_ns: int
@@ -44,8 +42,7 @@ class Turn:
     """Bytes that were sent right after these and are missing: a gap in the stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(NamedTuple):
     """One connection. Turns at the same time are in the order of the list."""
 
     client: End

@@ -13,10 +13,9 @@ decrypted, the choice is about what was in it.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.core.text import endpoint_name
 
@@ -42,8 +41,7 @@ class Protocol(StrEnum):
     """Not Kafka."""
 
 
-@dataclass(frozen=True)
-class PortSelector:
+class PortSelector(NamedTuple):
     """Connections with a port from `low` to `high` at either end."""
 
     low: int
@@ -69,8 +67,7 @@ class PortSelector:
         return f"tcp.port=={self.low}" + (f"-{self.high}" if self.high > self.low else "")
 
 
-@dataclass(frozen=True)
-class EndSelector:
+class EndSelector(NamedTuple):
     """Connections with a broker's end, from any client or from one."""
 
     server: End
@@ -94,8 +91,7 @@ class EndSelector:
         return "-".join(endpoint_name(*each) for each in (self.client, self.server) if each is not None)
 
 
-@dataclass(frozen=True)
-class DecodeAs:
+class DecodeAs(NamedTuple):
     """A choice: what some connections are."""
 
     selector: PortSelector | EndSelector

@@ -230,7 +230,7 @@ class ExchangeDecoder:
             context = self._of_response(index_row, context)
             layout = self._messages.response_layout(key, version, index_row.response)
             if context.may_have_secrets and self._may_be_of_another(index_row):
-                layout = replace(layout, unread=UNKNOWN_MESSAGE)
+                layout = layout._replace(unread=UNKNOWN_MESSAGE)
             response = self._messages.response(index_row, layout, context)
         fields = ExchangeRow(
             number + 1, KIND_NAMES[_EXCHANGE], index_row.request_time_ns, index_row.connection + 1, client, server,

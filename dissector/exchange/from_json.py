@@ -7,7 +7,6 @@ only the size is known: they stay missing. A line that can't be written raises `
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissector.core import limits
@@ -84,7 +83,7 @@ def _as_newest(layout: MessageLayout, api_key: int, version: int, message: Field
         return layout
     newest = known.versions.high
     if layout.header == "RequestHeader":
-        return replace(layout, body=known.request, body_version=newest)
+        return layout._replace(body=known.request, body_version=newest)
     return MessageLayout("ResponseHeader", response_header_version(api_key, newest), known.response, newest)
 
 

@@ -4,9 +4,8 @@ Invariant: no Python object is made for a row; only for each distinct text or co
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -73,8 +72,7 @@ class Summaries(Protocol):
         """The cross-message findings of a row of the index."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowValues:
+class RowValues(NamedTuple):
     """A column of numbers, `(n,)`: which rows have one, and for which the index alone can't say. Of texts, `texts`
     gives the text of each number."""
 
@@ -84,8 +82,7 @@ class RowValues:
     texts: Callable[[int], str | None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowValueSets:
+class RowValueSets(NamedTuple):
     """A column of sets of values: numbers, and the set of each number, by source; and which rows are not known."""
 
     sources: tuple[tuple[Int64, Sequence[Collection[object]]], ...]

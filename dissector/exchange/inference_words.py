@@ -1,7 +1,6 @@
 """A verdict in words: what an inferred response is shown as, how certain that is, what else it may be."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding, Severity
@@ -51,7 +50,7 @@ def layout_of_verdict(verdict: InferenceVerdict, frame: OrphanFrame) -> MessageL
     is_cut = not frame.whole == frame.size == len(frame.data)
     is_secret = is_doubtful or frame.context.has_secrets or (is_cut and frame.context.may_have_secrets)
     unread = UNKNOWN_MESSAGE if is_secret else None
-    return replace(layout, findings=tuple(findings(verdict)), unread=unread)
+    return layout._replace(findings=tuple(findings(verdict)), unread=unread)
 
 
 def _may_be_secret(verdict: InferenceVerdict, best: Candidate | None, frame: OrphanFrame) -> bool:

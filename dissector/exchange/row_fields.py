@@ -7,10 +7,9 @@ Invariant: a field's values from the index are those from the exchange: a proper
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.core.finding import Severity
 from dissector.exchange.connection_facts import ConnectionFacts
@@ -56,8 +55,7 @@ NUMBERS: Final = (FieldType.INTEGER, FieldType.SIZE, FieldType.DURATION, FieldTy
 """Types whose values are numbers, and print as such."""
 
 
-@dataclass(frozen=True)
-class RowField:
+class RowField(NamedTuple):
     """A field of rows.
 
     `from_exchange` gives what JSON and `--fields` print; a field with several values joins them by commas.

@@ -5,7 +5,6 @@ path begins with ``header`` or ``body``.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from dissector.protocol.codec.json_writer import JsonWriter
@@ -49,7 +48,7 @@ def response_layout_to_write(api_key: int, version: int, body: object) -> Messag
     if api_key == ApiKey.API_VERSIONS and isinstance(body, Mapping) and "throttle_time_ms" not in body:
         version = 0 if body.get("error_code") == ErrorCode.UNSUPPORTED_VERSION else version
     layout = response_layout(api_key, version, b"")
-    return layout if layout.body else replace(layout, findings=request_layout(api_key, version).findings)
+    return layout if layout.body else layout._replace(findings=request_layout(api_key, version).findings)
 
 
 def _struct(part: str, name: str, version: int, values: object) -> bytes:

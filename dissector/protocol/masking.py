@@ -54,7 +54,7 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
     is_whole = end == size == len(data)
     if layout.header == "ResponseHeader" and layout.unread == UNKNOWN_MESSAGE and not is_whole:
         # The size of a frame that is not there may be bytes of another message, and so may its correlation id.
-        return _masked_whole(data, replace(layout, header=None, token=True), end)
+        return _masked_whole(data, layout._replace(header=None, token=True), end)
     if layout.unread is not None and _may_be_secret(layout.unread, data, context):
         return _masked_whole(data, layout, end)
     if not layout.token and not may_hold_secrets(layout.body, data, context):
@@ -101,19 +101,19 @@ def _masked_whole(data: bytes, layout: MessageLayout, end: int, codes: Set[str] 
     header_end = _header_end(data, layout, end)
     start = _least_header(data, layout) if header_end is None else header_end
     if start >= len(data):
-        return MaskedFrame(data, replace(layout, body=None, token=False, findings=_plain_findings(layout)))
+        return MaskedFrame(data, layout._replace(body=None, token=False, findings=_plain_findings(layout)))
     findings = _plain_findings(layout)
     if MALFORMED in codes:
         findings += (Finding(MALFORMED, Severity.ERROR, "the body can't be read to its end"),)
     elif OVER_LIMIT in codes:
         findings += (Finding(OVER_LIMIT, Severity.WARNING, "the body has more fields than a message may have"),)
-    plain = replace(layout, body=None, token=False, header=None if header_end is None else layout.header)
+    plain = layout._replace(body=None, token=False, header=None if header_end is None else layout.header)
     return MaskedFrame(_with_mask(data, start), _marked(plain, data, start, findings))
 
 
 def _marked(layout: MessageLayout, data: bytes, start: int, findings: tuple[Finding, ...]) -> MessageLayout:
     words = f"masked: {counted(len(data) - start, 'byte')} that may hold a secret; --show-secrets shows them"
-    return replace(layout, masked_from=start, findings=(*findings, Finding("masked", Severity.NOTE, words, "(rest)")))
+    return layout._replace(masked_from=start, findings=(*findings, Finding("masked", Severity.NOTE, words, "(rest)")))
 
 
 def _with_mask(data: bytes, start: int) -> bytes:

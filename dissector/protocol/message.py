@@ -4,9 +4,9 @@ This is the boundary where damage stops: whatever the bytes are, `read` and `tra
 knows which side sent the frame, and which request a response belongs to.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.core import limits
 from dissector.core.finding import Finding, Severity
@@ -41,8 +41,7 @@ AUTH_BYTES: Final = "auth_bytes"
 Values = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageLayout:
+class MessageLayout(NamedTuple):
     """How to read a frame.
 
     `body` is None if no schema has the API or the version; `header` is None for bytes that are not a frame.
@@ -162,9 +161,9 @@ def _unusual_response_layout(api_key: int, version: int, data: bytes) -> Message
     if version > newest:
         plain = MessageLayout("ResponseHeader", response_header_version(api_key, newest), None, version)
         layout = _as_newest(plain, known, known.response, data)
-        return replace(UNKNOWN_RESPONSE, unread=known.response) if layout.body is None else layout
+        return UNKNOWN_RESPONSE._replace(unread=known.response) if layout.body is None else layout
     if version < known.versions.low:
-        return replace(UNKNOWN_RESPONSE, unread=known.response)
+        return UNKNOWN_RESPONSE._replace(unread=known.response)
     return MessageLayout("ResponseHeader", response_header_version(api_key, version), known.response, version)
 
 
@@ -174,9 +173,9 @@ def _as_newest(plain: MessageLayout, known: Api, body: str, data: bytes) -> Mess
     assert plain.header is not None
     if reads_as(data, plain.header, plain.header_version, body, newest):
         finding = _unknown_version(known, plain.body_version, f"read as v{newest}, which fits: a guess")
-        return replace(plain, body=body, body_version=newest, findings=(finding,), unread=body)
+        return plain._replace(body=body, body_version=newest, findings=(finding,), unread=body)
     finding = _unknown_version(known, plain.body_version, ONLY_HEADER)
-    return replace(plain, findings=(finding,), unread=body)
+    return plain._replace(findings=(finding,), unread=body)
 
 
 def _is_fallback(data: bytes) -> bool:

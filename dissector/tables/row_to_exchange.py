@@ -165,15 +165,15 @@ def _masked(content: dict[str, Any], layout: MessageLayout, data: bytes | None, 
     """Return a message of which a part is masked, and so is no fields."""
     whole = kept or b""
     body = layout.body if PARTIAL_BYTES in content else None
-    plain = replace(layout, body=body, masked_from=max(0, len(whole) - content["masked"]), findings=())
-    plain = plain if content.get("header") else replace(plain, header=None)
+    plain = layout._replace(body=body, masked_from=max(0, len(whole) - content["masked"]), findings=())
+    plain = plain if content.get("header") else plain._replace(header=None)
     message = ExchangeMessage(content["time_ns"], content["size"], whole, len(whole), plain, masked=True)
     if kept is not None:
         return message
     if data is None:
         return RowMessage.of(message, content)
     context = DecodingContext(topic_names=dict(_topic_names(content.get("body"))))
-    shown = replace(message, data=data, whole=len(data), layout=replace(plain, masked_from=None), context=context)
+    shown = replace(message, data=data, whole=len(data), layout=plain._replace(masked_from=None), context=context)
     return RowMessage.of(message, content | {"header": shown.header, "body": shown.decoded_body})
 
 

@@ -1,7 +1,6 @@
 """Who waits for whom where a capture comes in portions: notes behind a request that may still be answered wait."""
 
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,5 +89,5 @@ def test_a_request_of_which_the_end_is_still_to_come_is_waited_for(tmp_path: Pat
     heartbeat(talk, 0)
     whole = waits_from(tmp_path, talk)
     talk.ask(10, "Metadata", 12, {"topics": None})
-    talk.turns[-1] = replace(talk.turns[-1], data=talk.turns[-1].data[:-3])
+    talk.turns[-1] = talk.turns[-1]._replace(data=talk.turns[-1].data[:-3])
     assert whole == NEVER > waits_from(tmp_path, talk)

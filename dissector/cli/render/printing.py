@@ -1,8 +1,7 @@
 """Rows in each output format, for `show` and for live captures."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -30,8 +29,7 @@ ROWS_TOGETHER: Final = 1 << 16
 """Rows that are rendered as text together: the more, the less each costs."""
 
 
-@dataclass(frozen=True)
-class RowRenderer:
+class RowRenderer(NamedTuple):
     """Renders rows in a format: the fields of `names` as columns, or whole exchanges without names."""
 
     form: Format

@@ -4,9 +4,8 @@ A plan is a schema with the version resolved: it has no version ranges, and each
 Reader, tracer and writer follow the same plan, so they can't disagree on the layout.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.protocol.schema.loader import alternatives, schema
 from dissector.protocol.schema.model import Field, MessageSchema
@@ -25,8 +24,7 @@ SCALARS: Final = {
 """Fixed-width types: their `struct` code (big-endian) and size in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarPlan:
+class ScalarPlan(NamedTuple):
     """A fixed-width value."""
 
     type: str
@@ -40,8 +38,7 @@ class ScalarPlan:
         return SCALARS[self.type][1]
 
 
-@dataclass(frozen=True, slots=True)
-class VariablePlan:
+class VariablePlan(NamedTuple):
     """A string, bytes or records: a length, then the bytes. If compact, the length is an unsigned varint, plus 1."""
 
     type: str
@@ -49,8 +46,7 @@ class VariablePlan:
     nullable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayPlan:
+class ArrayPlan(NamedTuple):
     """A count, then that many elements. If compact, the count is an unsigned varint, plus 1."""
 
     element: "TypePlan"
@@ -58,8 +54,7 @@ class ArrayPlan:
     nullable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StructPlan:
+class StructPlan(NamedTuple):
     """Fields in wire order, followed by tagged fields in a flexible version (KIP-482).
 
     A nullable struct begins with one signed byte: -1 for null, else 1. If it is the value of a tagged field, it begins
@@ -76,8 +71,7 @@ class StructPlan:
 TypePlan = ScalarPlan | VariablePlan | ArrayPlan | StructPlan
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPlan:
+class FieldPlan(NamedTuple):
     """A named value. `tag` is None for an untagged field."""
 
     name: str

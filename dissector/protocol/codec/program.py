@@ -8,10 +8,9 @@ Invariant: what the kernel reads along a program is what `reader` and `tracer` r
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -85,8 +84,7 @@ class Part(Enum):
     """How many tagged fields of a structure no schema has."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
+class ColumnPlan(NamedTuple):
     """A column of a program. `path` leads to its field from ``header`` or ``body`` on, without indexes."""
 
     path: tuple[str, ...]

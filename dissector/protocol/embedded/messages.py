@@ -90,7 +90,7 @@ def newest_version(message: str) -> int:
 def embedded_plan(message: str, version: int, count: int | None = None) -> StructPlan:
     """Return the layout of an embedded message, or of its first fields alone."""
     whole = plan_of(extra_schemas()[message], version) if message in extra_schemas() else plan(message, version)
-    return whole if count is None else replace(whole, fields=whole.fields[:count], flexible=False)
+    return whole if count is None else whole._replace(fields=whole.fields[:count], flexible=False)
 
 
 @lru_cache(maxsize=256)

@@ -4,13 +4,12 @@ The items tile the bytes. An item's span includes its delimiter (a comma, a NUL,
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dissector.core.json_text import finite
 
 
-@dataclass(frozen=True, slots=True)
-class SubtreeItem:
+class SubtreeItem(NamedTuple):
     """A span of bytes with a name. `items` tile its end; the bytes before them belong to the item itself."""
 
     name: str

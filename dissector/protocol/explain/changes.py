@@ -5,7 +5,7 @@ the message, and not one per field.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, plan
 from dissector.protocol.explain.field_rows import default_words, struct_of, type_words
@@ -115,4 +115,4 @@ def _kind(plan: TypePlan) -> str:
         return f"ARRAY of {_kind(plan.element)}"
     if isinstance(plan, StructPlan):
         return "STRUCT"
-    return type_words(plan if isinstance(plan, ScalarPlan) else replace(plan, compact=False, nullable=False))
+    return type_words(plan if isinstance(plan, ScalarPlan) else plan._replace(compact=False, nullable=False))

@@ -7,7 +7,6 @@ Memory is bounded by `MOST_BYTES`; a message for which there is no room is for t
 import ctypes
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from typing import Final, NamedTuple
@@ -40,8 +39,7 @@ class Outcome(IntEnum):
     """The same, as it has compressed records, and no sections were given."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTopics:
+class NamedTopics(NamedTuple):
     """What is written behind topic ids, by the ids."""
 
     ids: UInt8

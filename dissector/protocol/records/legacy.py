@@ -10,8 +10,7 @@ Invariant: the values are those of `legacy_tracing` for the same bytes (a proper
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.protocol.records.batch import LOG_APPEND_TIME
 from dissector.protocol.records.compression import CODEC_MASK, DecompressionBudget, DecompressionError, codec_name
@@ -29,8 +28,7 @@ DEEPEST: Final = 3
 """How deep wrappers in wrappers are decoded. Brokers refuse the second level already."""
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyRecord:
+class LegacyRecord(NamedTuple):
     """One message. `data` is the whole message; `offset` is absolute once `placed` by its wrapper."""
 
     data: bytes
@@ -92,7 +90,7 @@ class LegacyRecord:
         base = first_offset(self.offset, [message.offset for message in inner]) if self.magic == 1 else 0
         for message in inner:
             timestamp = self.timestamp if self.is_append_time else message.timestamp
-            yield replace(message, offset=base + message.offset, timestamp=timestamp)
+            yield message._replace(offset=base + message.offset, timestamp=timestamp)
 
 
 def first_offset(wrapper: int, inner: list[int]) -> int:

@@ -12,12 +12,11 @@ Invariants:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.protocol.schema.errors import known_errors
 from dissector.protocol.schema.loader import apis
@@ -41,8 +40,7 @@ class MemberKind(StrEnum):
     """A bit set: bit n stands for number n of another enum. Numbers with a name are not sets."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Enum:
+class _Enum(NamedTuple):
     members: MemberKind
     names: Mapping[int, str]
     bits: Mapping[int, str]

@@ -5,9 +5,8 @@ imported release). `error_advice.json` is written by hand, by names of errors. A
 newer broker may have sent it.
 """
 
-from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.model import SchemaError
@@ -21,8 +20,7 @@ EXPECTED_ERRORS: Final = frozenset((
 lower version (KIP-511), after MEMBER_ID_REQUIRED a new member joins again with its id (KIP-394)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorInfo:
+class ErrorInfo(NamedTuple):
     """An error: its code on the wire (int16) and its name in Kafka's sources.
 
     `advice` is one sentence on what it means for a client, and what the client or its operator should do.

@@ -1,7 +1,6 @@
 """The rows of an `index.json`: what is known of a message without reading its table."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.protocol.schema.model import NONE, MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.table import MOST_VERSIONS, is_api_key, is_name
@@ -10,8 +9,7 @@ PAIRED_TYPES: Final = ("request", "response")
 """The message types that make up an API, in pairs; only their `api_key` is an API's."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """A message in an index."""
 
     name: str

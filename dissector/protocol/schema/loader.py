@@ -9,8 +9,9 @@ Invariants:
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 from dissector.protocol.schema.imported import imported_releases
 from dissector.protocol.schema.index import PAIRED_TYPES, IndexEntry, index_entry, read_entries
@@ -20,8 +21,7 @@ from dissector.protocol.schema.resources import read_json
 from dissector.protocol.schema.table import message_of
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(NamedTuple):
     """All entries by name, APIs by key, files of alternative layouts by message; shipped entries, and the overlay."""
 
     entries: dict[str, IndexEntry]

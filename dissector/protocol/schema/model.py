@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 LATEST: Final = 32_767
 """The end of an open range: versions are int16 on the wire."""
@@ -160,8 +160,7 @@ class MessageSchema:
         return Versions(high, high) if self.latest_version_unstable else NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(NamedTuple):
     """A request and its response, by name. `name` is the request's without ``Request``."""
 
     key: int

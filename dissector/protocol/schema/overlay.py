@@ -8,13 +8,13 @@ Requests and responses are identified by API key, so one with another name in an
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from dissector.protocol.schema.index import PAIRED_TYPES, IndexEntry
 from dissector.protocol.schema.model import LATEST, NONE, MessageSchema, Versions
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedRelease:
+class ImportedRelease(NamedTuple):
     """A release that a user imported. A table of it is read only if something in it is new."""
 
     label: str

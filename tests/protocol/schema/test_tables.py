@@ -21,7 +21,7 @@ TABLES = files("dissector.protocol.schema") / "tables"
 @cases("entry", ENTRIES, ids=lambda e: e.name)
 def test_a_table_loads_agrees_with_the_index_and_is_written_as_it_stands(entry: IndexEntry) -> None:
     message = loader.message(entry.name)
-    for name in IndexEntry.__slots__:
+    for name in IndexEntry._fields:
         assert getattr(message, name) == getattr(entry, name), name
     assert table_text(message) == TABLES.joinpath(f"{entry.name}.json").read_text(encoding="utf-8")
 
