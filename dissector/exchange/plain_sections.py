@@ -21,6 +21,7 @@ class PlainSections:
 
     def __init__(self) -> None:
         self._memory: UInt8 = np.empty(0, np.uint8)
+        self._address = 0
         self.clear()
 
     def clear(self) -> None:
@@ -39,6 +40,7 @@ class PlainSections:
         """Decompress those of a message, given by codec; return whether all could be."""
         if not len(self._memory):
             self._memory = np.empty(MOST_BYTES, np.uint8)
+            self._address = self._memory.ctypes.data
         budget, count, filled = frame_budget(), len(self._sizes), self._filled
         try:
             for codec, section in sections:
@@ -52,15 +54,14 @@ class PlainSections:
 
     def _add(self, codec: int, section: bytes, budget: DecompressionBudget) -> None:
         """Decompress a section. Raises `DecompressionError`."""
-        room = self._memory[self._filled :]
-        size = budget.decompressed_into(codec, section, room)
-        address = room.ctypes.data
+        size = budget.decompressed_into(codec, section, self._memory[self._filled :])
         if size is None:
             plain = np.frombuffer(budget.decompressed(codec, section), np.uint8)
             self._elsewhere.append(plain)
             self._held += len(plain)
             address, size = plain.ctypes.data, len(plain)
         else:
+            address = self._address + self._filled
             self._filled += size
         self._addresses.append(address)
         self._sizes.append(size)

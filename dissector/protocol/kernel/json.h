@@ -28,8 +28,8 @@ typedef struct {
   int is_compressed;  /* whether a compressed batch was met */
 } JsonRecords;
 
-/* Decompresses an lz4 frame of one block without checksums, as `lz4.single_block` knows it, and most are. Returns how
- * many bytes it has, or -1 where it is another frame, is damaged or has more than `capacity`. */
+/* Decompresses an lz4 frame of independent blocks without checksums, as Kafka's clients write it. Returns how many bytes
+ * it has, or -1 where it is another frame, is damaged or has more than `capacity`. */
 int64_t lz4_frame(const uint8_t *data, int64_t size, uint8_t *out, int64_t capacity);
 
 /* Writes a `records` field. Returns DONE, CAREFUL, FULL, or COMPRESSED where a section is needed that is not there. */

@@ -1,14 +1,16 @@
-/* Decompresses lz4 frames of one block (lz4_Frame_format.md and lz4_Block_format.md of the lz4 project).
+/* Decompresses lz4 frames of independent blocks (lz4_Frame_format.md and lz4_Block_format.md of the lz4 project).
  *
- * What is rare or damaged is refused, and Python's library decides: checksums, several blocks, a block that does not end
- * with literals as the format wants it.
+ * What is rare or damaged is refused, and Python's library decides: checksums, blocks that refer to those before, one
+ * that does not end with literals as the format wants it.
  *
  * Why no access is outside a buffer: a read at `at` follows a check of at < end, or of n <= end - at for n bytes; a write
  * follows a check of n <= capacity - filled, and a match begins at filled - offset, where 0 < offset <= filled. Lengths
- * are sums of at most `size` bytes, so they do not overflow. */
+ * are sums of at most `size` bytes, so they do not overflow. A block is read and written as a buffer of its own: it ends
+ * before the frame's end mark, and its capacity is the room that the blocks before it left. */
 #include "json.h"
 
-enum { FRAME_HEAD = 11, END_MARK = 4, LEAST_MATCH = 4, LONG = 15, AFTER_LITERALS = 8 };
+enum { FRAME_HEAD = 7, BLOCK_HEAD = 4, END_MARK = 4, LEAST_MATCH = 4, LONG = 15, AFTER_LITERALS = 8 };
+#define IS_PLAIN UINT32_C(0x80000000) /* in the size of a block: it is not compressed */
 
 static inline uint32_t le_uint32(const uint8_t *at) {
   return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
@@ -55,18 +57,32 @@ static int64_t lz4_block(const uint8_t *data, int64_t end, uint8_t *out, int64_t
 
 int64_t lz4_frame(const uint8_t *data, int64_t size, uint8_t *out, int64_t capacity) {
   /* The magic, a descriptor of independent blocks without checksums, the largest block, the descriptor's checksum. */
-  static const uint8_t heads[][7] = {
+  static const uint8_t heads[][FRAME_HEAD] = {
     {4, 34, 77, 24, 0x60, 0x40, 0x82}, {4, 34, 77, 24, 0x60, 0x50, 0xfb},
     {4, 34, 77, 24, 0x60, 0x60, 0x51}, {4, 34, 77, 24, 0x60, 0x70, 0x73},
   };
-  if (size <= FRAME_HEAD + END_MARK || le_uint32(data + size - END_MARK)) return -1;
-  int64_t block = size - FRAME_HEAD - END_MARK;
-  if (le_uint32(data + 7) != block) return -1;
+  int64_t at = FRAME_HEAD, end = size - END_MARK, filled = 0, most = 0;
+  if (end <= at || le_uint32(data + end)) return -1;
   for (int n = 0; n < 4; n++) {
-    int64_t most = INT64_C(1) << (16 + 2 * n);
-    if (!memcmp(data, heads[n], sizeof heads[n])) {
-      return lz4_block(data + FRAME_HEAD, block, out, capacity < most ? capacity : most);
-    }
+    if (!memcmp(data, heads[n], FRAME_HEAD)) most = INT64_C(1) << (16 + 2 * n);
   }
-  return -1;
+  if (!most) return -1;
+  while (at < end) {
+    if (end - at < BLOCK_HEAD) return -1;
+    uint32_t head = le_uint32(data + at);
+    int64_t width = head & ~IS_PLAIN, room = capacity - filled < most ? capacity - filled : most, opened = width;
+    at += BLOCK_HEAD;
+    if (!width || width > end - at) return -1;
+    if (!(head & IS_PLAIN)) {
+      opened = lz4_block(data + at, width, out + filled, room);
+      if (opened < 0) return -1;
+    } else if (width <= room) {
+      memcpy(out + filled, data + at, (size_t)width);
+    } else {
+      return -1;
+    }
+    at += width;
+    filled += opened;
+  }
+  return filled;
 }

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 
 import cramjam
 import numpy as np
@@ -148,15 +149,25 @@ def batch(codec: int, chance: random.Random, *, attributes: int) -> bytes:
     head |= {"max_timestamp": 1_790_000_000_005, "producer_id": 5, "records": records}
     if codec != CompressionType.LZ4:
         return records_bytes({"batches": [head | {"attributes": codec | attributes}]})
-    return in_one_block(records_bytes({"batches": [head]}))
+    return in_blocks(records_bytes({"batches": [head]}), chance)
 
 
-def in_one_block(raw: bytes) -> bytes:
-    """A batch with its section as an lz4 frame of one block, as Java and librdkafka write it."""
-    block = bytes(cramjam.lz4.compress_block(raw[BATCH_HEADER.size :], store_size=False))
-    frame = bytes.fromhex("04224d18604082") + len(block).to_bytes(4, "little") + block + bytes(4)
+def in_blocks(raw: bytes, chance: random.Random) -> bytes:
+    """A batch with its section as an lz4 frame, as Java and librdkafka write it: of one block or, as large ones are, of
+    several. One that compression would not make smaller is not compressed."""
+    section = raw[BATCH_HEADER.size :]
+    cuts = sorted(chance.sample(range(1, len(section)), 2)) if len(section) > 2 and chance.random() < 0.5 else []
+    blocks = [block(section[start:end], chance) for start, end in pairwise((0, *cuts, len(section)))]
+    frame = bytes.fromhex("04224d18604082") + b"".join(blocks) + bytes(4)
     changed = raw[8:CRC_FROM] + (raw[CRC_FROM + 1] | CompressionType.LZ4).to_bytes(2, "big") + raw[23:61] + frame
     return raw[:8] + (len(changed) - 4).to_bytes(4, "big") + changed[4:]
+
+
+def block(part: bytes, chance: random.Random) -> bytes:
+    if part and chance.random() < 0.3:
+        return (len(part) | 1 << 31).to_bytes(4, "little") + part
+    packed = bytes(cramjam.lz4.compress_block(part, store_size=False))
+    return len(packed).to_bytes(4, "little") + packed
 
 
 def produce_request(*fields: bytes, topic: str = "orders") -> tuple[MessageLayout, bytes]:
