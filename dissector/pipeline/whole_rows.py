@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from dissector.capture_session import Capture, WholeRows
 from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding
+from dissector.exchange.record_columns import CarriedColumns
 from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cell_json
 from dissector.pipeline.body_rows import body_columns
 from dissector.pipeline.carried_columns import Columns, batch_columns, record_columns
+from dissector.pipeline.carried_pieces import joined, kept
 from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.observations import finding_cells
 from dissector.pipeline.origins import Origins
@@ -26,6 +29,8 @@ from dissector.tables.arrow_types import chosen
 from dissector.tables.rows import TableRow
 
 _KEY: Final = ("day", "capture", "epoch", "packet", "start")
+RECORDS_TOGETHER: Final = 1 << 14
+"""Records of which columns are made together."""
 
 
 CarriedRows = tuple[str, Int64, Columns]
@@ -68,10 +73,9 @@ class WholeRowBuilder:
         exchanges = self._exchanges(whole, where, info)
         tables: list[tuple[str, Columns]] = [("exchanges", exchanges), ("bodies", self._bodies(whole, where))]
         found: list[TableRow] = [(name, pa.table(_kept(columns, is_known))) for name, columns in tables]
-        for at, _, finding in whole.bodies.errors:
-            if is_known[at]:
-                key = {name: where[name][at].as_py() for name in _KEY}
-                found.append(("findings", key | finding_cells(finding) | {"nth": 0, "replaces": None}))
+        findings = [(at, finding) for at, _, finding in whole.bodies.errors if is_known[at]]
+        if findings:
+            found.append(("findings", pa.table(_finding_columns(findings, where))))
         api_keys = self._capture.index_columns(whole.rows).api_key
         partitions = partition_rows(self._capture, whole.rows, exchanges)
         is_kept = is_known[partitions.row]
@@ -135,20 +139,47 @@ class WholeRowBuilder:
         """The batches and records of rows; and the places of rows that need a careful look."""
         found: list[CarriedRows] = []
         refused = [np.zeros(0, np.int64)]
+        pieces: list[CarriedColumns] = []
+        count = 0
         for carried in self._capture.index.records(rows):
             refused.append(carried.refused)
-            is_batch = carried.is_batch
-            if not is_batch.any():
-                continue
-            for table, row, make in (
-                ("batches", carried.row[is_batch], partial(batch_columns, carried, is_batch)),
-                ("records", carried.row[carried.records.entry], partial(record_columns, carried)),
-            ):
-                try:
-                    found.append((table, row, {name: each.take(row) for name, each in where.items()} | make()))
-                except pa.ArrowInvalid:  # the name of a header is no UTF-8
-                    refused.append(carried.row)
+            if carried.is_batch.any():
+                pieces.append(kept(carried))
+                count += len(carried.records.offset)
+            if count >= RECORDS_TOGETHER:
+                refused += _add_carried(pieces, where, found)
+                pieces, count = [], 0
+        if pieces:
+            refused += _add_carried(pieces, where, found)
         return found, np.concatenate(refused)
+
+
+def _add_carried(pieces: Sequence[CarriedColumns], where: Columns, found: list[CarriedRows]) -> list[Int64]:
+    """Add the rows of pieces. Return the places of rows that need a careful look."""
+    carried = joined(pieces)
+    is_batch = carried.is_batch
+    try:
+        of_batches, of_records = batch_columns(carried, is_batch), record_columns(carried)
+    except pa.ArrowInvalid:  # the name of a header is no UTF-8
+        if len(pieces) == 1:
+            return [carried.row]
+        return [row for piece in pieces for row in _add_carried([piece], where, found)]
+    for table, row, columns in (
+        ("batches", carried.row[is_batch], of_batches),
+        ("records", carried.row[carried.records.entry], of_records),
+    ):
+        found.append((table, row, {name: each.take(row) for name, each in where.items()} | columns))
+    return []
+
+
+def _finding_columns(findings: Sequence[tuple[int, Finding]], where: Columns) -> Columns:
+    """The rows of findings, each with the place of its exchange, which has no others."""
+    places = pa.array([at for at, _ in findings])
+    cells = [finding_cells(finding) for _, finding in findings]
+    return {name: where[name].take(places) for name in _KEY} | {
+        "nth": pa.array(np.zeros(len(cells), np.int32)), "replaces": pa.nulls(len(cells), pa.string()),
+        **{name: pa.array([each[name] for each in cells], pa.string()) for name in cells[0]},
+    }  # fmt: skip
 
 
 def _errors(whole: WholeRows) -> pa.Array:

@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 
 from dissector.core.arrays import Int64
+from dissector.exchange.record_columns import CarriedColumns
+from dissector.pipeline import whole_rows
+from dissector.pipeline.carried_columns import Columns, record_columns
 from dissector.pipeline.whole_rows import Made, WholeRowBuilder
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
@@ -54,3 +57,20 @@ def test_most_rows_come_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     path = PCAPS / "librdkafka-pipelined.pcapng"
     by_columns = assert_same([path], 1, monkeypatch)
     assert by_columns > 0.8 * len(tables([path])["exchanges"])
+
+
+def test_records_that_columns_cannot_hold_are_made_one_by_one_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = PCAPS / "librdkafka-pipelined.pcapng"
+    whole = assert_same([path], 1, monkeypatch)
+    monkeypatch.undo()
+    refused: set[int] = set()
+
+    def refusing(carried: CarriedColumns) -> Columns:
+        if not refused:
+            refused.add(int(carried.row[-1]))
+        if refused & set(carried.row.tolist()):
+            raise pa.ArrowInvalid
+        return record_columns(carried)
+
+    monkeypatch.setattr(whole_rows, "record_columns", refusing)
+    assert whole / 2 < assert_same([path], 1, monkeypatch) < whole
