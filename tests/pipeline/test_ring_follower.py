@@ -18,16 +18,21 @@ if find_spec("pyspark") is None:
     pytest.skip("NOT TESTED with pyspark: it is not installed", allow_module_level=True)
 
 from deltalake import DeltaTable
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
+from dissector.capture_session.checkpoint import Checkpoint
 from dissector.pipeline import micro_batch_run, observations, ring_follower
 from dissector.pipeline.follow_state import FOLLOWER
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.ring import ring_file
 from dissector.pipeline.ring_follower import Follower, MicroBatchReport
+from dissector.pipeline.spark_session import reason
+from dissector.pipeline.state_file import read_state_file, write_state_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
+ROWS, PACKETS = map(Checkpoint._fields.index, ("pending_rows", "packets"))
 
 
 def ring_of(folder: Path, count: int, capture: Path = PCAPS / "librdkafka-pipelined.pcapng") -> Path:
@@ -163,6 +168,36 @@ def test_a_micro_batch_that_was_broken_off_is_there_once(
     followed(spark, ring, tables)
     ingest_on_spark(spark, sorted(map(str, ring.iterdir())), str(tmp_path / "batch"), WriteOptions(), parts=2)
     assert rows(tables) == rows(tmp_path / "batch")
+
+
+def test_a_false_carry_over_ends_a_micro_batch_in_one_line_and_nothing_of_it_counts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It is well-formed, but a number is where rows should be: a task meets it. With the right one all goes on."""
+    ring, tables = ring_of(tmp_path / "ring", 2), tmp_path / "followed"
+    first, second = (entry for each in sorted(ring.iterdir()) if (entry := ring_file(each)))
+    follower_of(spark, tables)._micro_batch([first], 0)
+    [path] = (tables / FOLLOWER).glob("carry-over-*/0")
+    right, before = path.read_bytes(), rows(tables)
+    graphs = read_state_file(path)
+    nodes = graphs["capture"]
+    values = nodes.items[nodes.items[0][0]]
+    values[ROWS] = values[PACKETS]
+    write_state_file(path, graphs)
+    with pytest.raises(PythonException) as failed:
+        follower_of(spark, tables)._micro_batch([second], 1)
+    assert re.fullmatch("[A-Z][A-Za-z]+Error: .+", reason(failed.value))
+    assert rows(tables) == before
+    path.write_bytes(right)
+    follower = follower_of(spark, tables)
+    follower._micro_batch([second], 1)
+    follower._end()
+    assert rows(tables) == batch(spark, ring, tmp_path / "batch")
+
+
+def follower_of(spark: SparkSession, tables: Path) -> Follower:
+    """One with a single partition, which begins where the one before it ended."""
+    return Follower(spark, str(tables), WriteOptions(), 1, lambda report: None)
 
 
 def test_late_and_overwritten_files_are_reported(
