@@ -6,7 +6,8 @@ segment (`out_of_order`), until it has no hole any more.
 
 Invariants, each a property test:
   * the runs of a direction tile its stream from the first byte on, without overlap, gaps in band;
-  * any cutting of the capture into batches gives the same runs;
+  * any cutting of the capture into batches gives the same runs, but for a SYN behind segments of its connection: it is
+    looked for in the batch of the first of them (`ExpectedSequence.begin`);
   * sequence numbers wrap; stream offsets don't.
 """
 

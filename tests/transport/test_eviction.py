@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT, Limits
+from dissector.transport.connection_lifecycle import LATE_SYN
 from tests.traffic import ACK, CLIENT, FIN, RST, SYN, Packet, Turn, conversation
 from tests.transport.reading import Reading, read
 
@@ -93,10 +94,15 @@ class Life:
     side_0: tuple[str, int]
     syn_side: int = -1
     isn: dict[int, int] = field(default_factory=dict)
+    first_bytes: dict[int, int] = field(default_factory=dict)
+    """By side: where the bytes begin that the capture can have."""
     end: dict[int, int] = field(default_factory=dict)
     flags: list[int] = field(default_factory=lambda: [0, 0])
     over: int | None = None
     last: int = 0
+    is_open: bool = False
+    has_late_syn: bool = False
+    """A SYN came behind other segments, or answers another one: both are looked for in the batch of the first only."""
 
 
 def lives_of(packets: list[Packet], limits: Limits) -> list[Life]:
@@ -126,6 +132,8 @@ def begins(life: Life, side: int, packet: Packet) -> bool:
     if packet.flags & (SYN | RST) == SYN:
         if side in life.isn:
             return life.isn[side] != packet.seq
+        if side in life.first_bytes and 0 < life.first_bytes[side] - packet.seq <= LATE_SYN:
+            return False
         return not packet.flags & ACK and not (1 - side in life.isn and life.over is None)
     near = side not in life.end or abs(packet.seq - life.end[side]) < 1 << 23
     return life.over is not None and bool(packet.payload) and not near
@@ -133,7 +141,15 @@ def begins(life: Life, side: int, packet: Packet) -> bool:
 
 def take(life: Life, side: int, packet: Packet, number: int) -> None:
     life.last = number
-    if packet.flags & (SYN | RST) == SYN:
+    if not life.first_bytes:
+        life.first_bytes[side] = packet.seq
+        if packet.flags & ACK:
+            life.first_bytes[1 - side] = packet.ack
+    is_syn = packet.flags & (SYN | RST) == SYN
+    is_answer_to_another = bool(packet.flags & ACK) and life.isn.get(1 - side, packet.ack - 1) != packet.ack - 1
+    life.has_late_syn |= is_syn and (life.is_open or is_answer_to_another)
+    life.is_open |= not is_syn
+    if is_syn:
         acknowledged = packet.ack - 1 if packet.flags & ACK else None
         if acknowledged is None or life.isn.get(1 - side, acknowledged) == acknowledged:
             life.isn[side] = packet.seq
@@ -184,5 +200,6 @@ def test_columns_give_what_a_loop_over_packets_gives(
     assert described(whole) == [(life.first, life.side_0, life.syn_side, tuple(life.flags)) for life in expected]
     parts = read(packets, limits=limits, cuts=cuts)
     assert described(parts) == described(whole)
-    assert sorted(parts.runs) == sorted(whole.runs)
+    if not any(life.has_late_syn for life in expected):
+        assert sorted(parts.runs) == sorted(whole.runs)
     assert parts.transport.connections.resumed == whole.transport.connections.resumed
