@@ -39,9 +39,9 @@ CHUNK_OF_LINES: Final = ROW_COST << 15
 many pay for a second process, which learns for itself what rows have in common."""
 MIN_CHUNKS: Final = 8
 """Chunks below which one process is faster."""
-MIN_CHUNKS_OF_JSON: Final = 64
-"""The same where nearly all rows are JSON that the kernel writes: below, a second process takes more CPU than it saves
-time, as it fills memory and learns what messages have in common for itself."""
+MIN_CHUNKS_OF_JSON: Final = 32
+"""The same where nearly all rows are JSON that the kernel writes, for a second process: below, it saves no time, as it
+fills memory and learns what messages have in common for itself. With more cores `MIN_CHUNKS` are enough."""
 MAX_WORKERS: Final = 16
 LONGEST_WAIT: Final = 1
 """Seconds after which an interrupt is seen in any case."""
@@ -70,8 +70,8 @@ def print_rows(
     chunk: int = CHUNK,
     least: int = MIN_CHUNKS,
 ) -> bool:
-    """Write the first `count` rows to stdout, with `head` before the first output, in chunks of that cost, by one
-    process if there are fewer than `least`; return whether there was any. Raises `WorkerError`, or `BrokenPipeError` if
+    """Write the first `count` rows to stdout, with `head` before the first output, in chunks of that cost, of which a
+    second process needs `least`; return whether there was any output. Raises `WorkerError`, or `BrokenPipeError` if
     nobody reads."""
     if workers != 1:
         chunks = _chunks(count, sizes, chunk)
@@ -106,13 +106,14 @@ def _chunks(count: int, sizes: Sizes, chunk: int) -> list[int]:
 
 def _workers(chunks: int, least: int) -> int:
     """Return how many processes pay: one if this one has several threads, or has few chunks to print."""
-    if chunks < least or threading.active_count() > 1:
+    most = _most_workers()
+    if chunks < (least if most <= 2 else MIN_CHUNKS) or threading.active_count() > 1:
         return 1
     try:
         sys.stdout.fileno()
     except (AttributeError, io.UnsupportedOperation):  # the output is collected in this process
         return 1
-    return _most_workers()
+    return most
 
 
 def _most_workers() -> int:
