@@ -86,7 +86,8 @@ def test_the_parts_of_its_records_are_those_of_tls_1_3() -> None:
 
 @given(first=st.integers(0, 1000), mangle=manglings(), cuts=cuts_of_packets)
 def test_a_late_start_is_decrypted_from_the_first_whole_record_on(first: int, mangle: Mangling, cuts: Cuts) -> None:
-    """Packets out of order are behind the first ones: what is in front of a late start is not known."""
+    """Packets out of order are behind the first ones: what is in front of a late start is not known. A side that has
+    none of those may begin with any."""
     made = recorded()
     packets = packets_of(made)
     packets = packets[first % (len(packets) - 8) :]
@@ -95,7 +96,7 @@ def test_a_late_start_is_decrypted_from_the_first_whole_record_on(first: int, ma
     for side, expected in whole_turns(made, packets).items():
         assert late.tls.is_decrypted(0) or not expected
         assert not late.tls.is_decrypted(0) or made.sent[side].endswith(late.data[side])
-        assert late.data[side].endswith(expected)
+        assert late.data[side].endswith(expected) or side not in {each.from_client for each in packets[:8]}
 
 
 @pytest.mark.parametrize("lost", [{True}, {False}, {True, False}], ids=["client's", "server's", "both"])
