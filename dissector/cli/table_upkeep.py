@@ -41,12 +41,12 @@ def list_captures(folder: str, form: StatsFormat) -> int:
 
 def forget(folder: str, names: Sequence[str], before: "datetime | None") -> int:
     """Remove captures, and those that end before a day (UTC); return the exit code, 1 if there are none."""
-    from dissector.tables.delta_log import remove_captures
-    from dissector.tables.file_systems import normal_uri
-
     if not names and before is None:
         raise UsageError("name captures, or give --before a day")
     seen = _seen(folder)
+    from dissector.tables.delta_log import remove_captures
+    from dissector.tables.file_systems import normal_uri
+
     found = {row["capture"]: row for row in (_named(seen, folder, name) for name in names)}
     if before is not None:
         found |= {row["capture"]: row for row in seen.captures if _is_older(row, before)}
@@ -68,11 +68,11 @@ def _is_older(capture: Row, day: "datetime") -> bool:
 
 def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> int:
     """Ingest captures again, as they were ingested, or with key logs; return the exit code."""
+    found = [_named(_seen(folder), folder, name) for name in names]
     from dissector.cli.ingest import ingest
     from dissector.cli.options import THIS_MACHINE
     from dissector.pipeline.partition_rows import decode_as_in
 
-    found = [_named(_seen(folder), folder, name) for name in names]
     options = {row["options"] for row in found}
     if len(options) > 1:
         raise UsageError(f"{folder}: these captures were ingested with different options: replace them one by one")
@@ -88,10 +88,10 @@ def replace(folder: str, names: Sequence[str], key_logs: Sequence[str] = ()) -> 
 
 def compact(folder: str) -> int:
     """Rewrite small files as large ones; return the exit code."""
+    _seen(folder)
     from dissector.tables import maintenance
     from dissector.tables.file_systems import normal_uri
 
-    _seen(folder)
     counts = maintenance.compact(normal_uri(folder))
     before, after = (sum(each[at] for each in counts.values()) for at in (0, 1))
     print(f"{clean(folder)}: {counted(after, 'file')} instead of {before:,}", file=sys.stderr)
@@ -103,11 +103,11 @@ def vacuum(folder: str, hours: int) -> int:
 
     Raises `CaptureError` while an ingest is at work, as its files are in no table yet.
     """
+    _seen(folder)
     from dissector.pipeline.runs import runs_of
     from dissector.tables import maintenance
     from dissector.tables.storage import Storage
 
-    _seen(folder)
     storage = Storage(folder)
     for run in runs_of(storage):
         if not run.is_abandoned:
@@ -123,10 +123,10 @@ def vacuum(folder: str, hours: int) -> int:
 def verify(folder: str) -> int:
     """Check tables; return the exit code, 1 if something is wrong. Connections that are cut between captures are told,
     and are not wrong."""
+    seen = _seen(folder)
     from dissector.tables import maintenance
     from dissector.tables.file_systems import normal_uri
 
-    seen = _seen(folder)
     found = list(maintenance.problems(normal_uri(folder), seen))
     for words in found:
         print_error(f"{folder}: {words}")
@@ -146,7 +146,8 @@ def views(folder: str, engine: "ViewEngine") -> int:
 
 
 def _seen(folder: str) -> "Snapshot":
-    """Return what is to be seen of the tables. Raises `CaptureError` if there are none."""
+    """Return what is to be seen of the tables. Raises `CaptureError` if there are none, or no libraries for them: what
+    needs those is imported behind this."""
     require_tables()
     return seen_tables(folder)
 

@@ -81,12 +81,30 @@ def test_what_can_t_be_is_one_line(folder: str, words: tuple[str, ...], code: in
     assert len(done.stderr.splitlines()) == 1
 
 
+WITHOUT_LIBRARIES = """
+import sys
+for name in ("duckdb", "deltalake", "pyarrow"):
+    sys.modules[name] = None
+from dissector.cli.main import app
+for words in sys.argv[2:]:
+    command = words.replace("FOLDER", sys.argv[1]).split()
+    try:
+        app(command)
+    except SystemExit as ended:
+        print(ended.code, *command[:2])
+"""
+OF_TABLES = (
+    "show FOLDER", "stats FOLDER", "ingest FOLDER --out FOLDER", "tables list FOLDER", "tables forget FOLDER a",
+    "tables replace FOLDER a", "tables compact FOLDER", "tables vacuum FOLDER", "tables verify FOLDER",
+    "tables views FOLDER",
+)  # fmt: skip
+
+
 def test_without_what_reads_tables_one_line_says_so(tmp_path: Path) -> None:
+    """Of every command that needs it."""
     (tmp_path / "captures").mkdir()
-    without = "import sys; sys.argv = ['kdissect', 'show', sys.argv[1]]; " \
-        "import importlib.util as u; real = u.find_spec; " \
-        "u.find_spec = lambda name, *a: None if name == 'duckdb' else real(name, *a); " \
-        "from dissector.cli.main import main; main()"  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", without, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == "kdissect: tables need more libraries: pip install 'kafka-dissector[tables]'\n"
+    words = [sys.executable, "-c", WITHOUT_LIBRARIES, str(tmp_path), *OF_TABLES]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    line = "kdissect: tables need more libraries: pip install 'kafka-dissector[tables]'"
+    assert done.stderr.splitlines() == [line] * len(OF_TABLES), done.stderr
+    assert [each.split()[0] for each in done.stdout.splitlines()] == ["2"] * len(OF_TABLES)
