@@ -1,4 +1,4 @@
-"""Numbers that stand alone in bodies, such as `acks` or `throttle_time_ms`, of many messages at once.
+"""Numbers that stand alone in bodies, such as `acks` or `replica_state.replica_id`, of many messages at once.
 
 Invariant: a number is the one that the decoded body has, or is not there: the message needs a careful look, or has no
 such field.
@@ -37,14 +37,15 @@ class BodyNumbers:
         self._arena = Arena()
 
     def of(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> dict[str, OfBodies]:
-        """The fields with these names of the requests of rows of the index, ascending, or of their responses."""
+        """The fields with these names, in structures with dots, of the requests of rows of the index, ascending, or of
+        their responses."""
         found = {name: OfBodies.none(len(rows)) for name in names}
         for messages in self._bodies.messages(rows, is_request=is_request, with_log=True, finds_log=False):
             program = messages.program
             columns = [
-                (number, found[column.name])
+                (number, found[name])
                 for number, column in enumerate(program.columns)
-                if len(column.path) == 2 and column.name in found and is_value(column, *_INTEGERS)
+                if (name := ".".join(column.path[1:])) in found and is_value(column, *_INTEGERS)
             ]
             if not columns:
                 continue

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from dissector.core.finding import Finding
+from dissector.protocol.wire import uuid_text
 from tests.cases import cases
-from tests.findings.conversations import Talk, codes, fetch, found, grown, heartbeat, produce, troubles
+from tests.findings.conversations import Talk, Values, codes, fetch, found, grown, heartbeat, produce, troubles
 from tests.traffic import ACK, Packet, capture_of, conversation, ethernet, exchanges, pcap
 
 CUPS = b"cup saucer spoon kettle " * 20
@@ -303,6 +304,19 @@ def test_how_far_behind_a_fetch_reads(tmp_path: Path, ends: list[int], expected:
     for n, end in enumerate(ends):
         fetch(talk, 2000 * n, 0, end)
     assert codes(tmp_path, talk) == expected
+
+
+@cases("version", [12, 15, 18])
+def test_a_follower_is_no_consumer_that_lags(tmp_path: Path, version: int) -> None:
+    named = {"topic": "orders"} if version < 13 else {"topic_id": uuid_text(bytes(15) + b"\1")}
+    asked = {**named, "partitions": [{"partition": 0, "fetch_offset": 0}]}
+    had = {**named, "partitions": [{"partition_index": 0, "high_watermark": 200_000, "records": None}]}
+    replica: Values = {"replica_id": 2}
+    follower = replica if version < 15 else {"replica_state": replica}
+    for of_replica, expected in (({}, ["consumer-lag"]), (follower, [])):
+        talk = Talk()
+        talk.ask(0, "Fetch", version, {"max_wait_ms": 500, "topics": [asked], **of_replica}, {"responses": [had]})
+        assert [code for _, code in codes(tmp_path, talk)] == expected
 
 
 @cases("step", [1, 2, 4096])

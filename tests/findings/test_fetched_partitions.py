@@ -44,7 +44,8 @@ def fetches(draw: st.DrawFn) -> list[bytes]:
         )
         for each in (asked, had)
     )
-    replica = {"replica_id": draw(st.sampled_from([-1, -1, -1, 0, 5]))} if version < 15 else {}
+    replica = {"replica_id": draw(st.sampled_from([-1, -1, -1, 0, 5]))}
+    replica = replica if version < 15 else draw(st.sampled_from([{}, {"replica_state": replica}]))
     waits = {"max_wait_ms": draw(st.integers(-1, 500)), "min_bytes": 1}
     frames = [
         dissector.encode_request(
@@ -107,7 +108,7 @@ def check(capture: Capture) -> int:
             for name in [_name(capture, topic)]
             for partition_at, each in enumerate(topic["partitions"] or ())
             for number in [each["partition_index"]]
-            if (name, number) in offsets and sent.get("replica_id", -1) < 0
+            if (name, number) in offsets and sent.get("replica_state", sent).get("replica_id", -1) < 0
         ]
         assert found[row] == expected
         assert row not in waits or waits[row] == sent["max_wait_ms"]

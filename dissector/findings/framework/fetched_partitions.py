@@ -30,6 +30,8 @@ _OFFSET: Final = "fetch_offset"
 _WATERMARK: Final = "high_watermark"
 _REPLICA: Final = "replica_id"
 """Of a broker that fetches as a follower; negative, or not there, of a consumer."""
+_REPLICA_STATE: Final = "replica_state"
+"""The structure that has it from version 15 on (KIP-903)."""
 _MAX_WAIT: Final = "max_wait_ms"
 TopicName = Callable[[Values], str]
 """Returns the name of the topic that a structure names, or its id."""
@@ -84,10 +86,10 @@ class FetchedPartitionReader:
         sent = self._of(exchanges.row, _SENT, _OFFSET, texts)
         asks = ~sent.is_read
         asks[sent.row] = True
-        alone = self._numbers.of(exchanges.row, (_REPLICA, _MAX_WAIT), is_request=True)
-        replica = alone[_REPLICA]
-        is_consumer = ~replica.is_there | (replica.values < 0)
-        which = np.flatnonzero(asks & is_consumer & (exchanges.response != NO_FRAME))
+        replicas = _REPLICA, f"{_REPLICA_STATE}.{_REPLICA}"
+        alone = self._numbers.of(exchanges.row, (*replicas, _MAX_WAIT), is_request=True)
+        is_follower = np.any([alone[name].is_there & (alone[name].values >= 0) for name in replicas], axis=0)
+        which = np.flatnonzero(asks & ~is_follower & (exchanges.response != NO_FRAME))
         received = self._of(exchanges.row[which], _RECEIVED, _WATERMARK, texts)
         is_read = np.zeros(len(asks), np.bool_)
         is_read[which] = sent.is_read[which] & received.is_read
@@ -112,7 +114,8 @@ class FetchedPartitionReader:
         version = int(exchanges.version[at])
         request = request_body(ApiKey.FETCH, version, *self._read(int(exchanges.request[at])))
         response, _ = response_body(ApiKey.FETCH, version, *self._read(int(exchanges.response[at])))
-        if cast(int, request.get(_REPLICA, -1)) >= 0:
+        state = cast(Values, request.get(_REPLICA_STATE) or request)
+        if cast(int, state.get(_REPLICA, -1)) >= 0:
             return []
         offsets = {
             (self._topic(topic), partition.get("partition")): partition.get(_OFFSET)
