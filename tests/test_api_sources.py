@@ -139,6 +139,15 @@ def test_what_is_no_capture_is_said(source: Any, error: type[Exception], words: 
         len(dissector.open(source))
 
 
+def test_a_text_in_place_of_a_time_is_not_repeated() -> None:
+    class Text(str):
+        def __mul__(self, count: Any) -> str:
+            pytest.fail(f"{count} times")
+
+    with pytest.raises(dissector.CaptureError, match="is not a time in seconds"):
+        len(dissector.open([(Text("now"), b"")]))
+
+
 def test_no_packets_are_an_empty_capture() -> None:
     assert list(dissector.open([])) == []
     assert len(dissector.open(iter(()))) == 0

@@ -8,7 +8,7 @@ room for microseconds only, and is rounded to them.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
@@ -129,6 +129,8 @@ def _time_ns(time: Any) -> int:
     try:
         if isinstance(time, float):
             return round(time * _MICROSECONDS) * (_NANOSECONDS // _MICROSECONDS)
+        if isinstance(time, Sequence):  # a text would be repeated as often as a second has nanoseconds
+            raise TypeError
         nanoseconds: int = round(time * _NANOSECONDS)
     except (TypeError, ValueError, OverflowError):
         raise CaptureError(f"{time!r} is not a time in seconds") from None
