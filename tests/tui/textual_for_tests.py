@@ -4,12 +4,14 @@
   waits until the event loop has nothing to run and the screen nothing to draw: however fast the machine is.
 * It draws after each change. Here it draws when the event loop has nothing to run: what is drawn over at once is not.
 * It parses its style sheets for each application. Here all share what is parsed.
+* It looks through all classes of a widget for each message. Here it is kept which messages a class does not handle.
 * Notifications expire by the clock. Here all that were ever posted are kept, for `Driven.notifications`.
 * A test process has a million objects, which every full garbage collection visits: see `collect_less`.
 """
 
 import asyncio
 import gc
+from collections.abc import Iterable
 from typing import Any
 
 import textual.app
@@ -18,7 +20,10 @@ import textual.strip
 from textual._context import active_app
 from textual.app import App, ScreenStackError
 from textual.cache import LRUCache
+from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.message import Message
+from textual.message_pump import MessagePump
 from textual.notifications import Notification, Notifications
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -29,6 +34,8 @@ POSTED = "posted"
 """The attribute of an application's notifications with all of them, expired or not."""
 _parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
 """Parsed style sheets by the variables that they were parsed with."""
+_is_handled: dict[tuple[type, str, type], bool] = {}
+"""Whether a class may handle a message: by the name of the handler and the message's class."""
 
 
 async def idle(app: App[Any]) -> None:
@@ -110,8 +117,20 @@ def _add(notifications: Notifications, notification: Notification) -> Notificati
     return _original_add(notifications, notification)
 
 
+def _handlers(pump: MessagePump, name: str, message: Message) -> Iterable[tuple[type, Any]]:
+    """Return the methods that handle a message."""
+    kind = type(pump), name, type(message)
+    if kind not in _is_handled:
+        decorated = {each for cls in type(pump).__mro__ for each in cls.__dict__.get("_decorated_handlers") or ()}
+        _is_handled[kind] = any(hasattr(type(pump), each) for each in (name, f"_{name}")) or not decorated.isdisjoint(
+            type(message).__mro__
+        )
+    return _original_handlers(pump, name, message) if _is_handled[kind] else ()
+
+
 _original_compositor_refresh = Screen._compositor_refresh
 _original_add = Notifications.add
+_original_handlers = MessagePump._get_dispatch_methods
 _original_init = Stylesheet.__init__
 _original_set_variables = Stylesheet.set_variables
 
@@ -124,6 +143,8 @@ def install() -> None:
     textual.strip.FIFOCache = lambda _: {}  # a strip of a line has seven, and most are never used
     Stylesheet.__init__ = _init
     Stylesheet.set_variables = _set_variables
+    RuleSet.__hash__ = object.__hash__  # the same, natively: sets of rules are made for each widget that is styled
+    MessagePump._get_dispatch_methods = _handlers
     Notifications.add = _add
 
 

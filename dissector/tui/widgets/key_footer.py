@@ -5,6 +5,7 @@ from typing import Any
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
 
 from dissector.tui.key_groups import FIRST
 
@@ -30,6 +31,8 @@ class KeyFooter(Footer):
             room -= cell_len(getattr(key, "key_display", "")) + cell_len(getattr(key, "description", "")) + _SPACES
             if room < 0:
                 return
+            if isinstance(key, FooterKey):
+                key.set_reactive(FooterKey.compact, False)  # as ours is: else it is styled as compact, and then as not
             yield key
 
     def _ids(self) -> dict[str, str | None]:
