@@ -12,7 +12,7 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean, seconds
 from dissector.tui.findings_model import KEPT, FindingsModel
 from dissector.tui.screens.finding_dialog import FindingDialog
-from dissector.tui.screens.findings_screen import FindingsScreen
+from dissector.tui.screens.findings_screen import SECONDS_BETWEEN, FindingsScreen
 from dissector.tui.screens.main_screen import MainScreen
 from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import Talk, grown, produce, written
@@ -63,6 +63,17 @@ async def test_findings_are_listed_by_kind_and_lead_to_their_field() -> None:
         assert screen.path.endswith("error_code")
         await screen.press("F", "escape")
         assert screen.row == row
+
+
+async def test_a_list_of_findings_without_news_is_not_drawn_again() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("F")
+        assert isinstance(screen.pilot.app.screen, FindingsScreen)
+        assert "all analyzed" in screen.lines()
+        lines = screen.pilot.app.screen._tree.root.children
+        drawn = [line.label for line in lines]
+        await screen.pilot.pause(3 * SECONDS_BETWEEN)
+        assert all(line.label is label for line, label in zip(lines, drawn, strict=True))
 
 
 async def test_findings_say_who_and_when_and_those_of_a_connection_are_together() -> None:

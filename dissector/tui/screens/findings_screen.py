@@ -58,6 +58,8 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         super().__init__()
         self._findings = findings
         self._lines: dict[str, TreeNode[Item]] = {}
+        self._drawn: tuple[int, int, int] | None = None
+        """How many rows were analyzed, of how many, with how many findings, when the list was drawn."""
 
     def compose(self) -> ComposeResult:
         tree = FindingTree("", id="found")
@@ -75,12 +77,20 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         self._tree.focus()
         self._tree.root.expand()
         self._show()
-        self.set_interval(SECONDS_BETWEEN, self._show)
+        self.set_interval(SECONDS_BETWEEN, self._look)
         self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
+
+    def _look(self) -> None:
+        """Draw anew if something was analyzed since: a terminal that nobody uses stays quiet."""
+        if self._drawn != self._state():
+            self._show()
+
+    def _state(self) -> tuple[int, int, int]:
+        return self._findings.done, self._findings.total, sum(group.count for group in self._findings.groups())
 
     def _show(self) -> None:
         """Draw the kinds so far, in the order in which they came, so that nothing moves under the cursor."""
-        done, total = self._findings.done, self._findings.total
+        self._drawn = done, total, count = self._state()
         groups = self._findings.groups()
         for group in groups:
             if group.code not in self._lines:
@@ -90,7 +100,6 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
             self._tree.cursor_line = 0
         far = f"{100 * done // total}% analyzed" if done < total else "all analyzed" if total else "still reading"
         kinds = counted(len(groups), "kind")
-        count = sum(group.count for group in groups)
         self._tree.border_subtitle = "enter opens · ? explains · esc closes" if groups else "esc closes"
         self.query_one("#far", Static).update(Text(f"{counted(count, 'finding')} of {kinds} · {far}"))
 
