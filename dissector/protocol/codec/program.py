@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Int32, Int64, UInt8
+from dissector.core.arrays import Int32, UInt8
 from dissector.protocol.codec.plan import (
     SCALARS,
     ArrayPlan,
@@ -103,16 +103,13 @@ class ColumnPlan(NamedTuple):
 class Wanted:
     """What is wanted of each column of a program, `(columns,)`, as the kernel reads it: made once, used often."""
 
-    __slots__ = ("address", "columns", "count", "kept", "places")
+    __slots__ = ("address", "columns", "count")
 
     def __init__(self, columns: UInt8) -> None:
         self.columns = np.ascontiguousarray(columns, np.uint8)
         self.address: int = self.columns.ctypes.data
-        self.kept: Int64 = ((columns & (Want.VALUES | Want.NONZERO)) != 0).astype(np.int64)
-        """1 for a column of which values are kept."""
-        self.places: Int64 = np.cumsum(self.kept) - self.kept
-        """How many of these are in front of each column."""
-        self.count = int(self.kept.sum())
+        self.count = int(np.count_nonzero(columns & (Want.VALUES | Want.NONZERO)))
+        """Columns of which values are kept."""
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -169,16 +166,14 @@ class Program:
         """Return what is wanted: the `values` of some columns, `nonzero` values of others; a key of others, and of the
         `outlines` of others, numbers or records, which has the counts around them too, so that equal keys mean equal
         values in equal places; whether all columns that can be `checked` are clean."""
-        wanted = np.zeros(len(self.columns), np.uint8)
-        wanted[list(values)] |= np.uint8(Want.VALUES)
-        wanted[list(nonzero)] |= np.uint8(Want.NONZERO)
-        wanted[list(outlines)] |= np.uint8(Want.OUTLINE)
+        wanted = bytearray([Want.CHECKED if checked else Want.NOTHING]) * len(self.columns)
         chosen = set(keys)
         chosen.update(above for key in (*chosen, *outlines) for above in self.columns[key].above)
-        wanted[sorted(chosen)] |= np.uint8(Want.KEY)
-        if checked:
-            wanted |= np.uint8(Want.CHECKED)
-        return Wanted(wanted)
+        wants = (Want.VALUES, values), (Want.NONZERO, nonzero), (Want.OUTLINE, outlines), (Want.KEY, chosen)
+        for want, columns in wants:
+            for column in columns:
+                wanted[column] |= want
+        return Wanted(np.frombuffer(wanted, np.uint8))
 
     def _emit(self, operation: Operation, flags: int = 0, column: int = -1, first: int = 0, second: int = 0) -> int:
         self._rows.append([operation, flags, column, first, second, 0])

@@ -36,7 +36,7 @@ class LayoutFits:
         nothing, places = self._nothing.ctypes.data, self._places.ctypes.data
         self._calls = (KernelShred * len(programs))(*(
             KernelShred(
-                self._frame.ctypes.data, self._size.ctypes.data, 1, begin, program.address, 0, nothing,
+                self._frame.ctypes.data, self._size.ctypes.data, 1, begin, program.address, 0, 0,
                 nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, _NO_KEYS, places,
                 self._errors.ctypes.data + number, places + 8, nothing,
             )

@@ -107,11 +107,11 @@ typedef struct {
   int64_t begin; /* offset in a frame at which its layout begins */
   const int32_t *program;
   int64_t columns;
+  int64_t capacity;      /* values of each column of which some are kept */
   const uint8_t *wanted; /* by column, as are the next three */
-  const int64_t *base;   /* place of its first value in `values`, `positions`, `in_row` */
-  const int64_t *capacity;
-  int64_t *counts; /* of its values */
-  int64_t *saved;  /* the same before the row that is being read */
+  int64_t *base;         /* place of its first value in `values`, `positions`, `in_row` */
+  int64_t *counts;       /* of its values */
+  int64_t *saved;        /* the same before the row that is being read */
   int64_t *values;
   int64_t *positions; /* offsets in the frame: of a text, bytes or records, where the content begins */
   int32_t *in_row;

@@ -10,8 +10,9 @@
  * advances in the program, or counts down a level; an element takes at least one byte, as counts are checked against
  * the bytes that are left, so time is bounded by size times the length of the program.
  *
- * Why nothing outside the columns is written. Each write is preceded by a check against the capacity of its column or
- * of the keys; where one is full the row is taken back and reported, and the caller makes room.
+ * Why nothing outside the columns is written. Columns of which values are kept have `capacity` of them each, one column
+ * behind the other, and the caller has room for so many. Each write is preceded by a check against the capacity of its
+ * column or of the keys; where one is full the row is taken back and reported, and the caller makes room.
  */
 #include <string.h>
 
@@ -106,7 +107,7 @@ static inline int add(Sink *sink, int32_t column, int64_t value, int64_t positio
   KernelShred *out = sink->out;
   uint8_t wanted = out->wanted[column];
   if (!(wanted & (VALUES | NONZERO)) || ((wanted & NONZERO) && !value)) return 1;
-  if (out->counts[column] >= out->capacity[column]) return 0;
+  if (out->counts[column] >= out->capacity) return 0;
   int64_t at = out->base[column] + out->counts[column]++;
   out->values[at] = value;
   out->positions[at] = position;
@@ -143,6 +144,11 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
   const uint8_t *wanted = out->wanted;
   Level levels[DEPTH];
   Sink sink = {out, 0, 0, 0};
+  for (int64_t column = 0, kept = 0; column < out->columns; column++) {
+    out->base[column] = kept * out->capacity;
+    out->counts[column] = 0;
+    kept += (wanted[column] & (VALUES | NONZERO)) != 0;
+  }
   for (; sink.row < out->rows; sink.row++) {
     const uint8_t *data = (const uint8_t *)(uintptr_t)out->frames[sink.row];
     int64_t at = out->begin, end = out->sizes[sink.row], key_start = sink.key_at;
@@ -258,6 +264,11 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           uint32_t count;
           if (!uvarint(data, &at, end, &count)) FAIL(BAD_VARINT);
           if (depth == DEPTH || op[3] > MOST_TAGS) FAIL(TOO_DEEP);
+          if (!count && !op[3]) { /* as most structures end: no level is needed */
+            NEED(add(&sink, op[2], 0, at));
+            op = program + op[4] * WIDTH;
+            break;
+          }
           levels[depth++] = (Level){count, end, 0, 0, (int32_t)((op - program) / WIDTH), OF_TAGS};
           goto next_tag;
         }

@@ -43,7 +43,7 @@ class ShredError(IntEnum):
     """It has more values than an arena."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FrameMemory:
     """Frames in memory, each in one piece: their addresses and sizes, `(n,)`, and what keeps the memory alive."""
 
@@ -91,16 +91,16 @@ class KernelShred(ctypes.Structure):
     """The same in kernel.h."""
 
     _fields_ = [
-        (name, ctypes.c_int64 if name in ("rows", "begin", "columns", "key_capacity") else ctypes.c_void_p)
+        (name, ctypes.c_int64 if name in ("rows", "begin", "columns", "capacity", "key_capacity") else ctypes.c_void_p)
         for name in (
-            "frames", "sizes", "rows", "begin", "program", "columns", "wanted", "base", "capacity", "counts",
+            "frames", "sizes", "rows", "begin", "program", "columns", "capacity", "wanted", "base", "counts",
             "saved", "values", "positions", "in_row", "keys", "key_capacity", "key_ends", "errors", "error_at",
             "unclean",
         )
     ]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Shredded:
     """Rows `first` to before `stop` of some frames, as columns. Rows are counted from the first of all frames."""
 
@@ -163,11 +163,11 @@ class Arena:
         self._row_addresses = tuple(column.ctypes.data for column in columns)
 
     def _column_room(self, columns: int) -> None:
-        self._columns: Int64 = np.zeros((4, columns), np.int64)
-        self.base, self._capacity, self.counts, _ = self._columns
+        self._columns: Int64 = np.zeros((3, columns), np.int64)
+        self.base, self.counts, _ = self._columns
         first, size = self._columns.ctypes.data, 8 * columns
         call = self._call
-        call.base, call.capacity, call.counts, call.saved = (first + number * size for number in range(4))
+        call.base, call.counts, call.saved = (first + number * size for number in range(3))
 
     def shred(self, frames: FrameMemory, program: Program, wanted: Wanted, begin: int) -> Iterator[Shredded]:
         """Read frames, whose layout begins `begin` bytes behind their start, along a program. Most come at once. Raises
@@ -208,15 +208,12 @@ class Arena:
 
     def _read(self, frames: FrameMemory, program: Program, wanted: Wanted, first: int, begin: int) -> int:
         """Read frames from `first` on. Each column that is kept has an equal part of the arena."""
-        columns, share = len(wanted), len(self.values) // max(1, wanted.count)
-        np.multiply(wanted.places, share, out=self.base[:columns])
-        np.multiply(wanted.kept, share, out=self._capacity[:columns])
-        self.counts[:columns] = 0
         addresses, sizes = np.ascontiguousarray(frames.addresses[first:]), np.ascontiguousarray(frames.sizes[first:])
         errors, unclean, error_at, key_ends = self._row_addresses
         call = self._call
         call.frames, call.sizes, call.rows, call.begin = addresses.ctypes.data, sizes.ctypes.data, len(addresses), begin
-        call.program, call.columns, call.wanted = program.address, columns, wanted.address
+        call.program, call.columns, call.wanted = program.address, len(wanted), wanted.address
+        call.capacity = len(self.values) // max(1, wanted.count)
         call.errors, call.unclean = errors + first, unclean + first
         call.error_at, call.key_ends = error_at + 8 * first, key_ends + 8 * first
         return first + _shred()(ctypes.byref(call))
