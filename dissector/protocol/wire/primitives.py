@@ -47,6 +47,8 @@ def _unsigned(data: bytes, at: int, most: int) -> tuple[int, int]:
 
 def uvarint(data: bytes, at: int) -> tuple[int, int]:
     """Read an UNSIGNED_VARINT: 7 bits per byte, low bits first, at most 5 bytes."""
+    if at < len(data) and (byte := data[at]) < 0x80:  # as below, without a call: each structure ends with one
+        return byte, at + 1
     value, after = _unsigned(data, at, VARINT_BYTES)
     return value & 0xFFFFFFFF, after
 
