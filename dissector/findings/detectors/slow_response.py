@@ -69,20 +69,21 @@ class Slow(ConnectionDetector):
         which, group = which[order], group[order]
         row, request_ns = rows.row[which], rows.request_ns[which]
         latency = np.maximum(rows.response_ns[which] - request_ns, 1)
-        bucket = _bucket(latency)
+        times = _ExchangeTimes(row, request_ns, latency, _bucket(latency))
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
         late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
         firsts = which[edges[:-1]]
         keys = zip(rows.connection[firsts].tolist(), rows.api_key[firsts].tolist(), strict=True)
-        buckets = bucket.tolist()
+        buckets = times.bucket.tolist()
         for (low, high), some, key in zip(pairwise(edges), late, keys, strict=True):
             usual = self._usual.of(key)
-            if not some and not usual.early:
-                usual.count(buckets[low:high])
+            if (some or usual.early) and usual.seen + high - low >= LEAST_SEEN:
+                for slow in usual.slow(times.part(low, high)):
+                    self._report_slow(key, usual, slow)
                 continue
-            times = _ExchangeTimes(*(each[low:high] for each in (row, request_ns, latency, bucket)))
-            for slow in usual.slow(times):
-                self._report_slow(key, usual, slow)
+            if some:
+                usual.early += [times.late(at) for at in range(low, high) if latency[at] >= LEAST_NS]
+            usual.count(buckets[low:high])
 
     @property
     def revisable_rows(self) -> Int64:
@@ -161,16 +162,15 @@ class _UsualLatency:
         return self._histogram
 
     def slow(self, times: _ExchangeTimes) -> Iterator[_LateExchange]:
-        """Count exchanges and yield the slow ones, each judged by those before it, and the first ones by the first
-        `LEAST_SEEN`. The caller reports each before it takes the next."""
-        start = min(len(times.row), max(0, LEAST_SEEN - self.seen))
+        """Count exchanges, at least as many as `LEAST_SEEN` lacks, and yield the slow ones, each judged by those before
+        it, and the first ones by the first `LEAST_SEEN`. The caller reports each before it takes the next."""
+        start = max(0, LEAST_SEEN - self.seen)
         if start:
             first = times.part(0, start)
-            self.early += [first.late(at) for at in np.flatnonzero(first.latency >= LEAST_NS).tolist()]
+            late_ones = self.early + [first.late(at) for at in np.flatnonzero(first.latency >= LEAST_NS).tolist()]
+            self.early = []
             self.count(first.bucket)
-            if self.seen == LEAST_SEEN:
-                late_ones, self.early = self.early, []
-                yield from (late for late in late_ones if self._is_slow(late.bucket))
+            yield from (late for late in late_ones if self._is_slow(late.bucket))
         while start < len(times.row):
             some = times.part(start, start + self.seen)  # few at a time: `_may_be_slow` is sharper then
             start += len(some.row)
