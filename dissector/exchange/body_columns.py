@@ -71,7 +71,7 @@ class BodyColumns:
         first = 0
         for some in self._parts(rows, is_request=is_request):
             for messages in self._messages(some, is_request=is_request, with_log=with_log, finds_log=finds_log):
-                yield messages._replace(at=messages.at + first)
+                yield messages._replace(at=messages.at + first) if first else messages
             first += len(some)
 
     def layouts(self, *, is_request: bool) -> Iterator[tuple[int, MessageLayout]]:

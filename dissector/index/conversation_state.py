@@ -45,7 +45,7 @@ OF_REQUEST: Final = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.INIT_PRO
 """Those of which the request teaches something, whatever the response is."""
 ROWS_PER_STEP: Final = 1 << 16
 """Rows of the index whose columns are compared together."""
-CACHE_SIZE: Final = 64
+CACHE_SIZE: Final = 256
 """Different bodies of ApiVersions responses that are decoded once, and as many different requests."""
 CORRELATION_ID: Final = slice(PREFIX + 4, PREFIX + 8)
 """In a request's frame."""

@@ -110,7 +110,8 @@ class MetadataStorm(Aggregator[FailedResponse | MetadataBurst]):
     def add(self, row: int, observed: FailedResponse | MetadataBurst) -> None:
         """Report one finding for each burst, with the errors of all connections of the client."""
         if isinstance(observed, FailedResponse):
-            self._errors.update(observed.errors)
+            for error in observed.errors:
+                self._errors[error] += 1
             return
         why = f" (errors until then: {tally(self._errors)})" if self._errors else ""
         words = f"{counted(observed.times, 'request')} for metadata{why} within {observed.took}"
