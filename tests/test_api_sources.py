@@ -14,7 +14,6 @@ import pytest
 import dissector
 from tests.conftest import PCAPS
 
-RECORDED = sorted(PCAPS.glob("*.pcapng"))
 FEW = [PCAPS / f"{name}.pcapng" for name in ("java", "librdkafka-pipelined", "franz-go", "java-sasl-plain")]
 """For the ways that differ little, or take long."""
 SIDES = ("request", "response")
@@ -60,10 +59,9 @@ def test_bytes_and_open_files_are_what_they_contain(path: Path, opened: Callable
     assert objects(opened(path)) == objects(dissector.open(path))
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_a_reader_of_dpkts_gives_the_rows_of_its_file(path: Path) -> None:
-    expected = objects(dissector.open(path))
-    with path.open("rb") as file:
+def test_a_reader_of_dpkts_gives_the_rows_of_its_file(bundled: Path) -> None:
+    expected = objects(dissector.open(bundled))
+    with bundled.open("rb") as file:
         found = objects(dissector.open(dpkt.pcapng.Reader(file)))
     for one, other in zip(found, expected, strict=True):
         assert all(abs(one[side]["time_ns"] - other[side]["time_ns"]) <= 1_000 for side in SIDES if one.get(side))

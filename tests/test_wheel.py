@@ -1,5 +1,6 @@
 """A wheel of this tree works alone: its library is inside, and its tag names a platform and no one Python."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 from tests.test_documents import ROOT
 
 KERNEL = "dissector/protocol/kernel/"
+QUICKLY = {**os.environ, "CFLAGS": "-O0", "PIP_NO_COMPILE": "1"}
+"""An environment in which the library is not optimized, and nothing that is installed is compiled to byte code."""
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +21,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel, as any installer builds it. It fetches the build requirements."""
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(ROOT)]
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, env=QUICKLY)
     (made,) = out.iterdir()
     return made
 
@@ -50,7 +53,7 @@ def test_a_wheel_has_the_samples_and_a_readme_without_relative_links(wheel: Path
 @pytest.mark.slow
 def test_a_wheel_shows_a_capture_without_the_tree(wheel: Path, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path), str(wheel)]
-    subprocess.run(pip, check=True)
+    subprocess.run(pip, check=True, env=QUICKLY)
     script = (
         "import sys; from dissector.core.kernel import PATH, library; library(); print(PATH, flush=True);"
         "sys.argv[1:] = ['show', sys.argv[1]]; from dissector.cli.main import main; main()"

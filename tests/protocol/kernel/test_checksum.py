@@ -20,7 +20,9 @@ def kernel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if compiler is None:
         pytest.skip("NOT TESTED with cc: it is not installed")
     out = tmp_path_factory.mktemp("kernel") / "tables.so"
-    build.compile_library([*compiler, "-DTABLES_ALONE"], out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CFLAGS", "-O0 -DTABLES_ALONE")  # to optimize takes longer than all tests here
+        build.compile_library(compiler, out)
     return ctypes.CDLL(str(out))
 
 
