@@ -16,6 +16,8 @@ from tests.probe.servers import mock_cluster
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
+WITHOUT = ("-p", "no:asyncio", "-p", "no:hypothesispytest")
+"""Plugins that would be imported at each start, and that no test here needs."""
 TALK = """
 import time
 
@@ -34,7 +36,7 @@ def talked(kafka_capture, count=1):
 
 def run(folder: Path, text: str, *words: str, name: str = "test_it.py") -> "Run":
     (folder / name).write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "no:asyncio", "-rs", *words, name]
+    command = [sys.executable, "-m", "pytest", *WITHOUT, "-rs", *words, name]
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "PYTEST_ADDOPTS": "",
@@ -268,7 +270,7 @@ def test_who_may_not_capture_is_told_what_to_do(tmp_path: Path) -> None:
     text = "def test(kafka_capture):\n    with kafka_capture():\n        pass\n"
     (tmp_path / "test_it.py").write_text(text)
     drop = ["setpriv", "--bounding-set=-net_raw,-net_admin", "--inh-caps=-net_raw,-net_admin"]
-    command = [*drop, sys.executable, "-m", "pytest", "-p", "no:asyncio", "-q", str(tmp_path)]
+    command = [*drop, sys.executable, "-m", "pytest", *WITHOUT, "-q", str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": str(Path(sys.executable).parent)}
     environment["PATH"] += ":/usr/bin:/bin"
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment)
