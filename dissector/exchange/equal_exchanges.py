@@ -64,6 +64,8 @@ class EqualExchanges(Generic[Shown]):
     def of(self, rows: Int64) -> list[Shown | None]:
         """What is shown of rows, ascending."""
         self._decoder.update_conversation_state()
+        if not len(rows):
+            return []
         first, which, facts = self._groups(rows)
         if self._generation != self._indexer.generation or self._room < 0:
             self._generation, self._room = self._indexer.generation, MOST_BYTES

@@ -4,7 +4,6 @@ Invariant: a message is that of `to_json` (a property test), or none where it ne
 leaves to Python, and messages that rules of findings look into.
 """
 
-import ctypes
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import groupby
@@ -37,6 +36,7 @@ from dissector.protocol.kernel.json_messages import (
     Written,
     compressed_sections,
     join,
+    section_view,
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.message import PREFIX, MessageLayout
@@ -207,8 +207,8 @@ class JsonBodies:
         if some:
             yield np.array(some, np.int64), plain.sections()
 
-    def _sections(self, messages: Messages, rows: Int64) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
-        """The codecs and the bytes of the compressed sections of each message."""
+    def _sections(self, messages: Messages, rows: Int64) -> Iterator[tuple[int, list[tuple[int, memoryview]]]]:
+        """The codecs and the bytes of the compressed sections of each message, which are in the frames."""
         if not len(rows):
             return
         program, frames = messages.program, messages.frames.at(rows)
@@ -224,7 +224,7 @@ class JsonBodies:
                     strict=True,
                 )  # fmt: skip
                 for row, each in groupby(listed, key=lambda section: section[0]):
-                    yield int(rows[row]), [(codec, ctypes.string_at(at, size)) for _, codec, at, size in each]
+                    yield int(rows[row]), [(codec, section_view(at, size)) for _, codec, at, size in each]
 
 
 class _Group(NamedTuple):

@@ -36,7 +36,7 @@ class PlainSections:
         """Whether others should wait until these are forgotten."""
         return self._filled + self._held >= MOST_BYTES // 2
 
-    def add(self, sections: list[tuple[int, bytes]]) -> bool:
+    def add(self, sections: list[tuple[int, memoryview]]) -> bool:
         """Decompress those of a message, given by codec; return whether all could be."""
         if not len(self._memory):
             self._memory = np.empty(MOST_BYTES, np.uint8)
@@ -52,11 +52,11 @@ class PlainSections:
         self._first.append(len(self._sizes))
         return True
 
-    def _add(self, codec: int, section: bytes, budget: DecompressionBudget) -> None:
+    def _add(self, codec: int, section: memoryview, budget: DecompressionBudget) -> None:
         """Decompress a section. Raises `DecompressionError`."""
         size = budget.decompressed_into(codec, section, self._memory[self._filled :])
         if size is None:
-            plain = np.frombuffer(budget.decompressed(codec, section), np.uint8)
+            plain = np.frombuffer(budget.decompressed(codec, bytes(section)), np.uint8)
             self._elsewhere.append(plain)
             self._held += len(plain)
             address, size = plain.ctypes.data, len(plain)

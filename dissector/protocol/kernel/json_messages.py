@@ -27,6 +27,8 @@ FEW_BYTES: Final = 1 << 18
 SCRATCH: Final = 4 << 20
 """Decompressed bytes of a section that the kernel decompresses itself: the largest block of lz4."""
 _NONE: Final = np.zeros(0, np.int64)
+_READ_ONLY: Final = 0x100
+"""``PyBUF_READ`` of Python's object.h."""
 
 
 class Outcome(IntEnum):
@@ -296,6 +298,11 @@ def compressed_sections(addresses: UInt64, sizes: Int64) -> CompressedSections:
         room = count
 
 
+def section_view(address: int, size: int) -> memoryview:
+    """The bytes of a section where they are, valid as long as its frame is."""
+    return _memory_view()(address, size, _READ_ONLY)
+
+
 @cache
 def _json() -> Callable[..., int]:
     return function("json", ctypes.c_void_p)
@@ -305,6 +312,15 @@ def _json() -> Callable[..., int]:
 def _compressed_sections() -> Callable[..., int]:
     number, address = ctypes.c_int64, ctypes.c_void_p
     return function("compressed_sections", address, address, number, number, address, address, address, address)
+
+
+@cache
+def _memory_view() -> Callable[[int, int, int], memoryview]:
+    parameters = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
+    found: Callable[[int, int, int], memoryview] = ctypes.PYFUNCTYPE(ctypes.py_object, *parameters)(
+        ("PyMemoryView_FromMemory", ctypes.pythonapi)
+    )
+    return found
 
 
 @cache

@@ -84,7 +84,7 @@ class DecompressionBudget:
         self._charge(len(plain))
         return plain
 
-    def decompressed_into(self, codec: int, data: bytes, out: UInt8) -> int | None:
+    def decompressed_into(self, codec: int, data: memoryview, out: UInt8) -> int | None:
         """Decompress `data` of magic 2 into a buffer, and return its size; None where `decompressed` has to decide: it
         may be too large, or damaged."""
         into = INTO.get(codec)
@@ -214,9 +214,9 @@ def _snappy_block(data: bytes, limit: int) -> bytes:
         raise DecompressionError(str(error)) from None
 
 
-def _snappy_into(data: bytes, out: UInt8) -> int:
+def _snappy_into(data: memoryview, out: UInt8) -> int:
     """Decompress into a buffer. Raises `cramjam.DecompressionError`."""
-    if not data.startswith(XERIAL_MAGIC):
+    if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         return _snappy_raw(data, out)
     at, filled = len(XERIAL_HEADER), 0
     while at < len(data):
@@ -267,6 +267,7 @@ CODECS: Final[dict[int, Codec]] = {
 INTO: Final[dict[int, Callable[..., int]]] = {
     CompressionType.GZIP: cramjam.gzip.decompress_into,
     CompressionType.SNAPPY: _snappy_into,
+    CompressionType.LZ4: cramjam.lz4.decompress_into,
     CompressionType.ZSTD: cramjam.zstd.decompress_into,
 }
 """Decoders that write to a buffer what the codec returns, and return how many bytes. They raise

@@ -52,7 +52,7 @@ def test_a_section_in_a_buffer_costs_and_gives_the_same(number: int) -> None:
         section = CODECS[number].compress(plain)
         some, other = frame_budget(), frame_budget()
         out = np.empty(size + 5, np.uint8)
-        assert some.decompressed_into(number, section, out) == len(plain)
+        assert some.decompressed_into(number, memoryview(section), out) == len(plain)
         assert (out[: len(plain)].tobytes(), vars(some)) == (other.decompressed(number, section), vars(other))
 
 
@@ -61,5 +61,5 @@ def test_a_section_that_does_not_fit_or_is_damaged_costs_nothing_yet(number: int
     budget, unused = frame_budget(), frame_budget()
     section = CODECS[number].compress(b"wide " * 100)
     for data, size in ((section, 499), (section[:-3], 900), (b"\xff" * 20, 900)):
-        assert budget.decompressed_into(number, data, np.empty(size, np.uint8)) is None
+        assert budget.decompressed_into(number, memoryview(data), np.empty(size, np.uint8)) is None
         assert vars(budget) == vars(unused)
