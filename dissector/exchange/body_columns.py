@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64, UInt64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.columns import Column
 from dissector.core.store import Store
@@ -25,7 +25,9 @@ from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
-from dissector.protocol.kernel.shredding import FrameMemory
+from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.reused_memory import MEMORY
+from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.records.batch import MASK
@@ -64,13 +66,14 @@ class BodyColumns:
         """By the number of a client id, as far as they were looked at."""
 
     def messages(
-        self, rows: Int64, *, is_request: bool, with_log: bool = False, finds_log: bool = True
+        self, rows: Int64, *, is_request: bool, with_log: bool = False, in_columns: bool = False
     ) -> Iterator[Messages]:
         """The plain requests of rows, or their plain responses, by layout; `with_log` also those that may name the
-        metadata log. With that, `finds_log` may be false: then `names_log` is not found out."""
+        metadata log. `in_columns` takes these, too, for whoever reads values into columns and nothing else, but the
+        headers of batches: then `names_log` is not found out, and frames may have pieces."""
         first = 0
         for some in self._parts(rows, is_request=is_request):
-            for messages in self._messages(some, is_request=is_request, with_log=with_log, finds_log=finds_log):
+            for messages in self._messages(some, is_request=is_request, with_log=with_log, in_columns=in_columns):
                 yield messages._replace(at=messages.at + first) if first else messages
             first += len(some)
 
@@ -99,7 +102,7 @@ class BodyColumns:
         joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
         return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
 
-    def _messages(self, rows: Int64, *, is_request: bool, with_log: bool, finds_log: bool) -> Iterator[Messages]:
+    def _messages(self, rows: Int64, *, is_request: bool, with_log: bool, in_columns: bool) -> Iterator[Messages]:
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
         is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
@@ -112,19 +115,18 @@ class BodyColumns:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
-        is_searched = (kinds >> 16 == ApiKey.FETCH) & finds_log
-        pointers, size, names_log, owners = self._memory(frames[there], is_searched)
-        shown = np.flatnonzero((pointers != 0) & (~names_log | with_log))
-        there, kinds, names_log = there[shown], kinds[shown], names_log[shown]
-        pointers, size = pointers[shown], size[shown]
+        is_searched = (kinds >> 16 == ApiKey.FETCH) & (not in_columns)
+        memory, names_log = self._memory(frames[there], is_searched, joins=not in_columns or self._masking is not None)
+        shown = np.flatnonzero((memory.addresses != 0) & (~names_log | with_log))
+        there, kinds, names_log, memory = there[shown], kinds[shown], names_log[shown], memory.at(shown)
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
             layout = _plain_layout(key, version, is_request=is_request)
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
-                memory = FrameMemory(pointers[first:stop], size[first:stop], owners)
-                messages = Messages(there[first:stop], key, layout, program, memory, names_log[first:stop])
+                of_layout = memory.at(slice(first, stop))
+                messages = Messages(there[first:stop], key, layout, program, of_layout, names_log[first:stop])
                 yield self._masked(messages)
 
     def _masked(self, messages: Messages) -> Messages:
@@ -154,22 +156,28 @@ class BodyColumns:
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
 
-    def _memory(self, frames: Int64, is_searched: Bool) -> tuple[UInt64, Int64, Bool, object]:
-        """Where frames are in memory, `(n,)`, 0 for one that is not whole; their sizes; which of those to be searched
-        may name the metadata log; and what keeps that memory. Frames in pieces are joined."""
+    def _memory(self, frames: Int64, is_searched: Bool, *, joins: bool) -> tuple[FrameMemory, Bool]:
+        """Frames in memory, at the address 0 where one is not whole, and which of those to be searched may name the
+        metadata log. Frames in pieces are joined, or have room where what is read of them comes."""
         table = self._indexer.frames
         size = table.size.values[frames].astype(np.int64)
         pointers, owner = table.pointers(frames)
         names_log = np.zeros(len(frames), np.bool_)
         in_pieces = np.flatnonzero(table.contiguous(frames) < NOWHERE)
+        pieces: FramePieces | None = None
         if len(in_pieces):
-            memory, whole = table.joined(frames[in_pieces])
+            found, whole = table.pieces(frames[in_pieces])
+            memory = join(found.addresses, found.sizes) if joins else MEMORY.take(int(whole.sum()))
             starts, there = np.cumsum(whole) - whole, whole > 0
             pointers[in_pieces[there]] = (starts[there] + memory.ctypes.data).astype(np.uint64)
             owner = owner, memory
+            if not joins:
+                first, stop = np.zeros((2, len(frames)), np.int64)
+                first[in_pieces], stop[in_pieces] = found.first, found.stop
+                pieces = found._replace(first=first, stop=stop)
         searched = np.flatnonzero(is_searched & (pointers > 0))
         names_log[searched] = name_metadata_log(pointers[searched], size[searched])
-        return pointers, size, names_log, owner
+        return FrameMemory(pointers, size, owner, pieces), names_log
 
 
 def _is_plain_client(text: str | None) -> bool:

@@ -13,6 +13,7 @@ from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.columns import Column
 from dissector.core.store import Store
 from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.shredding import FramePieces
 
 PIECES_TOGETHER: Final = 64
 """Pieces of a frame that are looked up at once."""
@@ -82,20 +83,28 @@ class FrameTable:
         found[there], owner = self._store.pointers(address[there], self.size.values[rows[there]].astype(np.int64))
         return found, owner
 
-    def joined(self, rows: Int64) -> tuple[UInt8, Int64]:
-        """Copies of frames in pieces, one behind the other, and their sizes, `(n,)`, 0 for one that is not whole."""
+    def pieces(self, rows: Int64) -> tuple[FramePieces, Int64]:
+        """Where in memory the pieces of frames in pieces are; and the sizes of these frames, `(n,)`, 0 for one that is
+        not whole, which has no piece."""
         first, counts = self._piece_counts(rows)
         of = np.repeat(np.arange(len(rows)), counts)
         pieces = np.arange(len(of)) + np.repeat(first - np.cumsum(counts) + counts, counts)
         addresses, sizes = self._piece_address.values[pieces], self._piece_size.values[pieces]
         there = addresses != NOWHERE
         pointers = np.zeros(len(addresses), np.uint64)
-        pointers[there], _owner = self._store.pointers(addresses[there], sizes[there])
+        pointers[there], owner = self._store.pointers(addresses[there], sizes[there])
         whole = np.zeros(len(rows), np.int64)
         np.add.at(whole, of[pointers > 0], sizes[pointers > 0])
         whole[whole != self.size.values[rows]] = 0
-        copied = whole[of] > 0
-        return join(pointers[copied], sizes[copied]), whole
+        some = whole[of] > 0
+        kept = np.where(whole > 0, counts, 0)
+        stop = np.cumsum(kept)
+        return FramePieces(pointers[some], sizes[some], stop - kept, stop, owner), whole
+
+    def joined(self, rows: Int64) -> tuple[UInt8, Int64]:
+        """Copies of frames in pieces, one behind the other, and their sizes, `(n,)`, 0 for one that is not whole."""
+        pieces, whole = self.pieces(rows)
+        return join(pieces.addresses, pieces.sizes), whole
 
     def _piece_counts(self, rows: Int64) -> tuple[Int64, Int64]:
         """The first pieces of frames in pieces, and how many each has, `(n,)`."""

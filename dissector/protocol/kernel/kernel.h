@@ -121,6 +121,12 @@ typedef struct {
   uint8_t *errors;
   int64_t *error_at;
   uint8_t *unclean; /* whether a field that is to be checked is not what it should be */
+  /* NULL, or by row the first of its pieces and the one behind its last; none of a frame that is in one piece. A frame
+   * in pieces has room for all of its bytes, to which those are copied that are read. */
+  const int64_t *first_piece;
+  const int64_t *stop_piece;
+  const uint64_t *pieces; /* address of each */
+  const int64_t *piece_sizes;
 } KernelShred;
 
 /* Returns the row for which there was no room, or `rows`. */

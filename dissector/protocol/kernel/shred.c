@@ -10,6 +10,10 @@
  * advances in the program, or counts down a level; an element takes at least one byte, as counts are checked against
  * the bytes that are left, so time is bounded by size times the length of the program.
  *
+ * Of a frame in pieces (`Pieces`), what is read is copied to its place before: each read of the n bytes at `at` follows a
+ * call of `fetch` for them. Of bytes and records the content is copied only as far as a reader of columns looks at it:
+ * the header of a first batch. A piece is copied as far as it fits in [frame, frame + size).
+ *
  * Why nothing outside the columns is written. Columns of which values are kept have `capacity` of them each, one column
  * behind the other, and the caller has room for so many. Each write is preceded by a check against the capacity of its
  * column or of the keys; where one is full the row is taken back and reported, and the caller makes room.
@@ -26,6 +30,7 @@ enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STR
 enum { COMPACT = 1, NULLABLE = 2 };
 enum { VALUES = 1, NONZERO = 2, KEY = 4, CHECKED = 8, OUTLINE = 16 };
 enum { INT64 = 6 /* place of the type in `plan.SCALARS` */, STRING = 0, RECORDS = 2 };
+enum { LONGEST_NUMBER = 5 /* bytes of a size or a count */ };
 enum { WIDTH = 6, DEPTH = 40, MOST_TAGS = 64 /* bits of `seen` */ };
 enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG };
 
@@ -46,6 +51,41 @@ typedef struct {
   int64_t key_at;
   uint8_t unclean; /* whether a field of the row that is to be checked is not what it should be */
 } Sink;
+
+/* What was not looked at yet of a frame in pieces. */
+typedef struct {
+  uint8_t *data;
+  int64_t size;
+  int64_t there; /* offset at which the next piece begins: what is wanted before it is in its place */
+  int64_t next, stop;
+} Pieces;
+
+static Pieces pieces_of(const KernelShred *out, int64_t row) {
+  int64_t size = out->sizes[row];
+  Pieces found = {(uint8_t *)(uintptr_t)out->frames[row], size, size, 0, 0};
+  if (out->first_piece && out->first_piece[row] < out->stop_piece[row]) {
+    found.there = 0;
+    found.next = out->first_piece[row];
+    found.stop = out->stop_piece[row];
+  }
+  return found;
+}
+
+/* Copies the pieces that have some of the `size` bytes at `at`, which never goes back. Those in front are left out. */
+static void copy_pieces(const KernelShred *out, Pieces *pieces, int64_t at, int64_t size) {
+  for (; pieces->there < at + size && pieces->next < pieces->stop; pieces->next++) {
+    int64_t room = pieces->size - pieces->there, width = out->piece_sizes[pieces->next];
+    if (width > room) width = room;
+    if (pieces->there + width > at) {
+      memcpy(pieces->data + pieces->there, (const uint8_t *)(uintptr_t)out->pieces[pieces->next], (size_t)width);
+    }
+    pieces->there += width;
+  }
+}
+
+static inline void fetch(const KernelShred *out, Pieces *pieces, int64_t at, int64_t size) {
+  if (size > pieces->there - at) copy_pieces(out, pieces, at, size);
+}
 
 static inline uint64_t big_endian(const uint8_t *data, int size) {
   uint64_t value = 0;
@@ -152,6 +192,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
   for (; sink.row < out->rows; sink.row++) {
     const uint8_t *data = (const uint8_t *)(uintptr_t)out->frames[sink.row];
     int64_t at = out->begin, end = out->sizes[sink.row], key_start = sink.key_at;
+    Pieces pieces = pieces_of(out, sink.row);
     const int32_t *op = program;
     int depth = 0, error = OK;
     sink.unclean = 0;
@@ -163,6 +204,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           int64_t size = op[4];
           if (size > end - at) FAIL(ENDS_INSIDE);
           if (wanted[op[2]]) {
+            fetch(out, &pieces, at, size);
             if (wanted[op[2]] & KEY) NEED(add_key(&sink, data + at, size));
             if (wanted[op[2]] & OUTLINE) NEED(add_number_outlines(&sink, data + at, 1, size));
             if (wanted[op[2]] & CHECKED && op[3] == INT64) check_times(&sink, data + at, 1);
@@ -174,6 +216,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
         }
         case VARIABLE: {
           int64_t size, start = at;
+          fetch(out, &pieces, at, LONGEST_NUMBER);
           if (op[1] & COMPACT) {
             uint32_t more;
             if (!uvarint(data, &at, end, &more)) FAIL(BAD_VARINT);
@@ -189,6 +232,8 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
             if (!(op[1] & NULLABLE)) { at = start; FAIL(IS_NULL); }
           } else if (size > end - at) { at = start; FAIL(PAST_THE_END); }
           if (wanted[op[2]]) {
+            int is_text = op[3] == STRING || wanted[op[2]] & (KEY | OUTLINE);
+            fetch(out, &pieces, at, is_text || size < BATCH_HEADER ? size : BATCH_HEADER);
             NEED(add_number(&sink, op[2], size, at));
             if (size > 0 && (wanted[op[2]] & KEY)) NEED(add_key(&sink, data + at, size));
             if (wanted[op[2]] & OUTLINE && op[3] == RECORDS) NEED(add_records_outline(&sink, data + at, size));
@@ -200,6 +245,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
         }
         case ARRAY: {
           int64_t count, start = at;
+          fetch(out, &pieces, at, LONGEST_NUMBER);
           if (op[1] & COMPACT) {
             uint32_t more;
             if (!uvarint(data, &at, end, &more)) FAIL(BAD_VARINT);
@@ -219,6 +265,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
             op = program + op[3] * WIDTH;
           } else if (element[0] == FIXED && element[WIDTH] == NEXT) { /* numbers: no level is needed */
             if (wanted[element[2]]) {
+              fetch(out, &pieces, at, count * element[4]);
               if (wanted[element[2]] & KEY) NEED(add_key(&sink, data + at, count * element[4]));
               if (wanted[element[2]] & OUTLINE) NEED(add_number_outlines(&sink, data + at, count, element[4]));
               if (wanted[element[2]] & CHECKED && element[3] == INT64) check_times(&sink, data + at, count);
@@ -246,6 +293,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           break;
         case STRUCT: {
           if (1 > end - at) FAIL(ENDS_INSIDE);
+          fetch(out, &pieces, at, 1);
           int there = (int8_t)data[at] >= 0;
           NEED(add_number(&sink, op[2], there, at));
           at++;
@@ -255,6 +303,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
         case TAGGED_STRUCT: {
           uint32_t there;
           int64_t start = at;
+          fetch(out, &pieces, at, LONGEST_NUMBER);
           if (!uvarint(data, &at, end, &there)) FAIL(BAD_VARINT);
           NEED(add_number(&sink, op[2], there != 0, start));
           op = there ? op + WIDTH : program + op[3] * WIDTH;
@@ -262,6 +311,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
         }
         case TAGS: {
           uint32_t count;
+          fetch(out, &pieces, at, LONGEST_NUMBER);
           if (!uvarint(data, &at, end, &count)) FAIL(BAD_VARINT);
           if (depth == DEPTH || op[3] > MOST_TAGS) FAIL(TOO_DEEP);
           if (!count && !op[3]) { /* as most structures end: no level is needed */
@@ -294,6 +344,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           }
           level->left--;
           uint32_t number, size;
+          fetch(out, &pieces, at, 2 * LONGEST_NUMBER);
           if (!uvarint(data, &at, end, &number) || !uvarint(data, &at, end, &size)) FAIL(BAD_VARINT);
           if (size > end - at) FAIL(PAST_THE_END);
           int32_t found = 0;

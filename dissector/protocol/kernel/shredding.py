@@ -43,22 +43,37 @@ class ShredError(IntEnum):
     """It has more values than an arena."""
 
 
+class FramePieces(NamedTuple):
+    """The pieces of frames: their addresses and sizes, `(m,)`; and of each frame, `(n,)`, the first of its pieces and
+    the one behind its last, the same for a frame in one piece. `owner` keeps their memory alive."""
+
+    addresses: UInt64
+    sizes: Int64
+    first: Int64
+    stop: Int64
+    owner: object
+
+
 @dataclass(slots=True)
 class FrameMemory:
-    """Frames in memory, each in one piece: their addresses and sizes, `(n,)`, and what keeps the memory alive."""
+    """Frames in memory, each in one piece: their addresses and sizes, `(n,)`, and what keeps the memory alive. Those
+    that have `pieces` have room there: what is read of them into columns is copied to its place before. Of bytes and
+    records only the first bytes are, as many as a batch's header has."""
 
     addresses: UInt64
     sizes: Int64
     owner: object
+    pieces: FramePieces | None = None
 
     @classmethod
     def of_buffer(cls, data: UInt8, starts: Int64, sizes: Int64) -> "FrameMemory":
         """Return the frames of a buffer."""
         return cls((starts + data.ctypes.data).astype(np.uint64), sizes, data)
 
-    def at(self, rows: Int64) -> "FrameMemory":
+    def at(self, rows: Int64 | slice) -> "FrameMemory":
         """Return some of the frames, by their numbers."""
-        return FrameMemory(self.addresses[rows], self.sizes[rows], self.owner)
+        pieces = self.pieces and self.pieces._replace(first=self.pieces.first[rows], stop=self.pieces.stop[rows])
+        return FrameMemory(self.addresses[rows], self.sizes[rows], self.owner, pieces)
 
     def data(self, row: int) -> bytes:
         """Return the bytes of a frame."""
@@ -95,7 +110,7 @@ class KernelShred(ctypes.Structure):
         for name in (
             "frames", "sizes", "rows", "begin", "program", "columns", "capacity", "wanted", "base", "counts",
             "saved", "values", "positions", "in_row", "keys", "key_capacity", "key_ends", "errors", "error_at",
-            "unclean",
+            "unclean", "first_piece", "stop_piece", "pieces", "piece_sizes",
         )
     ]  # fmt: skip
 
@@ -211,6 +226,11 @@ class Arena:
         addresses, sizes = np.ascontiguousarray(frames.addresses[first:]), np.ascontiguousarray(frames.sizes[first:])
         errors, unclean, error_at, key_ends = self._row_addresses
         call = self._call
+        call.first_piece, pieces = None, frames.pieces
+        if pieces is not None:
+            columns_of_pieces = [np.ascontiguousarray(each) for each in pieces[:-1]]
+            call.pieces, call.piece_sizes, first_piece, stop_piece = (each.ctypes.data for each in columns_of_pieces)
+            call.first_piece, call.stop_piece = first_piece + 8 * first, stop_piece + 8 * first
         call.frames, call.sizes, call.rows, call.begin = addresses.ctypes.data, sizes.ctypes.data, len(addresses), begin
         call.program, call.columns, call.wanted = program.address, len(wanted), wanted.address
         call.capacity = len(self.values) // max(1, wanted.count)

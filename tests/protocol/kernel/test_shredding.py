@@ -2,6 +2,7 @@
 
 import pickle
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.secrets import is_clean
-from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded, ShredError
+from dissector.protocol.kernel.shredding import Arena, FrameMemory, FramePieces, Shredded, ShredError
 from dissector.protocol.records.batch import HEADER, Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.to_json import frame_budget
@@ -119,6 +120,60 @@ def test_equal_keys_mean_equal_values_of_their_fields(topics: list[tuple[str, li
         for (other, _), other_number in zip(bodies, numbered.numbers.tolist(), strict=True):
             assert (one == other) == (number == other_number)
     assert numbered.rows.tolist() == [numbered.numbers.tolist().index(n) for n in range(len(numbered.keys))]
+
+
+def in_pieces(frames: list[bytes], sizes: st.DataObject) -> FrameMemory:
+    """Frames cut at random, but for some that are in one piece, with room of any content."""
+    whole = memory(frames)
+    cuts = [sorted(sizes.draw(st.sets(st.integers(1, max(1, len(each) - 1)), max_size=5))) for each in frames]
+    edges = [[0, *(cut for cut in some if cut < len(each)), len(each)] for some, each in zip(cuts, frames, strict=True)]
+    starts = [int(address) + edge for address, of in zip(whole.addresses, edges, strict=True) for edge in of[:-1]]
+    widths = [stop - start for of in edges for start, stop in pairwise(of)]
+    stop = np.cumsum([len(of) - 1 for of in edges])
+    first = np.append(0, stop[:-1])
+    room = np.full(int(whole.sizes.sum()) + 1, 0xAA, np.uint8)
+    placed = FrameMemory.of_buffer(room, np.cumsum(whole.sizes) - whole.sizes, whole.sizes)
+    is_whole = np.array([len(of) == 2 for of in edges])
+    pieces = FramePieces(
+        np.array(starts, np.uint64), np.array(widths, np.int64), first, np.where(is_whole, first, stop), whole.owner
+    )
+    return FrameMemory(np.where(is_whole, whole.addresses, placed.addresses), whole.sizes, (whole, placed), pieces)
+
+
+@given(entry=st.sampled_from(MESSAGES), data=st.data())
+def test_frames_in_pieces_are_read_as_those_in_one_piece(entry: IndexEntry, data: st.DataObject) -> None:
+    version = data.draw(st.sampled_from(list(entry.valid_versions)))
+    program = Program([("body", plan(entry.name, version))])
+    seeds = data.draw(st.lists(st.integers(0, 1000), min_size=1, max_size=4))
+    raws = [make(plan(entry.name, version), random.Random(seed))[1] for seed in seeds]
+    frames = [raw[: data.draw(st.integers(len(raw) // 2, len(raw)))] for raw in raws]
+    columns = range(len(program.columns))
+    for wanted in (program.wanted(values=columns), program.wanted(keys=columns), program.wanted(outlines=columns)):
+        [one] = Arena().shred(memory(frames), program, wanted, 0)
+        [other] = Arena().shred(in_pieces(frames, data), program, wanted, 0)
+        assert [*map(list, one.key_numbers())] == [*map(list, other.key_numbers())]
+        for read in (lambda part: part.errors, lambda part: part.unclean):
+            assert read(one).tolist() == read(other).tolist()
+        for column in columns:
+            assert [each.tolist() for each in one.column(column)] == [each.tolist() for each in other.column(column)]
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=4), st.data())
+def test_of_records_in_pieces_the_first_header_is_there_and_of_texts_all(
+    made: list[bytes], data: st.DataObject
+) -> None:
+    parts = [{"index": n, "records": records} for n, records in enumerate(made)]
+    raw = write("ProduceRequest", 3, {"topic_data": [{"name": "a topic" * 9, "partition_data": parts}]})
+    program = Program([("body", plan("ProduceRequest", 3))])
+    fields = [n for n, column in program.values if column.name in ("name", "records")]
+    frames = in_pieces([raw], data)
+    [shredded] = Arena().shred(frames, program, program.wanted(values=fields), 0)
+    for field in fields:
+        most = HEADER.size if program.columns[field].name == "records" else len(raw)
+        values, positions, _ = shredded.column(field)
+        for size, at in zip(values.tolist(), positions.tolist(), strict=True):
+            there = min(size, most)
+            assert frames.data(0)[at : at + there] == raw[at : at + there]
 
 
 def numbers_of_outlines(name: str, version: int, outlined: set[str], raws: list[bytes]) -> list[int]:
