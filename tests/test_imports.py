@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from tests.cases import cases
 from tests.conftest import PCAPS
 
 
@@ -81,8 +82,9 @@ print(kept, file=sys.stderr)
     assert done.stderr.strip() == "['tables/index.json']"
 
 
-def test_printing_a_capture_imports_no_masked_arrays_and_no_secrets() -> None:
-    words = ["-m", "dissector.cli.main", "show", str(PCAPS / "java.pcapng"), "--fields", "api_key"]
+@cases("options", [["--fields", "api_key"], [], ["-f", "json"]])
+def test_printing_a_capture_imports_no_masked_arrays_and_no_secrets(options: list[str]) -> None:
+    words = ["-m", "dissector.cli.main", "show", str(PCAPS / "java.pcapng"), *options]
     done = subprocess.run([sys.executable, "-X", "importtime", *words], capture_output=True, text=True, check=True)
     modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "numpy" in modules

@@ -16,7 +16,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
-from dissector.core.columns import Column
+from dissector.core.columns import Column, sorted_unique
 from dissector.core.store import Store
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
@@ -82,7 +82,7 @@ class BodyColumns:
         table = self._indexer.table
         keys, versions = (column.values.astype(np.int64) for column in (table.api_key, table.version))
         kinds = (keys << 16 | versions)[(table.kind.values == RowKind.EXCHANGE) & (table.request.values != NO_FRAME)]
-        for kind in np.unique(kinds).tolist():
+        for kind in sorted_unique(kinds).tolist():
             layout = _plain_layout(kind >> 16, kind & 0xFFFF, is_request=is_request)
             if layout is not None and layout.header is not None and layout.body is not None:
                 message_program(layout.header, layout.header_version, layout.body, layout.body_version)

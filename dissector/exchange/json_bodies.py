@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
+from dissector.core.columns import sorted_unique
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
@@ -193,7 +194,7 @@ class JsonBodies:
         some: list[int] = []
         plain = self._plain
         plain.clear()
-        for number in np.unique(np.searchsorted(ends, compressed, side="right")).tolist():
+        for number in sorted_unique(np.searchsorted(ends, compressed, side="right")).tolist():
             messages, *_ = groups[number]
             first = int(ends[number]) - len(messages.at)
             of_group = compressed[(compressed >= first) & (compressed < ends[number])]

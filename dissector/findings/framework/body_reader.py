@@ -48,9 +48,10 @@ class BodyReader:
         self._joined: dict[int, bytes] = {}
         """During a step: the small frames in pieces, joined together."""
         self._by_api: dict[int, list[Examine]] = {}
-        self._apis = np.array(sorted(frozenset[int]().union(*(each.apis for each in examiners))), np.int64)
+        apis = frozenset[int]().union(*(each.apis for each in examiners))
         all_of = (each.apis for each in examiners if type(each).needed is Examiner.needed)
-        self._chosen = np.setdiff1d(self._apis, np.array(sorted(frozenset[int]().union(*all_of)), np.int64))
+        self._apis = np.array(sorted(apis), np.int64)
+        self._chosen = np.array(sorted(apis.difference(*all_of)), np.int64)
         """Those of the APIs of which every examiner chooses what it needs."""
         bodies = BodyColumns(indexer, store, show_secrets=True)  # no finding shows values of fields with secrets
         self._clean = CleanResponses(bodies)
@@ -77,8 +78,10 @@ class BodyReader:
         searched = ~is_clean & ~is_decoded  # what is decoded anyway is not joined twice
         is_clean[searched] = self._clean.find(rows.row[searched])
         is_read = ~is_clean | (is_wanted & ~np.isin(rows.api_key, self._chosen))
-        for key in np.intersect1d(rows.api_key, self._chosen).tolist():
+        for key in self._chosen.tolist():
             at = np.flatnonzero(rows.api_key == key)
+            if not len(at):
+                continue
             some, clean = rows.where(at), is_clean[at]
             for each in self._examiners:
                 if key in each.apis:

@@ -15,6 +15,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
+from dissector.core.columns import is_in
 from dissector.core.store import Store
 from dissector.detection.kafka_detector import Connections
 from dissector.exchange.decoder import ExchangeDecoder
@@ -102,7 +103,7 @@ class Examination:
         complete = np.ones(len(rows), np.bool_) if final else index.is_final(rows)
         ready, overdue, self._pending = examination_queue(index, rows, complete, now_ns, most_pending)
         done = np.ones(len(self._overdue), np.bool_) if final else index.is_final(self._overdue)
-        ended = np.concatenate([self._overdue[done], np.setdiff1d(ready, overdue)])
+        ended = np.concatenate([self._overdue[done], np.sort(ready[~is_in(ready, overdue)])])
         self._overdue, self._examined = np.concatenate([self._overdue[~done], overdue])[-most_pending:], stop
         self.first_pending_packet = self._first_packet_of(self._pending)
         ended = in_start_order(index, ended[index.table.response.values[ended] == NO_FRAME])
