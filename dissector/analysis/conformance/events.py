@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
 Body = Mapping[str, Any]
 MOST_WAITING: Final = 100_000
@@ -47,8 +48,12 @@ class MessageEvent:
 
     @cached_property
     def body(self) -> Body:
-        """The body, embedded formats decoded beside their bytes; empty if it could not be read to its end."""
-        return self.message.decoded_body if self.message.body else {}
+        """The body, embedded formats decoded beside their bytes, but for records; empty if it could not be read to its
+        end."""
+        message = self.message
+        if not message.body:
+            return {}
+        return message.body if message.layout.body in RECORDS_FIELDS else message.decoded_body
 
     @cached_property
     def request(self) -> Body:

@@ -1,5 +1,7 @@
 """Each rule is kept by a capture and broken by another one: recorded where a client breaks it, made elsewhere."""
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any, Final
 
@@ -7,7 +9,10 @@ import pytest
 
 from dissector import encode_request
 from dissector.analysis.conformance import RULES, CheckResult, check
+from dissector.analysis.conformance.events import events
 from dissector.capture_session import Capture
+from dissector.protocol.records.compression import DecompressionBudget
+from dissector.protocol.schema.field_enums import CompressionType
 from tests.analysis.conformance.making import Step, checked, made
 from tests.cases import cases
 from tests.conftest import PCAPS
@@ -387,3 +392,29 @@ def test_each_rule_has_its_tests_and_its_source() -> None:
     assert tested == {each.code for each in RULES}
     assert len(RULES) >= 40
     assert all(each.source and each.title and not each.title.endswith(".") for each in RULES)
+
+
+def test_rules_hold_messages_without_decompressing_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(tmp_path, [produce(batch(attributes=CompressionType.GZIP))])
+
+    def decompressed(*_: object, **_named: object) -> bytes:
+        raise AssertionError("no rule is about records")
+
+    monkeypatch.setattr(DecompressionBudget, "decompressed", decompressed)
+    assert checked(path).exchanges == 1
+
+
+def test_no_rule_keeps_the_messages_that_it_saw(tmp_path: Path) -> None:
+    path = made(tmp_path, [produce(batch()), fetch(response=fetched()), produce(batch())])
+    rules, seen = [rule() for rule in RULES], []
+    with Capture([path]) as capture:
+        for _ in capture.read():
+            pass
+        for event in events(capture.unmasked()):
+            seen.append(weakref.ref(event.message))
+            for rule in rules:
+                if not rule.apis or event.api in rule.apis:
+                    list(rule.request(event) if event.is_request else rule.response(event))
+        del event
+    gc.collect()
+    assert [each() for each in seen] == [None] * 6

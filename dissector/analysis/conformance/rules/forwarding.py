@@ -1,7 +1,7 @@
 """Rules on requests that brokers pass on to a controller."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dissector.analysis.conformance.events import MessageEvent
 from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
@@ -11,6 +11,14 @@ MOST_REQUESTS: Final = 4_096
 """Requests that may still be passed on."""
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 _Key = tuple[str, int, int]
+_Tags = frozenset[tuple[str, str]]
+
+
+class _Sent(NamedTuple):
+    """What is kept of a request, which may be large."""
+
+    number: int
+    tags: _Tags
 
 
 class ForwardedTags(ProtocolRule):
@@ -22,19 +30,19 @@ class ForwardedTags(ProtocolRule):
     side = RuleSide.BROKER
 
     def __init__(self) -> None:
-        self._sent: dict[_Key, MessageEvent] = {}
+        self._sent: dict[_Key, _Sent] = {}
         """By client id, API key and correlation id, which a broker passes on, too."""
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api != "Envelope":
             while len(self._sent) >= MOST_REQUESTS:
                 del self._sent[next(iter(self._sent))]
-            self._sent[_key(event.message.header)] = event
+            self._sent[_key(event.message.header)] = _Sent(event.number, _tags(event.body))
             return
         passed_on = event.body.get("request_data_decoded") or {}
         sent = self._sent.pop(_key(passed_on.get("header", {})), None)
         if sent is not None:
-            lost = len(_tags(sent.body) - _tags(passed_on.get("body", {})))
+            lost = len(sent.tags - _tags(passed_on.get("body", {})))
             yield verdict(
                 event, not lost, "request_data", f"{counted(lost, 'tagged field')} of exchange {sent.number:,} lost"
             )
@@ -44,19 +52,21 @@ def _key(header: Any) -> _Key:
     return str(header.get("client_id")), header.get("request_api_key", -1), header.get("correlation_id", -1)
 
 
-def _tags(value: object, path: str = "") -> set[tuple[str, str]]:
+def _tags(body: object) -> _Tags:
     """Return the unknown tagged fields of a body: where, and which."""
-    found: set[tuple[str, str]] = set()
+    return frozenset(_tags_in(body, ""))
+
+
+def _tags_in(value: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, each in value.items():
             if name == UNKNOWN_TAGS:
-                found |= {(path, str(tag)) for tag in each}
-            else:
-                found |= _tags(each, f"{path}.{name}")
+                yield from ((path, str(tag)) for tag in each)
+            elif isinstance(each, dict | list):
+                yield from _tags_in(each, f"{path}.{name}")
     elif isinstance(value, list):
         for n, each in enumerate(value):
-            found |= _tags(each, f"{path}[{n}]")
-    return found
+            yield from _tags_in(each, f"{path}[{n}]")
 
 
 RULES: Final = (ForwardedTags,)
