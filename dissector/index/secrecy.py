@@ -20,13 +20,21 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import unique
 from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
+from dissector.protocol.codec.program import message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import may_hold_secrets, may_name_metadata_log, names_metadata_log
+from dissector.protocol.embedded.secrets import (
+    may_hold_secrets,
+    may_name_metadata_log,
+    name_metadata_log,
+    names_metadata_log,
+)
+from dissector.protocol.kernel.shredding import Arena, FrameMemory
 from dissector.protocol.masking import is_sound
-from dissector.protocol.message import read, request_layout
+from dissector.protocol.message import PREFIX, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 
@@ -68,6 +76,7 @@ class Secrecy:
         self._cut: set[int] = set()
         """Those of them of which an ApiVersions request is there in part."""
         self._rows = 0
+        self._arena = Arena()
 
     def may_have_secrets(self, connection: int, packet: int) -> bool:
         """Whether what can't be read in that packet may be a secret."""
@@ -167,10 +176,35 @@ class Secrecy:
         alone = numbers == NO_NUMBER
         numbers[alone] = -1 - np.flatnonzero(alone)
         _, one, of = np.unique(numbers, return_index=True, return_inverse=True)
-        columns = (sent.frame, sent.api_key, sent.version, sent.size)
-        found = [self._is_harmless(*each) for each in zip(*(column[one].tolist() for column in columns), strict=True)]
-        is_harmless, is_cut = np.array(found, np.bool_).reshape(-1, 2)[of].T
+        different = sent.where(one)
+        found = np.zeros((len(one), 2), np.bool_)
+        found[:, 0] = self._are_read(different)
+        others = np.flatnonzero(~found[:, 0])
+        rest = different.where(others)
+        columns = (others, rest.frame, rest.api_key, rest.version, rest.size)
+        for at, *facts in zip(*(column.tolist() for column in columns), strict=True):
+            found[at] = self._is_harmless(*facts)
+        is_harmless, is_cut = found[of].T
         return is_harmless & (alone | ~is_cut), is_cut
+
+    def _are_read(self, sent: "_Sent") -> Bool:
+        """Which frames are surely a request of an API without secrets, and no more: those that the kernel reads to
+        their end."""
+        found = np.zeros(len(sent.frame), np.bool_)
+        addresses, owner = self._frames.pointers(sent.frame)
+        kinds = sent.api_key.astype(np.int64) << 16 | sent.version.astype(np.int64) & 0xFFFF
+        there = np.flatnonzero((addresses > 0) & (sent.api_key != ApiKey.FETCH))  # its topics would have to be read
+        there = there[~name_metadata_log(addresses[there], sent.size[there])]
+        for kind in unique(kinds[there]).tolist():
+            at = there[kinds[there] == kind]
+            layout = request_layout(kind >> 16, kind & 0xFFFF)
+            if layout.header is None or layout.body is None or layout.unread is not None or layout.findings:
+                continue
+            program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
+            frames = FrameMemory(addresses[at], sent.size[at], owner)
+            for part in self._arena.shred(frames, program, program.wanted(), PREFIX):
+                found[at[part.first : part.stop]] = part.errors == 0
+        return found
 
     def _is_harmless(self, frame: int, key: int, version: int, size: int) -> tuple[bool, bool]:
         data, whole = self._frames.read(frame)
