@@ -54,6 +54,8 @@ class Retransmissions:
         """Return delays of frames in nanoseconds, `(n,)` each, 0 where none: from a frame's beginning to its last
         retransmission, and the longest time that a byte of it waited for missing ones."""
         again, waited = np.zeros(len(direction), np.int64), np.zeros(len(direction), np.int64)
+        concerned = np.flatnonzero(np.isin(direction, self._columns[0].values))  # few: most directions lose nothing
+        direction, start, size, time_ns = (each[concerned] for each in (direction, start, size, time_ns))
         directions, _ = np.unique(direction, return_index=True)  # without the index numpy imports numpy.ma
         some = np.flatnonzero(np.isin(self._columns[0].values, directions))
         row_direction, begins, ends, came, since = (column.values[some] for column in self._columns)
@@ -64,9 +66,10 @@ class Retransmissions:
         lows = np.searchsorted(last, base + begins, side="right")
         highs = np.searchsorted(first, base + ends, side="left")
         for at in np.flatnonzero(lows < highs).tolist():
-            frames = order[lows[at] : highs[at]]
+            these = order[lows[at] : highs[at]]
+            frames = concerned[these]
             if since[at] == SEEN:
-                again[frames] = np.maximum(again[frames], came[at] - time_ns[frames])
+                again[frames] = np.maximum(again[frames], came[at] - time_ns[these])
             else:
                 waited[frames] = np.maximum(waited[frames], came[at] - since[at])
         return again, waited

@@ -43,10 +43,10 @@ class LagExtractor(Extractor):
             exchanges.row[at], exchanges.connection[at], exchanges.packet[at], exchanges.request_start[at],
             exchanges.response_ns[at], found.topic, found.partition, behind, found.topic_at, found.partition_at,
         )  # fmt: skip
-        for row, connection, packet, start, time_ns, topic, number, records, *place in zip(
+        for row, connection, packet, start, time_ns, topic, number, records, topic_at, partition_at in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            path = "response.body.responses[{}].partitions[{}].high_watermark".format(*place)
+            path = f"response.body.responses[{topic_at}].partitions[{partition_at}].high_watermark"
             scope = self.context.client(connection), fetched.topics[topic], number
             self.observe(scope, row, (packet, start), FetchLag(records, time_ns, path))
 

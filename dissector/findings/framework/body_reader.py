@@ -44,10 +44,10 @@ class BodyReader:
         self._examiners = examiners
         self._on_batches = [each for each in examiners if each.examines_batches]
         self._on_fetches = [each for each in examiners if each.examines_fetches]
-        self._on_error: list[Examine] = [each.examine_exchange for each in examiners if each.any_error]
         self._joined: dict[int, bytes] = {}
         """During a step: the small frames in pieces, joined together."""
-        self._by_api: dict[int, list[Examine]] = {}
+        self._by_api: dict[tuple[int, bool], list[Examine]] = {}
+        """By API key, and whether the response has an error or was throttled."""
         apis = frozenset[int]().union(*(each.apis for each in examiners))
         all_of = (each.apis for each in examiners if type(each).needed is Examiner.needed)
         self._apis = np.array(sorted(apis), np.int64)
@@ -106,18 +106,20 @@ class BodyReader:
                 row, connection, packet, start, key, version, request_ns, response_ns, request, response,
                 read_request, read_response, has_errors=not clean,
             )  # fmt: skip
-            examiners = self._of_api(key)
-            if not clean and (exchange.errors or exchange.response.get(THROTTLE_TIME)):
-                examiners = examiners + [each for each in self._on_error if each not in examiners]
-            for examine in examiners:
+            is_bad = not clean and bool(exchange.errors or exchange.response.get(THROTTLE_TIME))
+            for examine in self._of_api(key, is_bad=is_bad):
                 examine(exchange)
         self._joined = {}
 
-    def _of_api(self, key: int) -> list[Examine]:
-        """Return the examiners of an API."""
-        found = self._by_api.get(key)
+    def _of_api(self, key: int, *, is_bad: bool) -> list[Examine]:
+        """Return the examiners of an API, and those of responses that have an error or were throttled."""
+        found = self._by_api.get((key, is_bad))
         if found is None:
-            found = self._by_api[key] = [each.examine_exchange for each in self._examiners if key in each.apis]
+            found = [each.examine_exchange for each in self._examiners if key in each.apis]
+            if is_bad:
+                others = [each for each in self._examiners if each.any_error and key not in each.apis]
+                found += [each.examine_exchange for each in others]
+            self._by_api[key, is_bad] = found
         return found
 
     def _join(self, frames: Int64, addresses: Int64, sizes: Int64) -> dict[int, bytes]:
