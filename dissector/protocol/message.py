@@ -336,7 +336,7 @@ def trace(
                 rest.note = MASKED
             root.children.append(rest)
     root.end = len(data)
-    return Traced(root, sources, [f for node in root.walk() for f in _findings_with_paths(node)])
+    return Traced(root, sources, [f for node in root.walk() if node.findings for f in _findings_with_paths(node)])
 
 
 def _findings_with_paths(node: Node) -> list[Finding]:

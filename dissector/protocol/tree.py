@@ -86,7 +86,8 @@ class Node:
         while stack:
             node = stack.pop()
             yield node
-            stack.extend(reversed(node.children))
+            if node.children:
+                stack.extend(reversed(node.children))
 
     def leaves(self) -> dict[int, list["Node"]]:
         """Return the nodes that tile each source, by its number: those without a child in it. There may be hundreds of

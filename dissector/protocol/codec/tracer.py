@@ -69,13 +69,15 @@ class Tracer:
 
     def struct(self, plan: StructPlan, parent: Node) -> None:
         """Read a structure's fields into `parent`, tagged fields last."""
-        with self._inside(parent):
+        try:
             for field in plan.fields:
                 self.value(field.type, parent, field.name, field.schema)
             if plan.flexible:
                 count = self._uvarint(parent, "(tagged fields)")
                 for _ in range(count):
                     self._tagged(plan, parent)
+        finally:
+            parent.end = self.at
 
     @contextmanager
     def _inside(self, node: Node) -> Iterator[None]:
