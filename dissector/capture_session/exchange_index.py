@@ -174,10 +174,12 @@ class ExchangeIndex:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
         return self._whole.may_read_records(self._rows.index_rows(rows))
 
-    def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> "Iterator[CarriedColumns]":
+    def records(
+        self, rows: Int64, read: Callable[[Int64], object] = lambda _: None, *, are_whole: bool = False
+    ) -> "Iterator[CarriedColumns]":
         """The records of rows that are exchanges: valid until the next. A row may be refused. `read` gets the places of
-        rows that are read so."""
-        return self._whole.records(self._rows.index_rows(rows), read)
+        rows that are read so; `are_whole` says that all are those of `whole_exchanges`."""
+        return self._whole.records(self._rows.index_rows(rows), read, are_whole=are_whole)
 
     def produced_records(self, rows: Int64, read: Callable[[Int64], object]) -> "Iterator[RecordsFields]":
         """The `records` fields of the requests of rows that are Produce exchanges. `read` gets the places of rows that

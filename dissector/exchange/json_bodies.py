@@ -64,7 +64,7 @@ class JsonBodies:
         self._messages = JsonMessages(packs_records=packs_records)
         self._arena = Arena()
         self._plain = PlainSections()
-        self._fields = FieldTexts(indexer.conversation_state.common)
+        self._fields = FieldTexts(indexer.conversation_state.common, packs_records=packs_records)
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
 

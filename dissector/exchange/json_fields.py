@@ -19,7 +19,8 @@ from dissector.core.json_text import dumps
 from dissector.protocol.bulk_metadata_log import MetadataRecords
 from dissector.protocol.codec.json_program import SCOPE, JsonProgram, is_scope
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID, decoded_bytes, has_names, records_decoder
+from dissector.protocol.embedded.topics import INTERNAL_TOPICS
+from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID, decoded_bytes, has_names, records_decoder, topic_of
 from dissector.protocol.kernel.json_messages import Holes
 from dissector.protocol.message import MessageLayout
 from dissector.protocol.metadata_log import LARGEST, have_no_secrets
@@ -28,6 +29,8 @@ from dissector.protocol.wire import uuid_text
 MOST_BYTES: Final = 8 << 20
 """Of texts that are kept, with what they were made of."""
 _UNCOMPRESSED: Final = (None, "none")
+_MAGIC: Final = 2
+"""Of batches; messages of old formats have lower ones."""
 
 
 class HoledMessages(NamedTuple):
@@ -61,7 +64,8 @@ _field = lru_cache(maxsize=1024)(_Field)
 
 
 class _Text(NamedTuple):
-    text: bytes
+    text: bytes | None
+    """None where it is not known here."""
     is_compressed: bool
     """Whether it depends on a budget."""
 
@@ -72,9 +76,11 @@ _Key = tuple[_Field, bytes, tuple[bytes | None, ...]]
 class FieldTexts:
     """The texts of one capture."""
 
-    def __init__(self, context: DecodingContext) -> None:
-        """`context` is that of all connections, which fills as more is learned."""
+    def __init__(self, context: DecodingContext, *, packs_records: bool) -> None:
+        """`context` is that of all connections, which fills as more is learned. With `packs_records`, of records only
+        those of internal topics have texts, as they stay decoded (`tables.packing`)."""
         self._context = context
+        self._packs_records = packs_records
         self._names: dict[str, str] = {}
         self._protocols: dict[str, str] = {}
         self._log = MetadataRecords()
@@ -113,8 +119,8 @@ class FieldTexts:
             self._texts.clear()
 
     def _opened(self, key: _Key) -> _Text:
-        text = _opened(*key, self._context)
-        self._charge(len(key[1]) + len(text.text))
+        text = _opened(*key, self._context, packs_records=self._packs_records)
+        self._charge(len(key[1]) + len(text.text or b""))
         self._texts[key] = text
         return text
 
@@ -137,7 +143,9 @@ class FieldTexts:
             self._are_public[raw] = is_public or have_no_secrets(raw)
 
 
-def _opened(field: _Field, raw: bytes, scope: tuple[bytes | None, ...], context: DecodingContext) -> _Text:
+def _opened(
+    field: _Field, raw: bytes, scope: tuple[bytes | None, ...], context: DecodingContext, *, packs_records: bool
+) -> _Text:
     """Return the text of a field, with the fields in `field.scope`."""
     names: dict[str, object] = {
         SCOPE[number]: None if value is None else uuid_text(value) if SCOPE[number] == TOPIC_ID else value.decode()
@@ -152,4 +160,12 @@ def _opened(field: _Field, raw: bytes, scope: tuple[bytes | None, ...], context:
     batches = value["batches"]
     assert isinstance(batches, list)
     is_compressed = any(each.get("compression") not in _UNCOMPRESSED for each in batches)
+    if packs_records and not _stay_decoded(topic_of(names, context), batches):
+        return _Text(None, is_compressed)
     return _Text(dumps(value), is_compressed)
+
+
+def _stay_decoded(topic: str | None, batches: list[dict[str, object]]) -> bool:
+    """Whether records stay decoded where others are packed, and can be read as columns: no messages of old formats."""
+    are_read = all(each.get("magic") == _MAGIC and each.get("records") is not None for each in batches)
+    return topic in INTERNAL_TOPICS and are_read

@@ -18,6 +18,7 @@ from dissector.exchange.error_findings import ErrorFindings
 from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
 from dissector.exchange.record_columns import CarriedColumns, RecordsOfRows
 from dissector.index.indexer import Indexer
+from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
 _END: Final = np.frombuffer(b"}", np.uint8)
 
@@ -75,7 +76,10 @@ class WholeExchanges:
         """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""
         return self._records.may_read(rows)
 
-    def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> Iterator[CarriedColumns]:
+    def records(
+        self, rows: Int64, read: Callable[[Int64], object] = lambda _: None, *, are_whole: bool = False
+    ) -> Iterator[CarriedColumns]:
         """The records of rows of the index, ascending: valid until the next. `read` gets the places of rows that are
-        read so."""
-        return self._records.of(rows, self._indexer.conversation_state.topic_names, read)
+        read so. Those that `bodies` gave `are_whole`: none has secrets, so those of the metadata log are read, too."""
+        names = {**self._indexer.conversation_state.topic_names, CLUSTER_METADATA_ID: CLUSTER_METADATA}
+        return self._records.of(rows, names, read, with_log=are_whole)

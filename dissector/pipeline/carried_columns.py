@@ -73,7 +73,7 @@ def record_columns(carried: CarriedColumns) -> Columns:
         "producer_id": of_batch("producer_id", pa.int64()), "producer_epoch": of_batch("producer_epoch", pa.int32()),
         "sequence": pa.array(np.where(first < 0, NO_SEQUENCE, sequence), pa.int32()),
         "codec": chosen(_CODECS, entries["attributes"][batch] & CODEC),
-        "control": pa.array(np.zeros(count, np.bool_)),
+        "control": pa.array(entries["attributes"][batch] & CONTROL != 0),
     }  # fmt: skip
 
 

@@ -141,7 +141,7 @@ class WholeRowBuilder:
         refused = [np.zeros(0, np.int64)]
         pieces: list[CarriedColumns] = []
         count = 0
-        for carried in self._capture.index.records(rows):
+        for carried in self._capture.index.records(rows, are_whole=True):
             refused.append(carried.refused)
             if carried.is_batch.any():
                 pieces.append(kept(carried))

@@ -3,19 +3,26 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pytest
 
+import dissector
+from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.core.arrays import Int64
 from dissector.exchange.record_columns import CarriedColumns
 from dissector.pipeline import whole_rows
 from dissector.pipeline.carried_columns import Columns, record_columns
 from dissector.pipeline.whole_rows import Made, WholeRowBuilder
+from dissector.protocol.records.from_json import records_bytes
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
 from tests.conftest import PCAPS
 from tests.pipeline.without_spark import tables
+
+NO_OPERATION: Final = "01140000"
+"""A NoOpRecord of the metadata log, as hex."""
 
 
 def none_of(*_: object) -> Iterator[Made]:
@@ -74,3 +81,24 @@ def test_records_that_columns_cannot_hold_are_made_one_by_one_and_no_others(monk
 
     monkeypatch.setattr(whole_rows, "record_columns", refusing)
     assert whole / 2 < assert_same([path], 1, monkeypatch) < whole
+
+
+def fetch_of(number: int, topic: str) -> list[Turn]:
+    """A Fetch of a topic with a record."""
+    record = {"offset": 0, "timestamp": 0, "key": None, "value": NO_OPERATION, "headers": []}
+    records = records_bytes({"batches": [{"base_offset": 0, "magic": 2, "records": [record]}]})
+    asked = {"topics": [{"topic": topic, "partitions": [{"partition": 0}]}]}
+    answer = {"responses": [{"topic": topic, "partitions": [{"partition_index": 0, "records": records}]}]}
+    request = dissector.encode_request("Fetch", 12, asked, correlation_id=number, client_id="broker")
+    response = dissector.encode_response("Fetch", 12, answer, correlation_id=number)
+    return [Turn(number * 1_000_000, True, request), Turn(number * 1_000_000 + 1, False, response)]
+
+
+def test_records_of_internal_topics_come_by_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # That of others has such a name, and packed records.
+    topics = ("orders", "__consumer_offsets", "__transaction_state", "__cluster_metadata", "__of_others")
+    turns = [turn for number, topic in enumerate(topics, 1) for turn in fetch_of(number, topic)]
+    path = tmp_path / "fetches.pcapng"
+    fetches = Conversation(End("10.0.0.1", 40_001), End("10.0.0.2", 9092), turns)
+    path.write_bytes(b"".join(pcapng(packets([fetches]), "")))
+    assert assert_same([path], 1, monkeypatch) == len(topics) - 1

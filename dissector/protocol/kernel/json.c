@@ -152,20 +152,17 @@ static int leave_hole(KernelJson *call, int64_t row, const JsonOut *out, const i
 }
 
 /* Writes a `records` field, or leaves a place for it where it is for Python, if it is all that the message has, or the
- * budget of the message does not matter. */
+ * budget of the message does not matter. Of packed fields Python writes those of internal topics, which stay decoded. */
 static int write_records_field(KernelJson *call, int64_t row, JsonOut *out, const int32_t *op, const uint8_t *data,
                                int64_t size, const Scope *scope, int is_internal, JsonRecords *records) {
   KernelJsonReport *report = &call->reports[row];
   int64_t start = out->at;
   if (size) report->records_fields++;
-  if (call->packs_records && is_internal && size) return CAREFUL;
-  if (call->packs_records) {
-    if (size) report->may_be_masked = 1;
-    return write_packed_records(out, data, size);
-  }
-  int code = is_internal && size ? CAREFUL : write_records(out, data, size, records);
+  int code = is_internal && size    ? CAREFUL
+             : call->packs_records ? write_packed_records(out, data, size, records)
+                                   : write_records(out, data, size, records);
   if (code == DONE && size) report->may_be_masked = 1;
-  if (code != CAREFUL || call->sizes[row] > SMALL) return code;
+  if (code != CAREFUL || call->sizes[row] > SMALL || (call->packs_records && !is_internal)) return code;
   out->at = start;
   return leave_hole(call, row, out, op, data, size, scope);
 }

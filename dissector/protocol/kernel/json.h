@@ -36,7 +36,7 @@ int64_t lz4_frame(const uint8_t *data, int64_t size, uint8_t *out, int64_t capac
 int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *records);
 
 /* Writes the bytes of a `records` field, and the sizes of its batches. Returns DONE, CAREFUL or FULL. */
-int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size);
+int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found);
 
 static inline int room(const JsonOut *out, int64_t size) {
   return size <= out->capacity - out->at;

@@ -230,10 +230,11 @@ int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *
 }
 
 /* What `tables/packing.py` leaves of a batch. Whether its records can be read is not looked at. */
-static int write_sizes(JsonOut *out, const uint8_t *batch, int64_t size) {
+static int write_sizes(JsonOut *out, const uint8_t *batch, int64_t size, JsonRecords *found) {
   int64_t attributes = be_int16(batch + CRC_FROM);
   int codec = attributes & CODEC;
   if (attributes & CONTROL || codec >= KNOWN_CODECS || is_masked(batch + BATCH_HEADER, size - BATCH_HEADER)) return CAREFUL;
+  if (codec) found->is_compressed = 1;
   TRY(TEXT("{"));
   NUMBER("base_offset", be_int64(batch));
   NUMBER("batch_length", be_int32(batch + 8));
@@ -244,7 +245,7 @@ static int write_sizes(JsonOut *out, const uint8_t *batch, int64_t size) {
   return TEXT("}");
 }
 
-int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size) {
+int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found) {
   int64_t next = size;
   TRY(TEXT("{\"size\":"));
   TRY(write_int(out, size));
@@ -254,7 +255,7 @@ int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size) {
     if (kind == ENTRY_MESSAGE) return CAREFUL;
     if (kind != ENTRY_BATCH) break; /* the last one, which is in the bytes */
     if (at) TRY(TEXT(","));
-    TRY(write_sizes(out, data + at, next - at));
+    TRY(write_sizes(out, data + at, next - at, found));
   }
   TRY(TEXT("]"));
   if (size) {

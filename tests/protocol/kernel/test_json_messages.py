@@ -73,7 +73,7 @@ def fill(
     holed = HoledMessages(
         [(layout, program)], same, same, reports["records_fields"] <= 1, reports["has_compressed"] != 0, same > 0
     )
-    messages.fill(found, FieldTexts(context).texts(found.holes, holed))
+    messages.fill(found, FieldTexts(context, packs_records=False).texts(found.holes, holed))
 
 
 def decoded(layout: MessageLayout, data: bytes, names: dict[str, str]) -> bytes:
