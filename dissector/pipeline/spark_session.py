@@ -48,6 +48,8 @@ ON_THIS_MACHINE: Final = {
     # Without checksum files: only Hadoop uses them, and each costs a process that sets its mode. YARN can't do it.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     **({"spark.python.daemon.module": "dissector.pipeline.worker_daemon"} if sys.platform == "linux" else {}),
+    # Else `python -m` would take modules from the current folder first, whoever put them there.
+    "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
 """Defaults where tasks run on this machine."""
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"

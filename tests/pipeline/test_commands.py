@@ -25,15 +25,30 @@ def kdissect(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dissector.cli.main", *words], capture_output=True, text=True)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+def _needs_spark() -> None:
     needs("java")
     if find_spec("pyspark") is None:
         pytest.skip("NOT TESTED with pyspark: it is not installed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    _needs_spark()
     made = str(tmp_path_factory.mktemp("commands") / "tables")
     done = kdissect("ingest", *CAPTURES, "--out", made)
     assert done.returncode == 0, done.stderr
     return made
+
+
+def test_workers_take_no_module_from_the_current_folder(tmp_path: Path) -> None:
+    _needs_spark()
+    for name in ("dissector", "numpy"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('from the current folder')")
+    command = [sys.executable, "-P", "-m", "dissector.cli.main", "ingest", CAPTURES[0], "--out", "tables", "--master"]
+    done = subprocess.run([*command, "local[1]"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 capture" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("words", [
