@@ -143,7 +143,7 @@ class Secrecy:
         waits[told_of] = False
         self._read_to.update((int(connections[each]), ends[each]) for each in np.flatnonzero(waits).tolist())
 
-    def _tell(self, sent: "_Sent", plain_behind: Int64) -> None:
+    def _tell(self, sent: "_SentFrames", plain_behind: Int64) -> None:
         """Remember what the first frame besides ApiVersions tells of each connection."""
         connection = sent.connection.tolist()
         is_whole = sent.is_opened & ~np.isin(sent.connection, sorted(self._cut))
@@ -151,7 +151,7 @@ class Secrecy:
         harmless_from = np.where(is_whole, plain_behind, NEVER).tolist()
         self._harmless_from.update(zip(connection, harmless_from, strict=True))
 
-    def _in_stream_order(self, rows: Int64) -> "_Sent":
+    def _in_stream_order(self, rows: Int64) -> "_SentFrames":
         """What clients sent in these rows, by connection, without the rest of a message that was sent in part before
         the capture began."""
         table, frames = self._table, self._frames
@@ -160,13 +160,13 @@ class Secrecy:
         rows, frame = rows[order], frame[order]
         connection, packet, kind = table.connection.values[rows], table.packet.values[rows], table.kind.values[rows]
         is_opened = self._are_opened(connection, packet)
-        sent = _Sent(
+        sent = _SentFrames(
             connection, packet, kind, table.api_key.values[rows], table.version.values[rows], frame,
             frames.start.values[frame], frames.size.values[frame].astype(np.int64), is_opened,
         )  # fmt: skip
         return sent.where(is_opened | ~np.isin(kind, (RowKind.GAP, RowKind.UNPARSED)))
 
-    def _are_harmless(self, sent: "_Sent") -> tuple[Bool, Bool]:
+    def _are_harmless(self, sent: "_SentFrames") -> tuple[Bool, Bool]:
         """Which frames, of which a part may be missing, are a request of an API without secrets, and no more; and of
         which a part is missing. Short ones that are the same but for their correlation id are looked at once: clients
         begin all their connections alike."""
@@ -187,7 +187,7 @@ class Secrecy:
         is_harmless, is_cut = found[of].T
         return is_harmless & (alone | ~is_cut), is_cut
 
-    def _are_read(self, sent: "_Sent") -> Bool:
+    def _are_read(self, sent: "_SentFrames") -> Bool:
         """Which frames are surely a request of an API without secrets, and no more: those that the kernel reads to
         their end."""
         found = np.zeros(len(sent.frame), np.bool_)
@@ -218,7 +218,7 @@ class Secrecy:
         return opened
 
 
-class _Sent(NamedTuple):
+class _SentFrames(NamedTuple):
     """Frames of clients, and what is between them, in columns, `(n,)`."""
 
     connection: Int64
@@ -232,9 +232,9 @@ class _Sent(NamedTuple):
     is_opened: Bool
     """Whether the capture has the beginning of the connection."""
 
-    def where(self, which: Bool | Int64) -> "_Sent":
+    def where(self, which: Bool | Int64) -> "_SentFrames":
         """Those of a mask, or at positions."""
-        return _Sent._make(column[which] for column in self)
+        return _SentFrames._make(column[which] for column in self)
 
 
 def _is_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:

@@ -81,7 +81,7 @@ class FindingsScreen(Dialog[tuple[int, Finding] | None]):
         self.app.theme_changed_signal.subscribe(self, lambda _: self._show())
 
     def _look(self) -> None:
-        """Draw anew if something was analyzed since: a terminal that nobody uses stays quiet."""
+        """Draw again if something was analyzed since: a terminal that nobody uses stays quiet."""
         if self._drawn != self._state():
             self._show()
 
