@@ -14,33 +14,19 @@ Invariant: an answer depends on the frames of the connection's client alone, and
 batches.
 """
 
-from functools import cache
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import unique
 from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable, RowKind
 from dissector.index.frame_table import FrameTable
-from dissector.protocol.codec.program import message_program
-from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import (
-    may_hold_secrets,
-    may_name_metadata_log,
-    name_metadata_log,
-    names_metadata_log,
-)
+from dissector.index.harmless_requests import are_harmless, is_harmless, secret_keys
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
-from dissector.protocol.masking import is_sound
-from dissector.protocol.message import PREFIX, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.protocol.schema.loader import apis
 
 ROWS_PER_STEP: Final = 1 << 16
-OF_QUORUM: Final = (ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.UPDATE_RAFT_VOTER)
-"""What brokers and controllers send on connections on which they fetch the metadata log (KIP-595, KIP-853)."""
 NEVER: Final = 1 << 62
 LONGEST_KNOWN: Final = 512
 """Bytes of a request that is looked at once for all its equals."""
@@ -188,27 +174,13 @@ class Secrecy:
         return is_harmless & (alone | ~is_cut), is_cut
 
     def _are_read(self, sent: "_SentFrames") -> Bool:
-        """Which frames are surely a request of an API without secrets, and no more: those that the kernel reads to
-        their end."""
-        found = np.zeros(len(sent.frame), np.bool_)
+        """Which of them the kernel reads to their end."""
         addresses, owner = self._frames.pointers(sent.frame)
-        kinds = sent.api_key.astype(np.int64) << 16 | sent.version.astype(np.int64) & 0xFFFF
-        there = np.flatnonzero((addresses > 0) & (sent.api_key != ApiKey.FETCH))  # its topics would have to be read
-        there = there[~name_metadata_log(addresses[there], sent.size[there])]
-        for kind in unique(kinds[there]).tolist():
-            at = there[kinds[there] == kind]
-            layout = request_layout(kind >> 16, kind & 0xFFFF)
-            if layout.header is None or layout.body is None or layout.unread is not None or layout.findings:
-                continue
-            program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
-            frames = FrameMemory(addresses[at], sent.size[at], owner)
-            for part in self._arena.shred(frames, program, program.wanted(), PREFIX):
-                found[at[part.first : part.stop]] = part.errors == 0
-        return found
+        return are_harmless(FrameMemory(addresses, sent.size, owner), sent.api_key, sent.version, self._arena)
 
     def _is_harmless(self, frame: int, key: int, version: int, size: int) -> tuple[bool, bool]:
         data, whole = self._frames.read(frame)
-        return _is_harmless(key, version, data, whole, is_whole=whole == len(data) == size), len(data) < size
+        return is_harmless(key, version, data, whole, is_whole=whole == len(data) == size), len(data) < size
 
     def _are_opened(self, connection: Int64, packet: Int64) -> Bool:
         """Whether the capture has the beginning of each connection. A SYN with data is more likely a damaged packet of
@@ -235,25 +207,3 @@ class _SentFrames(NamedTuple):
     def where(self, which: Bool | Int64) -> "_SentFrames":
         """Those of a mask, or at positions."""
         return _SentFrames._make(column[which] for column in self)
-
-
-def _is_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:
-    """Whether these bytes, of which so many are in front of the first gap, are a request of an API without secrets, and
-    no more; of one that is there in part, whether its header is one."""
-    layout = request_layout(key, version, data)
-    found = read(data, layout, whole)
-    if layout.body is None or layout.unread is not None or names_metadata_log(data):
-        return False
-    if not is_whole:
-        return is_sound(found.header)
-    names_log = key == ApiKey.FETCH and may_name_metadata_log(found.body.get("topics"))
-    return not (found.rest or found.findings or names_log)
-
-
-@cache
-def secret_keys() -> frozenset[int]:
-    """The keys of APIs that have secrets, in a request or in a response, or are sent where the metadata log is fetched;
-    of records only that log has some."""
-    names = {each.key: (each.request, each.response) for each in apis()}
-    keys = (key for key, both in names.items() if any(may_hold_secrets(name, b"", EMPTY_CONTEXT) for name in both))
-    return frozenset((*keys, *OF_QUORUM, ApiKey.SASL_HANDSHAKE))
