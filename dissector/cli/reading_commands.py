@@ -41,7 +41,7 @@ def open_files(
     if not takes_screen(files):
         return show(files, filter=filter, csv=CsvOptions(), options=options, cluster=cluster)
     from dissector.cli.tables import are_tables
-    from dissector.tui.app import run
+    from dissector.tui.run import run
 
     if are_tables(files, cluster, options):
         from dissector.cli.table_captures import show_on_screen
@@ -58,7 +58,7 @@ def open_files(
 @command(reading_commands, "recent", hidden=True)
 def recent() -> int:
     """Choose a recent capture."""
-    from dissector.tui.app import run
+    from dissector.tui.run import run
 
     return run([])
 

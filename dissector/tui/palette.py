@@ -3,14 +3,29 @@
 Textual's provider takes titles for markup; here they are plain text, wherever they come from.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
+from typing import Final
 
 from rich.text import Text
+from textual.app import App, SystemCommand
+from textual.binding import ActiveBinding
 from textual.command import CommandPalette, DiscoveryHit, Hit, Provider
+from textual.dom import DOMNode
+from textual.screen import Screen
 from textual.widgets import OptionList
 
 from dissector.core.text import clean
+from dissector.tui.key_groups import place
+from dissector.tui.list_columns import all_columns
+from dissector.tui.messages import ApplyFilter
+from dissector.tui.recents import FILTERS, capture_words, recent, recent_captures
 from dissector.tui.screens.dialog import ResultScreen
+from dissector.tui.screens.help_screen import feature_of
+from dissector.tui.screens.main_screen import MainScreen
+
+OFFERED: Final = 20
+"""Recent filters and recent captures."""
 
 
 class Commands(CommandPalette, ResultScreen[None]):
@@ -43,3 +58,34 @@ class Palette(Provider):
 def _plain(words: str) -> str:
     """Return words that stay words where they are taken for markup."""
     return clean(words).replace("[", "\\[")
+
+
+def action_commands(app: App[None], screen: Screen[object]) -> list[SystemCommand]:
+    """A command for each action of a screen, with all its keys, by group."""
+    return sorted(_actions(app, screen), key=lambda command: place(command.title.partition(": ")[0]))
+
+
+def _actions(app: App[None], screen: Screen[object]) -> Iterator[SystemCommand]:
+    """Actions with a key that is not a movement in a pane."""
+    actions: dict[tuple[DOMNode, str], list[ActiveBinding]] = {}
+    for active in screen.active_bindings.values():
+        binding = active.binding
+        if binding.description and active.enabled and binding.id is not None and not binding.system:
+            actions.setdefault((active.node, binding.action), []).append(active)
+    for (node, action), found in actions.items():
+        keys = " ".join(dict.fromkeys(app.get_key_display(each.binding) for each in found))
+        title = f"{feature_of(found[0])}: {found[0].binding.description} ({keys})"
+        yield SystemCommand(title, found[0].tooltip, partial(app.run_action, action, node))
+
+
+def choice_commands(screen: MainScreen, open_files: Callable[[Sequence[str]], object]) -> Iterator[SystemCommand]:
+    """Commands for recent filters, columns and recent captures."""
+    for text in recent(FILTERS)[:OFFERED]:
+        again = partial(screen.post_message, ApplyFilter(text))
+        yield SystemCommand(f"Filter: {text}", "Apply this filter again", again)
+    for column in all_columns():
+        toggle = partial(screen.toggle_column, column.name)
+        yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
+    for paths in recent_captures()[:OFFERED]:
+        name, folder = capture_words(paths)
+        yield SystemCommand(f"Open: {name}", f"Open this capture in {folder}", partial(open_files, paths))

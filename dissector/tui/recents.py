@@ -7,13 +7,17 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
+from dissector.core.text import clean
 from dissector.tui.folders import state_folder, write_whole
 
 KEPT: Final = 50
 LONGEST: Final = 4_096
 """Characters of an entry that is kept."""
+NAMED: Final = 3
+"""Files of a capture that are named where it is offered."""
 FILTERS, FILES = "filters", "files"
 _BETWEEN: Final = "\0"
 """Between files that were opened together: no path contains it."""
@@ -62,3 +66,10 @@ def _read() -> dict[str, list[str]]:
         found = value.get(kind, [])
         kept[kind] = [each for each in found if isinstance(each, str) and each] if isinstance(found, list) else []
     return kept
+
+
+def capture_words(paths: Sequence[str]) -> tuple[str, str]:
+    """Return the names of a capture's files, and the folder of the first one; clean."""
+    names = ", ".join(Path(path).name for path in paths[:NAMED])
+    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+    return clean(names + more), clean(str(Path(paths[0]).parent))
