@@ -8,32 +8,25 @@ does with them is in `features/`, joined by `main_screen.py`.
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
 from rich.text import Text
-from textual import events, work
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Static
-from textual.worker import get_current_worker
 
-from dissector.capture import CaptureError
-from dissector.capture_session import Capture, Progress
+from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
 from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
-from dissector.tui.appearance import Appearance
 from dissector.tui.bytes_labels import byte_words, bytes_title
 from dissector.tui.exchange_model import ExchangeModel
 from dissector.tui.key_groups import PROGRAM
-from dissector.tui.labels import inspector_text, progress_words, range_readings, row_words
-from dissector.tui.loader import load
+from dissector.tui.labels import inspector_text, range_readings, row_words
 from dissector.tui.location_history import Location
-from dissector.tui.messages import CaptureFailed, GoTo
-from dissector.tui.row_view import RowView
+from dissector.tui.messages import GoTo
+from dissector.tui.screens.capture_screen import CaptureScreen
 from dissector.tui.theme import bold
-from dissector.tui.ui_thread import call_on_ui
 from dissector.tui.widgets.bytes_pane import BytesPane
 from dissector.tui.widgets.exchange_list import ExchangeList
 from dissector.tui.widgets.field_tree import FieldTree
@@ -44,15 +37,11 @@ ROOMY = 40
 """Height from which on the field has two lines."""
 
 
-LEAST_NAME = 8
-"""Cells of a capture's name in the title, at least."""
-
-
 EscapeSteps = tuple[Callable[[Any], bool], ...]
 """Methods of a screen; each returns whether it had something to do."""
 
 
-class CoreScreen(Screen[None]):
+class CoreScreen(CaptureScreen):
     """List, fields and bytes of one capture."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -75,19 +64,10 @@ class CoreScreen(Screen[None]):
     """The group of a class's keys in help and palette."""
     ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
     """What Escape does: the first of these that has something to stop or to undo does it, and returns True."""
-    RENUMBERS_ROWS: ClassVar[bool] = True
-    """Whether rows get their final order when all is read."""
 
     def __init__(self, capture: Capture) -> None:
-        super().__init__()
-        self.capture = capture
-        capture.host_names.spares_main_thread = True
-        self.view = RowView()
-        self.appearance = Appearance()
+        super().__init__(capture)
         self.model = ExchangeModel(capture, waits=False)
-        self._progress = Progress(0, 0, 0, 0)
-        self._done = False
-        self._notice = ""
         self._after_tracing: Callable[[], object] | None = None
         """What to do with the shown message once it is traced."""
         self._extra = ""
@@ -107,21 +87,12 @@ class CoreScreen(Screen[None]):
         yield KeyFooter()
 
     @property
-    def _list(self) -> ExchangeList:
-        return self.query_one(ExchangeList)
-
-    @property
     def _fields(self) -> FieldTree:
         return self.query_one(FieldTree)
 
     @property
     def _bytes(self) -> BytesPane:
         return self.query_one(BytesPane)
-
-    @property
-    def number(self) -> int:
-        """The row under the list's cursor, from 0."""
-        return self._list.number
 
     @property
     def place(self) -> Location | None:
@@ -192,90 +163,6 @@ class CoreScreen(Screen[None]):
 
     def on_resize(self) -> None:
         self._draw_inspector(self._extra)
-
-    @work(thread=True, exclusive=True, group="load")
-    def _load(self) -> None:
-        worker = get_current_worker()
-
-        def report(progress: Progress, done: bool) -> None:
-            if not worker.is_cancelled:
-                call_on_ui(self, self._loaded, progress, done)
-
-        try:
-            load(self.capture, report, lambda: worker.is_cancelled, sort=self.RENUMBERS_ROWS)
-        except CaptureError as error:  # a pipe that turns out to be no capture: reported when the screen is closed
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.post_message, CaptureFailed(error))
-
-    def _loaded(self, progress: Progress, done: bool) -> None:
-        """Take more rows, and at the end the final order."""
-        self._progress, self._done = progress, done
-        if done:
-            self._rows_renumbered()
-        self._list.show(len(self.capture), redraw=done)
-        self._rows_added(done=done)
-        self._draw_title()
-        if not done:
-            return
-        if len(self.capture):
-            self._choose(self.number)
-        else:
-            self._draw_empty()
-        self._draw_notice()
-
-    def _draw_notice(self) -> None:
-        """Show what is wrong with the files, also if it goes wrong later."""
-        words = "\n".join("! " + clean(problem.message) for problem in self.capture.problems)
-        if words != self._notice:
-            self._notice = words
-            notice = self.query_one("#notice", Static)
-            notice.update(Text(words))
-            notice.add_class("shown")
-
-    def _rows_added(self, *, done: bool) -> None:
-        """There may be more rows; if `done`, these are all. For features."""
-
-    def _rows_renumbered(self) -> None:
-        """Rows have their final numbers. Features that keep numbers take the new ones."""
-        self.view.renumber(self.capture.rows_after_sort)
-        self._list.follow(int(self.capture.rows_after_sort(np.array([self._list.selected]))[0]))
-
-    def _draw_title(self) -> None:
-        title = Text()
-        title.append(
-            f" · {counted(len(self.capture), 'exchange')} · {counted(len(self.capture.connections), 'connection')}", ""
-        )
-        title.append(self._shown_words())
-        state = progress_words(self._progress, done=self._done) + self._status_words()
-        names = Text(", ".join(_title_name(name) for name in self.capture.names), "bold")
-        room = self.app.size.width - 2 - title.cell_len - len(state) - 1
-        names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
-        gap = " " * max(1, room + 1 - names.cell_len)
-        self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
-
-    def _shown_words(self) -> str:
-        """Return how many rows are shown, if not all."""
-        return f" · {len(self.view):,} shown" if self.view.is_filtered else ""
-
-    def _status_words(self) -> str:
-        """Return the progress of background work, for the title. For features."""
-        return ""
-
-    def _draw_empty(self) -> None:
-        seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"
-        protocols = ", ".join(f"{count:,} {name}" for name, count in self.capture.connections.protocols.items())
-        parts = [
-            "No Kafka in this capture",
-            f"{seen}{': ' if protocols else ''}{protocols}.",
-            "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
-            "Or press U, and say which connections are Kafka" if len(self.capture.connections) else "",
-            "ctrl+p opens another capture, ? shows the keys, q quits",
-        ]
-        empty = self.query_one("#empty", Static)
-        empty.update(Text("\n\n".join(filter(None, parts)), justify="center"))
-        empty.add_class("shown")
-        for selector in ("#list", "#lower"):
-            self.query_one(selector).add_class("hidden")
 
     def _choose(self, number: int) -> None:
         if len(self.capture):
@@ -396,8 +283,3 @@ class CoreScreen(Screen[None]):
     def action_open(self) -> None:
         if self.focused is self._list:
             self._fields.focus()
-
-
-def _title_name(name: str) -> str:
-    """Return how a capture is called in the title."""
-    return "standard input" if name == "-" else clean(name.rpartition("/")[2])
