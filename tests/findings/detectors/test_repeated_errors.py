@@ -1,0 +1,90 @@
+"""What is found of what comes again and again: errors, throttling, metadata, rebalances; and what is calm."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.findings.conversations import Talk, codes, fetch, found, heartbeat, produce
+
+
+@pytest.mark.parametrize(("times", "expected"), [(9, []), (15, [(9, "error-storm")])])
+def test_a_retriable_error_again_and_again(tmp_path: Path, times: int, expected: list[tuple[int, str]]) -> None:
+    talk = Talk()
+    for n in range(times):
+        produce(talk, 100 * n, error=6)
+    assert codes(tmp_path, talk) == expected
+
+
+def test_a_storm_has_a_count_and_another_begins_after_a_quiet_time(tmp_path: Path) -> None:
+    talk = Talk()
+    for n in range(12):
+        produce(talk, 100 * n, error=6)
+    for n in range(12):
+        produce(talk, 60_000 + 100 * n, error=6)
+    (row, finding), (later, _) = found(tmp_path, talk)
+    assert (row, later) == (9, 21)
+    assert finding.message == "NOT_LEADER_OR_FOLLOWER from Produce 12 times within 1.100 s"
+
+
+def test_an_error_that_is_not_retriable_is_no_storm(tmp_path: Path) -> None:
+    talk = Talk()
+    for n in range(30):
+        produce(talk, n, error=29)
+    assert "error-storm" not in dict(map(reversed, codes(tmp_path, talk)))
+
+
+def test_throttling_is_reported_once(tmp_path: Path) -> None:
+    talk = Talk()
+    for n in range(3):
+        produce(talk, 100 * n, 5, throttle=40 * n)
+    [(row, finding)] = found(tmp_path, talk)
+    assert (row, finding.code, finding.path) == (1, "throttled", "response.body.throttle_time_ms")
+    assert finding.message == "Produce was throttled for 40 ms; 2 such responses within 100.0 ms"
+
+
+@pytest.mark.parametrize("error", [70, 71])
+def test_a_lost_fetch_session(tmp_path: Path, error: int) -> None:
+    talk = Talk()
+    fetch(talk, 0, 1, 1)
+    fetch(talk, 10, 1, 1, error=error)
+    assert codes(tmp_path, talk) == [(1, "fetch-session-error")]
+
+
+def test_metadata_without_end_and_why(tmp_path: Path) -> None:
+    talk = Talk()
+    produce(talk, 0, error=6)
+    for n in range(35):
+        talk.ask(10 + n, "Metadata", 12, {"topics": None}, {})
+    [(row, finding)] = found(tmp_path, talk)
+    assert (row, finding.code) == (30, "metadata-storm")
+    assert finding.message.startswith("35 requests for metadata (errors until then: NOT_LEADER_OR_FOLLOWER 1) within")
+
+
+def join(talk: Talk, at: float, generation: int, error: int = 0) -> None:
+    body = {"group_id": "readers", "session_timeout_ms": 10_000, "protocol_type": "consumer"}
+    talk.ask(at, "JoinGroup", 5, body, {"error_code": error, "generation_id": generation, "member_id": "one"})
+
+
+def test_a_group_that_does_not_come_to_rest(tmp_path: Path) -> None:
+    talk = Talk()
+    for n in range(7):
+        join(talk, 1000 * n, n)
+        heartbeat(talk, 1000 * n + 500, error=27)
+    [(row, finding)] = [each for each in found(tmp_path, talk) if each[1].code == "rebalance-loop"]
+    assert row == 8
+    assert finding.message.startswith("group readers rebalanced 7 times (REBALANCE_IN_PROGRESS 6) within")
+
+
+def test_members_that_join_one_generation_after_their_id_is_given_are_calm(tmp_path: Path) -> None:
+    talks = [Talk(n, f"member-{n}") for n in range(1, 9)]
+    for n, talk in enumerate(talks):
+        join(talk, n, -1, error=79)
+        join(talk, 100 + n, 1)
+    assert not codes(tmp_path, *talks)
+
+
+def test_a_client_that_never_takes_its_member_id(tmp_path: Path) -> None:
+    talk = Talk()
+    for n in range(8):
+        join(talk, 100 * n, -1, error=79)
+    assert codes(tmp_path, talk) == [(1, "everyday-error-again"), (5, "rebalance-loop")]
