@@ -14,7 +14,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.byte_code import write_byte_code
 from tests.needs import excused
-from tools import instrumented_kernel  # noqa: F401 (used from here on, if `make sanitize` says so)
+from tools import instrumented_kernel  # noqa: F401  # used from here on, if `make sanitize` says so
 
 PCAPS = Path(__file__).parents[1] / "pcaps"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # else each program that a test starts compiles all of our source again

@@ -71,7 +71,7 @@ def test_a_reader_of_dpkts_gives_the_rows_of_its_file(bundled: Path) -> None:
 @pytest.mark.parametrize("path", FEW, ids=lambda path: path.stem)
 def test_a_packet_list_of_scapys_gives_the_rows_of_its_file(path: Path) -> None:
     utils = pytest.importorskip("scapy.utils", reason="NOT TESTED with scapy: it is not installed")
-    import scapy.layers.inet  # noqa: F401  # what a packet of this link type is
+    pytest.importorskip("scapy.layers.inet", reason="what a packet of this link type is")
 
     with path.open("rb") as file:
         assert objects(dissector.open(utils.rdpcap(file))) == objects(dissector.open(path))

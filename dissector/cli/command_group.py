@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from typing import Final
+from typing import Any, Final
 
 import typer
 from typer.core import TyperGroup
@@ -17,14 +17,16 @@ ALIKE: Final = 0.7
 class CommandGroup(TyperGroup):
     """`kdissect FILE…` is `kdissect open FILE…`; without arguments, on a terminal, it offers recent captures."""
 
-    def parse_args(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
+    # A context is one of click, or of the copy of it that newer releases of Typer have.
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and is_terminal():
             from dissector.tui.recents import recent_captures
 
             args = ["recent"] if recent_captures() else args
         return super().parse_args(ctx, args)
 
-    def resolve_command(self, ctx, args):  # type: ignore[no-untyped-def]  # click's own signature is not typed
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and self.get_command(ctx, args[0]) is None and (args[0] == STDIN or not args[0].startswith("-")):
             meant = None if ctx.resilient_parsing else self._meant(args[0])
             if meant is not None:

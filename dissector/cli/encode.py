@@ -41,8 +41,7 @@ def encode(file: str, out: str | None) -> int:
 def _lines(file: str, name: str) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, numbered from 1."""
     try:
-        stream: IO[bytes] = sys.stdin.buffer if file == STDIN else Path(file).open("rb")  # noqa: SIM115  # closed below
-        with stream:
+        with sys.stdin.buffer if file == STDIN else Path(file).open("rb") as stream:
             yield from ((number, line) for number, line in enumerate(_pieces(stream), 1) if line.strip())
     except OSError as error:
         raise CaptureError(f"{name}: {os_error_message(error)}") from None

@@ -75,7 +75,9 @@ class Condition(Protocol):
 class _OfExchange:
     """A condition that holds for all records of an exchange or for none."""
 
-    is_per_record = False
+    @property
+    def is_per_record(self) -> bool:
+        return False
 
     def evaluate(self, rows: IndexRows) -> UInt8:
         raise NotImplementedError
@@ -243,7 +245,7 @@ class SubjectCondition(_OfExchange):
         return self._is_any(self.subject.of(exchange))
 
     @property
-    def is_per_record(self) -> bool:  # type: ignore[override]  # of this class it depends on the field
+    def is_per_record(self) -> bool:
         """Whether it is about topics or partitions: a record has its own."""
         return self.field.name in _OF_RECORDS
 

@@ -11,7 +11,7 @@ Invariants:
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, cast
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -105,7 +105,7 @@ def read(text: str) -> Syntax:
     if not text.strip():
         raise FilterError(text, 0, "the filter is empty")
     try:
-        tree: Syntax = _parser().parse(text)  # type: ignore[assignment]  # the transformer returns it
+        tree = cast(Syntax, _parser().parse(text))  # the transformer returns it
     except UnexpectedInput as error:
         raise _unexpected(text, error) from None
     if _depth(tree) > DEEPEST:

@@ -55,7 +55,7 @@ def size_of(name: str) -> int:
     """Return the bytes of a file; -1 if it can't be read."""
     try:
         if not is_url(name):
-            return os.stat(name).st_size  # noqa: PTH116  # a path with a null byte is no path
+            return os.stat(name).st_size  # noqa: PTH116  # as it is given: to `Path` no name is a folder
         files, path = opened(name)
         info = files.get_file_info(path)
     except (*ERRORS, ValueError):

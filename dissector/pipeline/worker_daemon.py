@@ -9,12 +9,12 @@ Invariant: nothing here starts a thread that a fork must have; those of numpy an
 import gc
 
 import pandas  # noqa: F401  # pyspark imports it in each worker, pyarrow with it
-import pyspark.worker  # noqa: F401
+import pyspark.worker  # noqa: F401  # what a worker runs
 from pyspark.daemon import manager
 
 import dissector.pipeline.partition_rows
 import dissector.pipeline.read_tasks
-import dissector.pipeline.whole_files  # noqa: F401
+import dissector.pipeline.whole_files  # noqa: F401  # what tasks run, as the two above
 
 if __name__ == "__main__":
     gc.collect()

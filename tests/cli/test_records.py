@@ -30,7 +30,8 @@ def test_a_line_has_place_time_key_value_and_headers() -> None:
     place, time, key, rest = line.split(" ", 3)
     assert (place, key) == ("orders-0@2", "order-17")
     assert time.endswith("Z")
-    assert rest.startswith('{"order":{"id":17,') and rest.endswith("tenant=shop]")  # noqa: PT018  # one line
+    assert rest.startswith('{"order":{"id":17,')
+    assert rest.endswith("tenant=shop]")
 
 
 def test_json_has_values_opened_by_schemas() -> None:

@@ -154,7 +154,7 @@ async def test_packets_are_saved_meanwhile_and_the_screen_stays_when_the_capture
                 await screen.pilot.press("w")
                 screen.pilot.app.screen.query_one(Input).value = str(out)
                 await screen.pilot.press("enter")
-                await screen.until(lambda: len(screen.notifications()) == times)  # noqa: B023  # waited for here
+                await screen.until(lambda times=times: len(screen.notifications()) == times)
             await screen.pilot.press("x")
             await screen.until(lambda: len(screen.notifications()) == 3)
             saved, exists, waits = screen.notifications()
@@ -292,7 +292,7 @@ async def test_saved_packets_need_no_confirmation_and_files_are_not_overwritten(
         async with watched(port, str(out)) as (screen, _):
             for count in (3, 2):
                 await asyncio.to_thread(talk, port, count)
-                await screen.until(lambda: f"{count} exchanges" in screen.title)  # noqa: B023  # waited for here
+                await screen.until(lambda count=count: f"{count} exchanges" in screen.title)
                 await screen.pilot.press("ctrl+e")
                 await screen.until(lambda: screen.title.startswith("○ ended"))
                 await screen.pilot.press("ctrl+e")

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from mkdocs.structure.files import File, Files
+
 ROOT: Final = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # mkdocs is started from its own folder
-
-from mkdocs.structure.files import File, Files  # noqa: E402  # behind the path, as the next
 
 from tools.docs.generated_pages import PAGES  # noqa: E402  # found by that path
 

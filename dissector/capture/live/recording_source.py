@@ -6,6 +6,7 @@ A ring's files are copied through a pipe as they grow: each is a section, and se
 import os
 import threading
 import time
+from pathlib import Path
 from typing import Final
 
 from dissector.capture.files import GrowingFile
@@ -28,7 +29,7 @@ def recording_source(recording: Recording) -> str | GrowingFile:
 def _copy(recording: Recording, writing: int) -> None:
     with os.fdopen(writing, "wb", buffering=0) as pipe:
         while (path := recording.next_path()) is not None:
-            with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # a descriptor's path, not a file's
+            with Path(path).open("rb", buffering=0) as file:
                 complete = False
                 while not complete:
                     complete = recording.has_next  # checked before reading, so that the file's last bytes are read

@@ -126,7 +126,7 @@ class Tracer:
     def _present(self, node: Node) -> bool:
         value = self._unpack("int8")
         self._leaf(node, "(present)", "INT8", self.at + 1, value)
-        return value >= 0  # type: ignore[operator]  # an int8 is an int
+        return isinstance(value, int) and value >= 0
 
     def _unpack(self, kind: str) -> object:
         reader = _STRUCTS[kind]

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dissector.analysis.conformance import CheckResult, check
 from dissector.capture_session import Capture
 from dissector.cli.encode_targets import CaptureTarget, add_line
 
 Body = Mapping[str, Any]
+EMPTY: Final[Body] = {}
 START_NS = 1_800_000_000_000_000_000
 MS = 1_000_000
 
@@ -18,8 +19,8 @@ class Step(NamedTuple):
 
     api: str
     version: int
-    request: Body = {}  # noqa: RUF012  # nothing changes it
-    response: Body | None = {}  # noqa: RUF012  # nor this one
+    request: Body = EMPTY
+    response: Body | None = EMPTY
     at: int | None = None
     answered: int | None = None
     correlation_id: int | None = None
