@@ -60,6 +60,10 @@ class FindingsPass:
         examination, final = self._begun(part=part), self._pipeline.is_finished
         yield from self._run(examination.examine(self._most_pending, final=final, step=step or STEP))
 
+    def limit_to(self, rows: Int64) -> None:
+        """Examine only what the findings of these rows need; before the first step, when reading is finished."""
+        self._begun(part=False).limit_to(self._rows.index_rows(rows))
+
     def examine_in_order(self, now_ns: int) -> Iterator[Progress]:
         """Examine a part in the order in which rows begin, so that the findings do not depend on where its pieces end.
         `now_ns` is the time that the capture as a whole has reached."""

@@ -6,22 +6,26 @@ Invariant: the output is that of one process which examines the whole file first
 
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dissector.capture_session import Capture
+from dissector.capture_session import Capture, Progress
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.render.progress import examine_with_progress
+from dissector.cli.render.progress import ROWS_PER_STEP, examine_with_progress
 from dissector.cli.workers import CHUNK, CHUNK_OF_LINES, MIN_CHUNKS, MIN_CHUNKS_OF_JSON, print_rows, put
 from dissector.core.arrays import Bool, Int64
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter
+    from dissector.filter.selection import Candidates
 
 ROWS_PER_BATCH: Final = 1 << 16
 """Rows that are filtered before those that match are printed."""
+FIRST_STEP: Final = 1 << 12
+"""Rows that are examined before anything is printed."""
 EARLY: Final = 1 << 12
 """Rows that are printed during the examination: for the rest several processes are quicker."""
 
@@ -36,6 +40,8 @@ class WholeFile:
         self._examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
         self._is_cheap = printing.is_cheap and (row_filter is None or row_filter.is_indexed)
         """Whether the index has all values: then several processes don't pay."""
+        self._found: Candidates | None = None
+        """The rows that may match, once they are known for the whole capture."""
         self._head = printing.head
         """Output above the rows that is not written yet."""
         self._printed = 0
@@ -58,11 +64,13 @@ class WholeFile:
         return self._printed > 0
 
     def _last_row(self, stop: int) -> int:
-        """Return the row behind the last one that may be printed: those behind it need not be examined."""
+        """Return the row behind the last one that may be printed: those behind it need not be examined, and of those
+        before it only what the findings of rows that may match need."""
         if self._filter is None or not self._examines or self._filter.reads_row_summaries:
             return stop
-        rows, _ = self._candidates(range(stop))
-        return int(rows[-1]) + 1 if len(rows) else 0
+        self._found = found = self._search(self._filter, range(stop))
+        self._capture.findings.limit_to(found.rows)
+        return int(found.rows[-1]) + 1 if len(found.rows) else 0
 
     def _examined(self) -> Iterator[range]:
         """Yield ranges of rows when all that is printed of them is known.
@@ -70,7 +78,7 @@ class WholeFile:
         A finding is found when its row is examined; only its message may change later."""
         if self._examines and self._printing.names_findings_only:
             start = 0
-            for step in self._capture.examine():
+            for step in self._examining():
                 yield range(start, min(step.done, self._stop))
                 start = step.done
                 if start >= self._stop:
@@ -79,6 +87,11 @@ class WholeFile:
         if self._examines:
             examine_with_progress(self._capture)
         yield range(self._stop)
+
+    def _examining(self) -> Iterator[Progress]:
+        """Examine: a short step first, so that the first rows come soon, then long ones, which are cheaper."""
+        yield from islice(self._capture.examine(FIRST_STEP), 1)
+        yield from self._capture.examine(ROWS_PER_STEP)
 
     def _print_early(self) -> int:
         """Print the first rows while others are examined; return the first row of the rest."""
@@ -132,13 +145,19 @@ class WholeFile:
         """Return those of these rows that may match, by columns, and which of them do."""
         if self._filter is None:
             return rows, np.ones(len(rows), np.bool_)
+        if self._found is not None:
+            part = slice(*np.searchsorted(self._found.rows, (rows.start, rows.stop)))
+            return self._found.rows[part], self._found.is_sure[part]
+        return self._search(self._filter, rows)
+
+    def _search(self, row_filter: "Filter", rows: range) -> "Candidates":
         from dissector.filter.selection import candidates
 
-        found = candidates(self._filter, self._capture, rows)
-        if self._filter.reads_row_summaries and not found.is_sure.all():
+        found = candidates(row_filter, self._capture, rows)
+        if row_filter.reads_row_summaries and not found.is_sure.all():
             for _ in self._capture.examine_messages(found.rows[~found.is_sure]):  # before the fork: workers don't share
                 pass
-            found = candidates(self._filter, self._capture, rows)
+            found = candidates(row_filter, self._capture, rows)
         return found
 
     def _matching(self, rows: range | Int64, is_sure: Bool) -> range | Int64:

@@ -95,7 +95,8 @@ def test_every_finding_is_known_at_its_row(path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 10)
+    monkeypatch.setattr("dissector.cli.whole_file.FIRST_STEP", 10)
+    monkeypatch.setattr("dissector.cli.whole_file.ROWS_PER_STEP", 10)
     out = Stdout()
     monkeypatch.setattr("sys.stdout", out)
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
@@ -104,8 +105,8 @@ def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: py
         whole = capture.examine
         sizes: list[int] = []
 
-        def examine() -> Iterator[Progress]:
-            for step in whole():
+        def examine(rows: int) -> Iterator[Progress]:
+            for step in whole(rows):
                 sizes.append(len(out.buffer.getvalue()))
                 yield step
 
@@ -116,14 +117,15 @@ def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: py
 
 
 def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.findings.framework.examination.STEP", 10)
+    monkeypatch.setattr("dissector.cli.whole_file.FIRST_STEP", 10)
+    monkeypatch.setattr("dissector.cli.whole_file.ROWS_PER_STEP", 10)
     monkeypatch.setattr("sys.stdout", out := Stdout())
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():
             pass
         WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(1)
         assert out.buffer.getvalue().count(b"\n") == 2
-        assert next(capture.examine()).done < len(capture)
+        assert next(capture.examine(10)).done < len(capture)
 
 
 @pytest.mark.parametrize("form", [Format.TEXT, Format.JSON])
@@ -132,7 +134,7 @@ def test_a_filter_that_no_row_matches_examines_nothing(form: Format, monkeypatch
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        monkeypatch.setattr(capture, "examine", lambda: pytest.fail("rows are examined"))
+        monkeypatch.setattr(capture, "examine", lambda _: pytest.fail("rows are examined"))
         wanted = parse("request.max_wait_ms == 77777")
         assert not WholeFile(capture, RowRenderer.of(form, None), wanted).print(None)
     assert out.buffer.getvalue() == b""

@@ -5,13 +5,15 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
+from dissector.core.arrays import Bool
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import RowPosition
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.extractor import Extractor, ObservationSink
+from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink
 from dissector.findings.framework.produce_batches import ProduceBatches, path_of
 from dissector.findings.framework.recurrence import BoundedStates
 from dissector.index.exchange_table import NO_FRAME, RowKind
+from dissector.protocol.schema.api_keys import ApiKey
 
 SEQUENCE_NUMBERS: Final = 1 << 31
 """Sequence numbers wrap around to 0 here."""
@@ -73,6 +75,10 @@ class BatchExtractor(Extractor):
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
         super().__init__(context, sink)
         self._holes: BoundedStates[int, _Holes] = BoundedStates(_Holes)
+
+    def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
+        """All, for Produce: bytes may be missing between batches."""
+        return None if (rows.api_key == ApiKey.PRODUCE).any() else NO_API
 
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Take note of gaps and unparsed stretches among the rows."""

@@ -13,7 +13,7 @@ from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.extractor import Extractor, ObservationSink, Scope
+from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink, Scope
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import SECOND, BoundedStates, Burst
 from dissector.findings.framework.wording import tally
@@ -65,6 +65,10 @@ class MetadataExtractor(Extractor):
             if burst.is_on(time_ns, MANY, SPAN_NS):
                 first_packet = self.context.first_packet(connection)
                 self._observed[row] = MetadataBurst(first_packet, burst.is_new, burst.count, burst.took(time_ns))
+
+    def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
+        """All, for Metadata: errors of any API may be why it is requested again and again."""
+        return None if (rows.api_key == ApiKey.METADATA).any() else NO_API
 
     def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
         """Only those of bursts."""

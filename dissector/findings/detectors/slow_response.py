@@ -71,18 +71,19 @@ class Slow(ConnectionDetector):
         latency = np.maximum(rows.response_ns[which] - request_ns, 1)
         times = _ExchangeTimes(row, request_ns, latency, _bucket(latency))
         edges = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist(), len(group)]
-        late = np.logical_or.reduceat(latency >= LEAST_NS, edges[:-1]).tolist()
+        late = np.flatnonzero(latency >= LEAST_NS)
+        late_edges = np.searchsorted(late, edges).tolist()
         firsts = which[edges[:-1]]
         keys = zip(rows.connection[firsts].tolist(), rows.api_key[firsts].tolist(), strict=True)
         buckets = times.bucket.tolist()
-        for (low, high), some, key in zip(pairwise(edges), late, keys, strict=True):
+        for (low, high), (first, stop), key in zip(pairwise(edges), pairwise(late_edges), keys, strict=True):
             usual = self._usual.of(key)
-            if (some or usual.early) and usual.seen + high - low >= LEAST_SEEN:
+            if (first < stop or usual.early) and usual.seen + high - low >= LEAST_SEEN:
                 for slow in usual.slow(times.part(low, high)):
                     self._report_slow(key, usual, slow)
                 continue
-            if some:
-                usual.early += [times.late(at) for at in range(low, high) if latency[at] >= LEAST_NS]
+            if first < stop:
+                usual.early += times.chosen(late[first:stop])
             usual.count(buckets[low:high])
 
     @property
@@ -122,9 +123,9 @@ class _ExchangeTimes(NamedTuple):
         """Return those from `low` to before `high`."""
         return _ExchangeTimes(*(column[low:high] for column in self))
 
-    def late(self, at: int) -> _LateExchange:
-        """Return one of them."""
-        return _LateExchange(*(int(column[at]) for column in self))
+    def chosen(self, at: Int64) -> list[_LateExchange]:
+        """Return those at these positions."""
+        return list(map(_LateExchange, *(column[at].tolist() for column in self)))
 
 
 class _UsualLatency:
@@ -167,10 +168,11 @@ class _UsualLatency:
         start = max(0, LEAST_SEEN - self.seen)
         if start:
             first = times.part(0, start)
-            late_ones = self.early + [first.late(at) for at in np.flatnonzero(first.latency >= LEAST_NS).tolist()]
-            self.early = []
+            early, self.early = self.early, []
             self.count(first.bucket)
-            yield from (late for late in late_ones if self._is_slow(late.bucket))
+            least = self._middle + FAR
+            late = np.flatnonzero((first.latency >= LEAST_NS) & (first.bucket >= least))
+            yield from (each for each in early + first.chosen(late) if self._is_slow(each.bucket))
         while start < len(times.row):
             some = times.part(start, start + self.seen)  # few at a time: `_may_be_slow` is sharper then
             start += len(some.row)
@@ -182,7 +184,7 @@ class _UsualLatency:
             self.count(times.bucket[counted : at + 1])
             counted = at + 1
             if self._is_slow(int(times.bucket[at])):
-                yield times.late(at)
+                yield from times.chosen(np.array([at]))
         self.count(times.bucket[counted:])
 
     def _may_be_slow(self, bucket: Int64) -> Bool:

@@ -9,7 +9,7 @@ from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.extractor import Extractor, Scope
+from dissector.findings.framework.extractor import NO_API, Apis, Extractor, Scope
 from dissector.findings.framework.open_findings import FindingSink
 from dissector.index.exchange_table import NO_FRAME
 from dissector.protocol.schema.api_keys import ApiKey
@@ -29,16 +29,23 @@ class VersionExtractor(Extractor):
 
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Examine the first row of each connection, API and version."""
-        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != ApiKey.API_VERSIONS))
-        pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
-        first = which[np.sort(np.unique(pairs, return_index=True)[1])]
-        some = rows.where(
-            first[self._is_refused(*(each[first] for each in (rows.connection, rows.api_key, rows.version)))]
-        )
+        some = self._refused(rows)
         columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.request_start)
         for row, connection, key, version, *place in zip(*(column.tolist() for column in columns), strict=True):
             offer = NotAdvertised(*self.context.offered(connection).get(key, (0, -1)))
             self.observe((self.context.client(connection), key, version), row, (place[0], place[1]), offer)
+
+    def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
+        """All, if one of these rows is in a version that its broker did not advertise."""
+        return None if len(self._refused(rows).row) else NO_API
+
+    def _refused(self, rows: ExaminedRows) -> ExaminedRows:
+        """Return the first row of each connection, API and version that the broker did not advertise."""
+        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != ApiKey.API_VERSIONS))
+        pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
+        first = which[np.sort(np.unique(pairs, return_index=True)[1])]
+        is_refused = self._is_refused(*(each[first] for each in (rows.connection, rows.api_key, rows.version)))
+        return rows.where(first[is_refused])
 
     def _is_refused(self, connection: Int64, key: Int64, version: Int64) -> Bool:
         """Return which versions a broker did not advertise. Most connections have the same offers: each offer is asked

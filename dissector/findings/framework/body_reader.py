@@ -60,6 +60,12 @@ class BodyReader:
         self._cached_response_body = lru_cache(maxsize=CACHED_BODIES)(response_body)
         self._cached_request_body = lru_cache(maxsize=CACHED_BODIES)(request_body)
 
+    def clean(self, rows: ExaminedRows) -> Bool:
+        """Return which of these rows surely have no error and were not throttled."""
+        is_clean: Bool = rows.response == NO_FRAME
+        is_clean[~is_clean] = self._clean.find(rows.row[~is_clean])
+        return is_clean
+
     def examine(self, rows: ExaminedRows) -> None:
         """Hand the next rows, exchanges with a request, to the examiners of their API."""
         produced = rows.where(rows.api_key == ApiKey.PRODUCE)

@@ -7,13 +7,13 @@ Invariants:
   * damage is not examined: unreadable bytes are skipped.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
 from dissector.core.columns import is_in
 from dissector.core.store import Store
@@ -24,7 +24,8 @@ from dissector.findings.framework.body_reader import BodyReader
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examination_queue import examination_queue, in_start_order
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.extractor import Examiner
+from dissector.findings.framework.examiner_group import ExaminerGroup
+from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
 from dissector.findings.registry import DETECTORS
 from dissector.index.exchange_table import NO_FRAME
@@ -55,6 +56,7 @@ class Examination:
         retransmissions: Retransmissions, plaintext: Plaintext, *, part: bool = False,
     ) -> None:  # fmt: skip
         self._index = index
+        self._store = store
         self._decoder = decoder
         self._connections = connections
         self._by_connection = RowsByConnection(index.table)
@@ -64,8 +66,8 @@ class Examination:
         self.observations = ObservationLog()
         sink = self.observations if part else ImmediateAggregation(self.findings)
         self._detectors = [each(self.findings, self) for each in DETECTORS if issubclass(each, ConnectionDetector)]
-        self._examiners: list[Examiner] = [*self._detectors, *(extractor(self, sink) for extractor in EXTRACTORS)]
-        self._bodies = BodyReader(index, store, self._examiners, self.topic)
+        self._extractors = [each(self, sink) for each in EXTRACTORS]
+        self._groups = [self._group([*self._detectors, *self._extractors])]
         self._examined = 0
         """Number of rows that were examined or are pending."""
         self._pending: Int64 = np.zeros(0, np.int64)
@@ -88,8 +90,8 @@ class Examination:
             complete[:-most_pending] = True
             self._examined, self._pending = stop, rows[~complete]
             self.first_pending_packet = self._first_packet_of(self._pending)
-            columns = self._columns(rows[complete])
-            self._examine(columns, columns)
+            ready = rows[complete]
+            self._examine(ready, ready)
             yield self._examined
             if self._examined == len(table):
                 return
@@ -108,7 +110,7 @@ class Examination:
         self.first_pending_packet = self._first_packet_of(self._pending)
         ended = in_start_order(index, ended[index.table.response.values[ended] == NO_FRAME])
         for at in range(0, max(1, len(ready), len(ended)), STEP):
-            self._examine(self._columns(ready[at : at + STEP]), self._columns(ended[at : at + STEP]))
+            self._examine(ready[at : at + STEP], ended[at : at + STEP])
             yield stop
 
     def _first_packet_of(self, rows: Int64) -> int:
@@ -135,16 +137,37 @@ class Examination:
         """Frames of examined rows whose retransmissions will be looked up again."""
         return np.concatenate([each.rechecked_frames for each in self._detectors])
 
-    def _examine(self, rows: ExaminedRows, ended: ExaminedRows) -> None:
+    def limit_to(self, rows: Int64) -> None:
+        """Examine only what the findings of these rows need, before anything is examined: their connections, as others
+        tell a `ConnectionDetector` nothing, and what the extractors need that may observe one of them."""
+        self._learn()
+        connections = np.zeros(int(self._index.table.connection.values.max(initial=-1)) + 1, np.bool_)
+        connections[self._index.table.connection.values[rows]] = True
+        detectors = self._group(self._detectors, connections=connections)
+        needed: dict[Extractor, Apis] = dict.fromkeys(self._extractors, NO_API)
+        for at in range(0, len(rows), STEP):
+            some = self._columns(rows[at : at + STEP])
+            is_clean = detectors.bodies.clean(some)
+            for extractor, before in needed.items():
+                apis = None if before is None else extractor.needed_apis(some, is_clean)
+                needed[extractor] = None if before is None or apis is None else before | apis
+        found = [each for each, apis in needed.items() if apis != NO_API]
+        known = [apis for apis in needed.values() if apis is not None]
+        all_apis = NO_API.union(*known) if len(known) == len(needed) else None
+        self._groups = [detectors, self._group(found, apis=all_apis)]
+
+    def _group(
+        self, examiners: Sequence[Examiner], *, connections: Bool | None = None, apis: Apis = None
+    ) -> ExaminerGroup:
+        bodies = BodyReader(self._index, self._store, examiners, self.topic)
+        return ExaminerGroup(examiners, bodies, connections=connections, apis=apis)
+
+    def _examine(self, rows: Int64, ended: Int64) -> None:
         """Examine rows; `ended` are those whose connection's end is known."""
         self.rows_of.cache_clear()
-        for each in self._examiners:
-            if not each.only_unanswered:
-                each.examine_rows(rows)
-        for each in self._examiners:
-            if each.only_unanswered:
-                each.examine_rows(ended)
-        self._bodies.examine(rows.with_request)
+        for group in self._groups:
+            some = self._columns(group.rows(self._index.table, rows))
+            group.examine(some, some if ended is rows else self._columns(group.rows(self._index.table, ended)))
 
     def _columns(self, row: Int64) -> ExaminedRows:
         table, frames = self._index.table, self._index.frames

@@ -18,9 +18,13 @@ from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.produce_batches import ProduceBatches
 from dissector.findings.framework.recurrence import MAX_KEYS
+from dissector.protocol.schema.api_keys import ApiKey
 
 Scope = tuple[str | int, ...]
 """The subject of findings. Observations of different scopes are independent."""
+Apis = frozenset[int] | None
+"""APIs; None for rows of all kinds."""
+NO_API: Final = frozenset[int]()
 ONE_PER_SCOPE: Final[Hashable] = None
 """The key of a finding that is reported once for a scope."""
 
@@ -74,6 +78,15 @@ class Extractor(Examiner):
     def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
         self.context = context
         self._add = sink.add
+
+    def needed_apis(self, rows: ExaminedRows, is_clean: Bool) -> Apis:
+        """Return the APIs whose rows it needs for all that it may observe about these rows; those that are clean have
+        no error and were not throttled. Observations of an error are of a scope of that API."""
+        of_rows = frozenset(np.unique(rows.api_key).tolist())
+        of_errors = frozenset(np.unique(rows.api_key[~is_clean]).tolist()) if self.any_error else NO_API
+        fetches = frozenset((ApiKey.FETCH,)) if self.examines_fetches else NO_API
+        examined = self.apis | fetches
+        return of_errors | examined if of_rows & examined else of_errors
 
     def observe(self, scope: Scope, row: int, position: RowPosition, value: Hashable) -> None:
         """Emit an observation."""
