@@ -66,7 +66,7 @@ class WholeFile:
     def _last_row(self, stop: int) -> int:
         """Return the row behind the last one that may be printed: those behind it need not be examined, and of those
         before it only what the findings of rows that may match need."""
-        if self._filter is None or not self._examines or self._filter.reads_row_summaries:
+        if self._filter is None or not self._examines or self._filter.reads_findings:
             return stop
         self._found = found = self._search(self._filter, range(stop))
         self._capture.findings.limit_to(found.rows)
@@ -154,7 +154,7 @@ class WholeFile:
         from dissector.filter.selection import candidates
 
         found = candidates(row_filter, self._capture, rows)
-        if row_filter.reads_row_summaries and not found.is_sure.all():
+        if row_filter.reads_findings and not found.is_sure.all():
             for _ in self._capture.examine_messages(found.rows[~found.is_sure]):  # before the fork: workers don't share
                 pass
             found = candidates(row_filter, self._capture, rows)

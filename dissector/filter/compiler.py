@@ -53,11 +53,6 @@ class Filter:
         """Whether it is about findings: only an examined capture has all of them."""
         return self.condition.reads_findings
 
-    @property
-    def reads_row_summaries(self) -> bool:
-        """Whether it reads message findings or errors, which a capture keeps once the rows are examined."""
-        return self.condition.reads_row_summaries
-
     def matches(self, exchange: Exchange, start_ns: int = 0) -> bool:
         """Return whether an exchange matches; relative times count from `start_ns`."""
         return self.condition.holds(exchange, start_ns)

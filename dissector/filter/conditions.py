@@ -61,10 +61,6 @@ class Condition(Protocol):
     def reads_findings(self) -> bool:
         """Whether it is about findings."""
 
-    @property
-    def reads_row_summaries(self) -> bool:
-        """Whether it reads message findings or errors, which columns have once the rows are examined."""
-
     def evaluate(self, rows: IndexRows) -> UInt8:
         """Return `NO`, `YES`, or `OPEN` (the index can't decide) for each row, `(n,)`."""
 
@@ -107,10 +103,6 @@ class _Composite:
     @property
     def reads_findings(self) -> bool:
         return any(part.reads_findings for part in self.parts)
-
-    @property
-    def reads_row_summaries(self) -> bool:
-        return any(part.reads_row_summaries for part in self.parts)
 
     @property
     def is_per_record(self) -> bool:
@@ -188,10 +180,6 @@ class RowFieldCondition(_OfExchange):
     def reads_findings(self) -> bool:
         return self.field.from_summary is not None
 
-    @property
-    def reads_row_summaries(self) -> bool:
-        return self.field.from_summary is not None
-
     def evaluate(self, rows: IndexRows) -> UInt8:
         if self.field.from_summary is not None:
             return evaluate_column(self.field.from_summary(rows), self.predicate)
@@ -221,21 +209,11 @@ class SubjectCondition(_OfExchange):
     is_indexed = False
     reads_findings = False
 
-    @property
-    def reads_row_summaries(self) -> bool:
-        return self.field.from_summary is not None
-
     def evaluate(self, rows: IndexRows) -> UInt8:
         results = np.zeros(len(rows), np.uint8)
         for side in SIDES:
             keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
-            may = _may_have(rows, side, keys)
-            if self.field.from_summary is None:
-                results = np.maximum(results, _by_messages(rows, self, side, may))
-            else:
-                results[may] = OPEN
-        if self.field.from_summary is not None:
-            return np.where(results == OPEN, evaluate_column(self.field.from_summary(rows), self.predicate), results)
+            results = np.maximum(results, _by_messages(rows, self, side, _may_have(rows, side, keys)))
         if self.subject.more is not None:
             unclear = (results == NO) & _may_have(rows, SIDES[0], [ApiKey.FETCH])
             results = np.maximum(results, np.minimum(_by_messages(rows, _CONTINUES_SESSION, SIDES[0], unclear), OPEN))
@@ -299,7 +277,6 @@ class MessageCondition(_OfExchange):
 
     is_indexed = False
     reads_findings = False
-    reads_row_summaries = False
 
     def evaluate(self, rows: IndexRows) -> UInt8:
         results = np.zeros(len(rows), np.uint8)

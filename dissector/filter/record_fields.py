@@ -179,7 +179,6 @@ class RecordCondition:
 
     is_indexed = False
     reads_findings = False
-    reads_row_summaries = False
     is_per_record = True
 
     def evaluate(self, rows: IndexRows) -> UInt8:

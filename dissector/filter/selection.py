@@ -108,7 +108,7 @@ def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
         some = rows[start : start + LARGEST_BATCH]
         results = evaluate_index(filter, capture, some)
         undecided = _evaluate_messages(filter, capture, some, results, np.flatnonzero(results == OPEN))
-        if filter.reads_row_summaries and len(undecided):
+        if filter.reads_findings and len(undecided):
             for _ in capture.examine_messages(some[undecided]):
                 pass
             undecided = _evaluate_messages(filter, capture, some, results, undecided)
@@ -127,7 +127,7 @@ def _select_decoded(filter: Filter, capture: SelectableRows, start: int, results
     for first in range(0, len(undecided), EXAMINED_TOGETHER):
         some = undecided[first : first + EXAMINED_TOGETHER]
         some = _evaluate_messages(filter, capture, rows, results, some)
-        if filter.reads_row_summaries:
+        if filter.reads_findings:
             for _ in capture.examine_messages(start + some):
                 if perf_counter() - step_start > STEP:
                     yield SelectedRows(start + reported, np.zeros(0, np.int64))

@@ -73,7 +73,8 @@ def opened(path: Path, *, examined: bool = False) -> Capture:
 )
 @pytest.mark.parametrize("examined", [False, True])
 def test_summaries_of_rows_are_what_decoding_gives(path: Path, examined: bool) -> None:
-    """Every row has the summary that decoding gives; filters by code, severity and error match just these rows."""
+    """Every row has the summary that decoding gives; filters by code and severity match just these rows, and so do
+    filters by error, which read the responses."""
     with opened(path, examined=examined) as capture:
         expected = [decoded(exchange) for exchange in capture.at(range(len(capture)))]
         examine_rows(capture, range(len(capture)))
@@ -85,12 +86,9 @@ def test_summaries_of_rows_are_what_decoding_gives(path: Path, examined: bool) -
                   for n, name in enumerate(Severity)}  # fmt: skip
         expected_by_filter |= {f"severity >= {name.value}": [row_summary.severity >= n for row_summary in expected]
                   for n, name in enumerate(Severity)}  # fmt: skip
-        expected_by_filter |= {f"error == {name}": [code in row_summary.errors for row_summary in expected]
-                  for code, name in members(ERROR_CODE).items()}  # fmt: skip
         expected_by_filter |= {
             "finding": [bool(row_summary.codes) for row_summary in expected],
             "severity": [row_summary.severity >= 0 for row_summary in expected],
-            "error": [bool(row_summary.errors - {0}) for row_summary in expected],
         }
         for text, fits in expected_by_filter.items():
             answers = evaluate_index(parse(text), capture, range(len(capture)))
@@ -98,6 +96,16 @@ def test_summaries_of_rows_are_what_decoding_gives(path: Path, examined: bool) -
             assert (answers == YES).tolist() == fits, text
             assert (
                 evaluate_index(parse(f"!({text})"), capture, range(len(capture))).tolist() == (YES - answers).tolist()
+            )
+        errors = [row_summary.errors for row_summary in expected]
+        names = members(ERROR_CODE)
+        rows_by_filter = {
+            f"error == {names[code]}": [code in each for each in errors] for code in frozenset[object]().union(*errors)
+        }
+        rows_by_filter["error"] = [bool(each - {0}) for each in errors]
+        for text, fits in rows_by_filter.items():
+            assert capture.matching(parse(text), np.arange(len(capture))).tolist() == np.flatnonzero(fits).tolist(), (
+                text
             )
 
 

@@ -69,12 +69,12 @@ class BodyReader:
     def examine(self, rows: ExaminedRows) -> None:
         """Hand the next rows, exchanges with a request, to the examiners of their API."""
         produced = rows.where(rows.api_key == ApiKey.PRODUCE)
-        if len(produced.row):
+        if self._on_batches and len(produced.row):
             batches = self._batches.of(produced)
             for each in self._on_batches:
                 each.examine_batches(batches)
         fetches = rows.where(rows.api_key == ApiKey.FETCH)
-        if len(fetches.row):
+        if self._on_fetches and len(fetches.row):
             fetched = self._fetched.of(fetches)
             for examiner in self._on_fetches:
                 examiner.examine_fetches(fetched)

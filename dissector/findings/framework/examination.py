@@ -139,20 +139,23 @@ class Examination:
 
     def limit_to(self, rows: Int64) -> None:
         """Examine only what the findings of these rows need, before anything is examined: their connections, as others
-        tell a `ConnectionDetector` nothing, and what the extractors need that may observe one of them."""
+        tell a `ConnectionDetector` nothing, by the detectors that examine such rows; and what the extractors need that
+        may observe one of them."""
         self._learn()
         connections = np.zeros(int(self._index.table.connection.values.max(initial=-1)) + 1, np.bool_)
         connections[self._index.table.connection.values[rows]] = True
-        detectors = self._group(self._detectors, connections=connections)
+        apis = frozenset(np.unique(self._index.table.api_key.values[rows]).tolist())
+        of_rows = [each for each in self._detectors if each.examines_any_row or each.examined_apis & apis]
+        detectors = self._group(of_rows, connections=connections)
         needed: dict[Extractor, Apis] = dict.fromkeys(self._extractors, NO_API)
         for at in range(0, len(rows), STEP):
             some = self._columns(rows[at : at + STEP])
             is_clean = detectors.bodies.clean(some)
             for extractor, before in needed.items():
-                apis = None if before is None else extractor.needed_apis(some, is_clean)
-                needed[extractor] = None if before is None or apis is None else before | apis
-        found = [each for each, apis in needed.items() if apis != NO_API]
-        known = [apis for apis in needed.values() if apis is not None]
+                more = None if before is None else extractor.needed_apis(some, is_clean)
+                needed[extractor] = None if before is None or more is None else before | more
+        found = [each for each, of_each in needed.items() if of_each != NO_API]
+        known = [of_each for of_each in needed.values() if of_each is not None]
         all_apis = NO_API.union(*known) if len(known) == len(needed) else None
         self._groups = [detectors, self._group(found, apis=all_apis)]
 

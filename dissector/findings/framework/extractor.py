@@ -43,6 +43,18 @@ class Examiner:
     only_unanswered: ClassVar[bool] = False
     """Whether it needs only requests without a response, and how their connections ended."""
 
+    @property
+    def examined_apis(self) -> frozenset[int]:
+        """The APIs whose bodies it examines, errors apart."""
+        batches = frozenset((ApiKey.PRODUCE,)) if self.examines_batches else NO_API
+        fetches = frozenset((ApiKey.FETCH,)) if self.examines_fetches else NO_API
+        return self.apis | batches | fetches
+
+    @property
+    def examines_any_row(self) -> bool:
+        """Whether it may examine rows of any API."""
+        return self.any_error or type(self).examine_rows is not Examiner.examine_rows
+
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Examine the next rows of the index."""
 
@@ -84,8 +96,7 @@ class Extractor(Examiner):
         no error and were not throttled. Observations of an error are of a scope of that API."""
         of_rows = frozenset(np.unique(rows.api_key).tolist())
         of_errors = frozenset(np.unique(rows.api_key[~is_clean]).tolist()) if self.any_error else NO_API
-        fetches = frozenset((ApiKey.FETCH,)) if self.examines_fetches else NO_API
-        examined = self.apis | fetches
+        examined = self.examined_apis
         return of_errors | examined if of_rows & examined else of_errors
 
     def observe(self, scope: Scope, row: int, position: RowPosition, value: Hashable) -> None:
