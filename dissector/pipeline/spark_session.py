@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -100,7 +101,18 @@ def session(
             raise JobError(reason(error)) from error
         finally:
             with contextlib.suppress(Exception):  # the JVM may be gone
-                spark.stop()
+                _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop a session. pyspark's server of accumulators, of which we have none, looks once a second whether it is to end:
+    a thread waits for it."""
+    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    server = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        context._accumulatorServer = None
+        threading.Thread(target=server.shutdown, daemon=True).start()
+    spark.stop()
 
 
 def is_local(url: str | None) -> bool:
