@@ -160,6 +160,9 @@ class IngestRun:
         return locations(self._spark, self._splits, parts, self._storage.at(self._packets))
 
     def _shared_state(self, shuffled: DataFrame, parts: int) -> SharedState:
+        """Return what all partitions know together: nothing that a lone one does not find by itself."""
+        if parts == 1:
+            return SharedState.merged([])
         packets_at = self._storage.at(self._packets)
         secrets, decode_as = self._sent.value, self._options.decode_as
 

@@ -43,6 +43,8 @@ _NOT_IN_REST: Final = frozenset(("kind", "number", "connection", "client", "serv
 """Fields of rows that are not exchanges, and that have columns here or in `captures`: they are not in `rest`."""
 
 _DECODE_AS: Final = "decode-as "
+EXAMINED_TOGETHER: Final = 1 << 14
+"""Rows that are examined in a step, which nobody waits for: four times as many as usual take a quarter less CPU."""
 
 RowStart = tuple[int, int]
 """Packet and stream offset of a row's first byte."""
@@ -289,7 +291,7 @@ def rows_with(
     routing_tallies, sources = list[CaptureTally](), Sources()
     with _read(_noted(blocks, sources), partition, options, routing_tallies, secrets) as capture:
         capture.index.merge_shared_state(shared_state(capture))
-        for _ in capture.findings.examine(part=True):
+        for _ in capture.findings.examine(part=True, step=EXAMINED_TOGETHER):
             yield from (row_of(each, sources) for each in capture.findings.take_observations())
         yield from RowBuilder(capture, Origins(origins, sources), options).rows()
         tally = pickle.dumps(PartitionTally(routing_tallies, capture.pipeline.tally))

@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pyspark
@@ -49,6 +49,9 @@ ON_THIS_MACHINE: Final = {
     # Without checksum files: only Hadoop uses them, and each costs a process that sets its mode. YARN can't do it.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     **({"spark.python.daemon.module": "dissector.pipeline.worker_daemon"} if sys.platform == "linux" else {}),
+    # All workers have the same environment then: those that `_start_workers` starts are used by all jobs.
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     # Else `python -m` would take modules from the current folder first, whoever put them there.
     "spark.executorEnv.PYTHONSAFEPATH": "1",
 }
@@ -94,6 +97,8 @@ def session(
     with _quiet(verbose=verbose):
         java_options = f"{JVM_OPTIONS} {ONE_COMPILER if is_for_python else ''} {archive}"
         spark = _started(master, remote, {JAVA_OPTIONS: java_options, **settings})
+        if is_for_python and is_local(master) and remote is None:
+            threading.Thread(target=_start_workers, args=(spark,), daemon=True).start()
         try:
             with contextlib.nullcontext() if is_local(url) else shipped(spark):
                 yield spark
@@ -104,10 +109,17 @@ def session(
                 _stop(spark)
 
 
+def _start_workers(spark: SparkSession) -> None:
+    """Let Spark start the process that its Python workers are forked of, by a job that does nothing: the JVM plans the
+    first real one meanwhile."""
+    with contextlib.suppress(Exception):  # the session may end
+        spark.sparkContext.parallelize([0], 1).foreach(lambda _: None)
+
+
 def _stop(spark: SparkSession) -> None:
-    """Stop a session. pyspark's server of accumulators, of which we have none, looks once a second whether it is to end:
-    a thread waits for it."""
-    context = getattr(spark, "_sc", None)  # Spark Connect has none
+    """Stop a session. A thread waits for pyspark's server of accumulators, of which we have none: it looks once a
+    second whether it is to end."""
+    context: Any = getattr(spark, "_sc", None)  # Spark Connect has none
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         context._accumulatorServer = None
