@@ -1,13 +1,13 @@
 """The values of row fields as a filter compares them."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 from dissector.core.finding import Severity
 from dissector.exchange.model import STORED
 from dissector.exchange.row_fields import FieldType, RowField
 from dissector.filter.value_types import ValueKind, ValueType
-from dissector.findings.codes import CODES
 from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE
 
@@ -23,7 +23,6 @@ _KINDS: Final = {
     FieldType.ADDRESS: ValueKind(ValueType.ADDRESS),
     FieldType.API: ValueKind(ValueType.INTEGER, API_KEY, ordered=False),
     FieldType.ERROR: ValueKind(ValueType.INTEGER, ERROR_CODE),
-    FieldType.FINDING: ValueKind(ValueType.TEXT, names=CODES),
     FieldType.SEVERITY: ValueKind(ValueType.INTEGER, names=tuple(Severity)),
 }
 _IN_NANOSECONDS: Final = "_ns"
@@ -31,8 +30,15 @@ _IN_NANOSECONDS: Final = "_ns"
 
 def row_field_kind(field: RowField, name: str = "") -> ValueKind:
     """Return the kind of a row field's values. With a `name` in ``_ns``, numbers without a unit are nanoseconds."""
-    kind = _KINDS[field.type]
+    kind = _KINDS.get(field.type) or _finding_kind()
     return replace(kind, bare=1) if counts_nanoseconds(field, name) else kind
+
+
+@cache
+def _finding_kind() -> ValueKind:
+    from dissector.findings.codes import CODES  # all detectors: most filters need none
+
+    return ValueKind(ValueType.TEXT, names=CODES)
 
 
 def counts_nanoseconds(field: RowField, name: str) -> bool:
