@@ -5,6 +5,7 @@ Invariant: they are made of the JSON in `bodies`, so that they say what it says,
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -38,6 +39,8 @@ _TABLES: Final = (
     _BodyTable("brokers", broker_cells.APIS, broker_cells.COLUMNS, broker_cells.broker_cells),
 )
 _APIS: Final = frozenset().union(*(table.apis for table in _TABLES))
+_BODY: Final = b'"body":'
+"""No text has it: quotes are escaped there."""
 
 
 def body_rows(api_key: int | None, content: Cells, shared: Cells) -> Iterator[tuple[str, Cells]]:
@@ -53,16 +56,17 @@ def body_rows(api_key: int | None, content: Cells, shared: Cells) -> Iterator[tu
 def body_columns(
     api_keys: Int64, requests: Texts, responses: Texts, is_kept: Bool, of_row: Columns
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the rows of many exchanges, of those that are kept; `of_row` has the columns that tables share."""
+    """Yield the rows of many exchanges, of those that are kept; `of_row` has the columns that tables share. Bodies that
+    are equal, as those of many clients that ask for the same, are opened once."""
     sides = [(np.append(0, np.cumsum(each.sizes)).tolist(), memoryview(each.data)) for each in (requests, responses)]
     chosen = np.flatnonzero(is_kept & np.isin(api_keys, list(_APIS)))
     found = [_RowsOfTable([], []) for _ in _TABLES]
+    opened = cache(_cells)
     for place, api_key in zip(chosen.tolist(), api_keys[chosen].tolist(), strict=True):
-        request, response = (_parsed(data[ends[place] : ends[place + 1]]) for ends, data in sides)
-        for table, of_table in zip(_TABLES, found, strict=True):
-            if api_key in table.apis:
-                of_table.rows.extend(table.cells(api_key, request, response))
-                of_table.at.extend([place] * (len(of_table.rows) - len(of_table.at)))
+        request, response = (_body_text(data[ends[place] : ends[place + 1]]) for ends, data in sides)
+        for made, of_table in zip(opened(api_key, request, response), found, strict=True):
+            of_table.rows.extend(made)
+            of_table.at.extend([place] * len(made))
     for table, of_table in zip(_TABLES, found, strict=True):
         if of_table.rows:
             schema = arrow_schema(BY_NAME[table.name])
@@ -78,8 +82,16 @@ class _RowsOfTable(NamedTuple):
     at: list[int]
 
 
-def _parsed(text: memoryview) -> Body | None:
-    return _body(orjson.loads(text)) if len(text) else None
+def _body_text(message: memoryview) -> bytes:
+    """Return the JSON of a message from its body on, without what differs between equal ones."""
+    text = bytes(message)
+    return text[text.find(_BODY) :]
+
+
+def _cells(api_key: int, *texts: bytes) -> list[list[tuple[Any, ...]]]:
+    """Return the cells that each table has of an exchange, by the texts of its bodies."""
+    request, response = (_body(orjson.loads(b"{" + text)) if text else None for text in texts)
+    return [list(table.cells(api_key, request, response)) if api_key in table.apis else [] for table in _TABLES]
 
 
 def _body(message: Body | None) -> Body | None:
