@@ -5,7 +5,8 @@ on any connection: its API has no secrets, or only such that are fields of its o
 does not name the metadata log; its client id is text.
 
 Invariant: the frame of a plain message is masked, and one that the kernel reads to its end is read by `ExchangeDecoder`
-with the same values. All others are for that decoder.
+with the same values. All others are for that decoder: also those whose header has tagged fields that no schema has,
+which the kernel does not read.
 """
 
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.exchange.body_columns import BodyColumns, Messages
-from dissector.protocol.codec.program import ColumnPlan, Part, Program, Wanted
+from dissector.protocol.codec.program import ColumnPlan, Program, Wanted
 from dissector.protocol.embedded.secrets import METADATA_CARRIERS
 from dissector.protocol.kernel.shredding import Arena, Shredded
 from dissector.protocol.message import PREFIX
@@ -56,8 +56,8 @@ class FieldKeys:
         self._is_request = is_request
         self._with_log = with_log
         self._arena = Arena()
-        self._wanted: dict[int, tuple[Wanted, int | None]] = {}
-        """By program: what is wanted, and the column that counts unknown tagged fields of the header."""
+        self._wanted: dict[int, Wanted] = {}
+        """By program."""
         self._programs: list[Program] = []
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._room = MOST_KEY_BYTES
@@ -66,14 +66,11 @@ class FieldKeys:
         """The numbers of the messages of rows, `(n,)`, from 1."""
         found = np.zeros(len(rows), np.int64)
         for messages in self._bodies.messages(rows, is_request=self._is_request, with_log=self._with_log):
-            wanted, unknown_tags = self._wanted_of(messages)
+            wanted = self._wanted_of(messages)
             for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
                 keyed = part.key_numbers()
                 known = np.array([self._number(messages.program, key) for key in keyed.keys] + [0], np.int64)
-                numbers = known[keyed.numbers]
-                if unknown_tags is not None:
-                    numbers[part.column(unknown_tags).rows] = 0
-                found[messages.at[part.first : part.stop]] = numbers
+                found[messages.at[part.first : part.stop]] = known[keyed.numbers]
                 if visit is not None:
                     visit(messages, part)
         return found
@@ -88,7 +85,7 @@ class FieldKeys:
             number = self._numbers[whole] = len(self._numbers) + 1
         return number
 
-    def _wanted_of(self, messages: Messages) -> tuple[Wanted, int | None]:
+    def _wanted_of(self, messages: Messages) -> Wanted:
         program, key = messages.program, messages.api_key
         found = self._wanted.get(id(program))
         if found is None:
@@ -96,10 +93,8 @@ class FieldKeys:
             chosen = [number for number, column in columns if self._keys(key, column)]
             outlines = [number for number, column in columns if self._outlines(key, column)]
             nonzero = [number for number, column in columns if self._nonzero(key, column)]
-            unknown = [n for n, column in columns if column.part is Part.UNKNOWN_TAGS and column.path == ("header",)]
             values = [number for number, column in columns if self._values(key, column)]
             is_checked = self._with_log and messages.layout.body in METADATA_CARRIERS
-            wanted = program.wanted(values, chosen, [*nonzero, *unknown], outlines, checked=is_checked)
-            found = self._wanted[id(program)] = wanted, next(iter(unknown), None)
+            found = self._wanted[id(program)] = program.wanted(values, chosen, nonzero, outlines, checked=is_checked)
             self._programs.append(program)  # so that no other program gets its id
         return found

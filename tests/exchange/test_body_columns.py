@@ -1,13 +1,28 @@
 """Which messages are plain: those that the kernel reads as the decoder does."""
 
+import random
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+import dissector
 from dissector.capture_session import Capture
 from dissector.exchange.body_columns import JOINED_TOGETHER, BodyColumns
+from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.program import message_program
+from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.kernel.shredding import Arena, FrameMemory
+from dissector.protocol.masking import is_public, mask_secrets
+from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.schema.loader import alternatives, apis
+from dissector.protocol.schema.model import Api
+from tests.analysis.conformance.steps import batch
+from tests.cases import cases
 from tests.conftest import PCAPS
+from tests.protocol.random_messages import make
 from tests.traffic import Turn, capture_of, conversation, request, response
 
 UNSUPPORTED_VERSION = 35
@@ -41,3 +56,70 @@ def test_a_message_that_claims_more_bytes_than_it_has_parts_no_others() -> None:
         rows = np.tile(np.arange(len(capture)), 9)
         kinds = [(each.api_key, each.layout) for each in bodies.messages(rows, is_request=True)]
         assert len(kinds) == len(set(kinds))
+
+
+NEAR_SECRETS = replace(EMPTY_CONTEXT, may_have_secrets=True, may_cut_secrets=True)
+UNKNOWN_TAG = b"\x01\x8f\x4e\x06secret"
+
+
+def framed(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
+def frames_of(layout: MessageLayout, chance: random.Random) -> list[bytes]:
+    """Messages of random values with a client id that is text: as they are, with bytes behind, cut, and with texts that
+    are not UTF-8. Their headers have tagged fields that no schema has, or not."""
+    assert layout.header is not None
+    assert layout.body is not None
+    _, body = make(plan(layout.body, layout.body_version), chance)
+    is_request = layout.header == "RequestHeader"
+    client_id = b"\0\x04made" if is_request and layout.header_version else b""
+    is_flexible = layout.header_version == (2 if is_request else 1)
+    header = bytes(8 if is_request else 4) + client_id
+    found = []
+    for tags in (b"\0", UNKNOWN_TAG) if is_flexible else (b"",):
+        content = header + tags + body
+        found += [content, content + b"\0", content[:-1], content.replace(b"orders", b"or\xff\xc0rs")]
+    return [framed(each) for each in found]
+
+
+def are_read(layout: MessageLayout, frames: list[bytes]) -> list[bool]:
+    """Which of them the kernel reads to their end."""
+    assert layout.header is not None
+    assert layout.body is not None
+    program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
+    sizes = np.array([len(each) for each in frames], np.int64)
+    memory = FrameMemory.of_buffer(np.frombuffer(b"".join(frames), np.uint8), np.cumsum(sizes) - sizes, sizes)
+    [part] = Arena().shred(memory, program, program.wanted(), PREFIX)
+    return (part.errors == 0).tolist()
+
+
+@cases("known", apis(), ids=lambda known: known.name)
+def test_what_the_kernel_reads_is_not_masked_where_secrets_may_be(known: Api) -> None:
+    for version in known.versions:
+        for layout in (request_layout(known.key, version), response_layout(known.key, version, b"")):
+            if not is_public(layout, EMPTY_CONTEXT) or alternatives(layout.body or "", version):
+                continue
+            frames = frames_of(layout, random.Random(f"{layout.body} {version}"))
+            shown = [mask_secrets(each, len(each), layout, len(each), NEAR_SECRETS) for each in frames]
+            assert are_read(layout, frames) == [each.layout == layout for each in shown]
+
+
+def with_unknown_tag(frame: bytes, at: int) -> bytes:
+    """A frame whose header ends with an empty list of tagged fields, with one in it."""
+    assert frame[at] == 0
+    return framed(frame[4:at] + UNKNOWN_TAG + frame[at + 1 :])
+
+
+@pytest.mark.parametrize("is_odd", [False, True])
+def test_a_filter_finds_no_field_of_a_message_that_is_masked_whole(tmp_path: Path, is_odd: bool) -> None:
+    body = {"acks": -1, "topic_data": [{"name": "t", "partition_data": [{"records": {"batches": [batch()]}}]}]}
+    produce = dissector.encode_request("Produce", 9, body, client_id="made", correlation_id=2)
+    login = dissector.encode_request("SaslAuthenticate", 2, {"auth_bytes": b"\0alice\0hunter2"}, correlation_id=1)
+    sent = with_unknown_tag(produce, 18) if is_odd else produce
+    with Capture([capture_of(tmp_path, conversation([Turn(True, login), Turn(True, sent)]))]) as capture:
+        found = [each.fields.number for each in capture.exchanges("request.acks == ALL")]
+        [exchange] = [each for each in capture.exchanges() if each.fields.api == "Produce"]
+        assert exchange.request is not None
+        assert (exchange.request.layout.masked_from is not None) == is_odd
+        assert found == ([] if is_odd else [exchange.fields.number])

@@ -17,6 +17,9 @@ from dissector.protocol.schema.model import Api
 from tests.cases import cases
 from tests.protocol.random_messages import make
 
+FLEXIBLE = 2
+"""The version of a request's header that has tagged fields."""
+UNKNOWN_TAG = b"\x01\x8f\x4e\x01?"
 KINDS = [(known, version) for known in apis() for version in known.versions]
 UNKNOWN = [
     (key, version)
@@ -25,17 +28,15 @@ UNKNOWN = [
 ] + [(0x7FF0, 0), (-1, 0)]
 
 
-def request_of(key: int, version: int, chance: random.Random, client_id: str | None = None) -> bytes:
-    """A request of random values behind its size, API key and version; a client id may be given."""
+def request_of(key: int, version: int, chance: random.Random, client_id: str = "made", tags: bytes = b"\0") -> bytes:
+    """A request of random values behind its size, API key, version and client id; `tags` are those of its header."""
     layout = request_layout(key, version)
     assert layout.header is not None
     assert layout.body is not None
-    _, header = make(plan(layout.header, layout.header_version), chance)
     _, body = make(plan(layout.body, layout.body_version), chance)
-    if client_id is not None and layout.header_version:
-        tags = b"\0" * (layout.header_version - 1)
-        header = header[:8] + len(client_id).to_bytes(2, "big") + client_id.encode() + tags
-    return framed(key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + header[4:] + body)
+    head = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True) + chance.randbytes(4)
+    name = len(client_id).to_bytes(2, "big") + client_id.encode() if layout.header_version else b""
+    return framed(head + name + (tags if layout.header_version == FLEXIBLE else b"") + body)
 
 
 def framed(content: bytes) -> bytes:
@@ -109,6 +110,14 @@ def test_a_request_that_is_not_whole_is_left_to_the_reader(
     assert are_harmless(nowhere, np.array([known.key]), np.array([version]), Arena()).tolist() == [False]
     cut = request[: data.draw(st.integers(0, 7))]
     assert not is_harmless(known.key, version, cut, len(cut), is_whole=False)
+
+
+@given(kind=st.sampled_from(KINDS), seed=st.integers(0, 1000))
+def test_a_header_with_a_field_that_no_schema_has_is_left_to_the_reader(kind: tuple[Api, int], seed: int) -> None:
+    known, version = kind
+    if request_layout(known.key, version).header_version == FLEXIBLE:
+        request = request_of(known.key, version, random.Random(seed), tags=UNKNOWN_TAG)
+        assert of_kernel(known.key, version, [request]) == [False]
 
 
 def test_apis_with_secrets_are_known_by_their_keys() -> None:

@@ -27,7 +27,7 @@ from dissector.protocol.codec.plan import (
     plan,
 )
 
-COMPACT, NULLABLE = 1, 2
+COMPACT, NULLABLE, KNOWN_TAGS = 1, 2, 4
 WIDTH: Final = 6
 _KINDS: Final = {name: number for number, name in enumerate(SCALARS)}
 _LENGTHS: Final = {"string": 0, "bytes": 1, "records": 2}
@@ -47,7 +47,8 @@ class Operation(IntEnum):
     STRUCT = 5
     """A nullable structure: the row behind it."""
     TAGS = 6
-    """Tagged fields: how many are known, the row behind them. A `TAG` for each of them follows, then their values."""
+    """Tagged fields: how many are known, the row behind them. A `TAG` for each of them follows, then their values. With
+    the flag `KNOWN_TAGS` there may be no others."""
     TAG = 7
     """A tagged field: its tag, the row of its value."""
     TAG_END = 8
@@ -196,7 +197,8 @@ class Program:
         """Add what is around values, where a program has that."""
 
     def _tags(self, tagged: Sequence[FieldPlan], path: tuple[str, ...], above: tuple[int, ...]) -> None:
-        start = self._emit(Operation.TAGS, 0, self._column(path, Part.UNKNOWN_TAGS, above), len(tagged))
+        flags = KNOWN_TAGS if path == ("header",) and self._key is not None else 0
+        start = self._emit(Operation.TAGS, flags, self._column(path, Part.UNKNOWN_TAGS, above), len(tagged))
         presences = [self._column((*path, field.name), Part.PRESENCE, above) for field in tagged]
         rows = [
             self._emit(Operation.TAG, 0, column, field.tag or 0)
@@ -241,6 +243,7 @@ def _flags(layout: VariablePlan | ArrayPlan) -> int:
 
 @lru_cache(maxsize=1024)
 def message_program(header: str, header_version: int, body: str, body_version: int, other: int = 0) -> Program:
-    """Return the program of a frame behind its size: a header, then a body; `other` is as in `plan`."""
+    """Return the program of a frame behind its size: a header, then a body; `other` is as in `plan`. A header with a
+    tagged field that no schema has does not fit: where secrets may be, its message is masked whole."""
     plans = ("header", plan(header, header_version)), ("body", plan(body, body_version, other))
     return Program(plans, (header, header_version, body, body_version, other))

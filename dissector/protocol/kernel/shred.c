@@ -27,12 +27,12 @@
 
 /* Operations, and what of a column is wanted: as in codec/program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT };
-enum { COMPACT = 1, NULLABLE = 2 };
+enum { COMPACT = 1, NULLABLE = 2, KNOWN_TAGS = 4 };
 enum { VALUES = 1, NONZERO = 2, KEY = 4, CHECKED = 8, OUTLINE = 16 };
 enum { INT64 = 6 /* place of the type in `plan.SCALARS` */, STRING = 0, RECORDS = 2 };
 enum { LONGEST_NUMBER = 5 /* bytes of a size or a count */ };
 enum { WIDTH = 6, DEPTH = 40, MOST_TAGS = 64 /* bits of `seen` */ };
-enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG };
+enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG, UNKNOWN_TAG };
 
 typedef enum { OF_ARRAY, OF_TAGS } LevelKind;
 
@@ -350,6 +350,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
           int32_t found = 0;
           while (found < tags[3] && (uint32_t)tags[(found + 1) * WIDTH + 3] != number) found++;
           if (found == tags[3]) {
+            if (tags[1] & KNOWN_TAGS) FAIL(UNKNOWN_TAG);
             level->unknown++;
             at += size;
             goto next_tag;

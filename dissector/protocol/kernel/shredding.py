@@ -39,7 +39,9 @@ class ShredError(IntEnum):
     TRAILING = 6
     TOO_DEEP = 7
     REPEATED_TAG = 8
-    TOO_LARGE = 9
+    UNKNOWN_TAG = 9
+    """A header has a tagged field that no schema has."""
+    TOO_LARGE = 10
     """It has more values than an arena."""
 
 
