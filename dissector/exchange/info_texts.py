@@ -18,7 +18,7 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
-from dissector.exchange.decoder import ExchangeDecoder, may_fetch_metadata
+from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.equal_exchanges import EqualExchanges, SharedRow
 from dissector.exchange.field_keys import FieldKeys
 from dissector.exchange.finding_words import marked, with_words
@@ -39,6 +39,7 @@ from dissector.exchange.info_column import (
 )
 from dissector.exchange.message_findings import REQUEST, RESPONSE
 from dissector.exchange.message_rules import MESSAGE_RULES
+from dissector.exchange.metadata_fetches import may_fetch_metadata
 from dissector.exchange.missing_responses import RESPONSES, MissingResponses
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME

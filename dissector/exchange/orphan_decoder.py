@@ -1,0 +1,95 @@
+"""Decodes responses without their request: as what the user said that they are, or by inference and labeled so."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dissector.core.finding import Finding, Severity
+from dissector.exchange import message_rules, row_findings
+from dissector.exchange.index_row import IndexRow
+from dissector.exchange.info_column import info
+from dissector.exchange.message_decoder import MessageDecoder
+from dissector.exchange.metadata_fetches import has_metadata_log
+from dissector.exchange.model import UNKNOWN_API, Exchange, ExchangeRow, worst
+from dissector.index.advertised_versions import AdvertisedVersions
+from dissector.index.indexer import Indexer
+from dissector.index.rows_by_connection import RowsByConnection
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.message import read
+from dissector.protocol.schema.loader import api_name
+
+if TYPE_CHECKING:  # imported on use: few captures have a response without its request
+    from dissector.exchange.response_inference import ResponseInference
+
+
+class OrphanDecoder:
+    """Of one capture."""
+
+    def __init__(
+        self,
+        indexer: Indexer,
+        by_connection: RowsByConnection,
+        advertised_versions: AdvertisedVersions,
+        is_opened: Callable[[int], bool],
+        response_to: tuple[int, int] | None,
+    ) -> None:
+        self._indexer = indexer
+        self._by_connection = by_connection
+        self._advertised_versions = advertised_versions
+        self._is_opened = is_opened
+        """Whether the capture has the beginning of a connection."""
+        self._response_to = response_to
+        """The API key and version of their requests, as the user gave them."""
+
+    @cached_property
+    def inference(self) -> "ResponseInference":
+        """Which API and version they are of."""
+        from dissector.exchange.response_inference import ResponseInference
+
+        indexer = self._indexer
+        return ResponseInference(
+            indexer.frames, indexer.table, self._by_connection, indexer.conversation_state, self._advertised_versions,
+            self._is_opened,
+        )  # fmt: skip
+
+    def decode(self, messages: MessageDecoder, index_row: IndexRow, row: ExchangeRow) -> Exchange:
+        """A row with the fields that it has besides its message; `messages` are masked or not."""
+        from dissector.exchange.inference_words import OrphanFrame, certainty, claimed, layout_of_verdict
+
+        context = self._indexer.conversation_state.context(index_row.connection, index_row.packet)
+        if self._response_to is not None:
+            return self._of_request(messages, self._response_to, index_row, row, context)
+        orphan = row_findings.ORPHAN
+        verdict = self.inference.verdict(index_row.response, index_row.connection, self._indexer.generation)
+        data, whole = self._indexer.frames.read(index_row.response)
+        layout = layout_of_verdict(verdict, OrphanFrame(data, index_row.response_size, whole, context))
+        if layout.body == "FetchResponse" and has_metadata_log(read(data, layout, whole).body.get("responses")):
+            context = replace(context, fetches_metadata=True)
+        response = messages.response(index_row, layout, context)
+        exchange = Exchange(row, None, None, response, [orphan])
+        row = row._replace(api=UNKNOWN_API, response_size=response.size, info=orphan.message)
+        best = claimed(verdict)
+        if best is not None:
+            exchange.row_findings += message_rules.MESSAGE_RULES.find(best.layout.api.key, None, response)
+            words = info(None, response, exchange.row_findings, context.topic_names)
+            words = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
+            row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=words)
+        exchange.row = row._replace(severity=worst(exchange.findings))
+        return exchange
+
+    def _of_request(
+        self, messages: MessageDecoder, kind: tuple[int, int], index_row: IndexRow, row: ExchangeRow,
+        context: DecodingContext,
+    ) -> Exchange:  # fmt: skip
+        """A response to a request whose API and version the user named."""
+        key, version = kind
+        layout = messages.response_layout(key, version, index_row.response)
+        response = messages.response(index_row, layout, context)
+        label = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
+        exchange = Exchange(row, key, None, response, [label, *message_rules.MESSAGE_RULES.find(key, None, response)])
+        exchange.row = row._replace(
+            api=api_name(key), version=version, response_size=response.size,
+            info=info(None, response, exchange.row_findings, context.topic_names), severity=worst(exchange.findings),
+        )  # fmt: skip
+        return exchange

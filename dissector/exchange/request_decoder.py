@@ -1,0 +1,129 @@
+"""Decodes rows with a request: the request, and the response that it was paired with, if it has one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from dissector.core.finding import Finding
+from dissector.detection.kafka_detector import Connections
+from dissector.exchange import message_rules, row_findings
+from dissector.exchange.endpoint_names import EndpointNames
+from dissector.exchange.index_row import IndexRow
+from dissector.exchange.info_column import exchange_info
+from dissector.exchange.message_decoder import MessageDecoder
+from dissector.exchange.metadata_fetches import fetches_metadata
+from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
+from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, RowKind
+from dissector.index.fetch_sessions import FetchSessions, is_incremental
+from dissector.index.indexer import Indexer
+from dissector.index.rows_by_connection import RowsByConnection
+from dissector.protocol.embedded.context import DecodingContext
+from dissector.protocol.embedded.formats import enveloped
+from dissector.protocol.message import UNKNOWN_MESSAGE
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api_name
+
+_ENVELOPE, _FETCH = int(ApiKey.ENVELOPE), int(ApiKey.FETCH)
+"""Plain numbers: a member of an enumeration is looked up at each use."""
+_KIND: Final = KIND_NAMES[RowKind.EXCHANGE]
+
+
+class RequestDecoder:
+    """Of one capture."""
+
+    def __init__(
+        self,
+        indexer: Indexer,
+        connections: Connections,
+        endpoints: EndpointNames,
+        by_connection: RowsByConnection,
+        fetch_sessions: FetchSessions,
+    ) -> None:
+        self._indexer = indexer
+        self._connections = connections
+        self._endpoints = endpoints
+        self._by_connection = by_connection
+        self._fetch_sessions = fetch_sessions
+
+    def decode(self, messages: MessageDecoder, number: int, index_row: IndexRow) -> Exchange:
+        """Row `number` of the index, from 0; `messages` are masked or not."""
+        key, version = index_row.api_key, index_row.version
+        client, server = self._endpoints.of(index_row.connection)
+        context = self._indexer.conversation_state.context(index_row.connection, index_row.packet)
+        request = messages.request(index_row, messages.request_layout(index_row), context)
+        if key == _ENVELOPE:
+            context = replace(context, enveloped=enveloped(request.body))
+        elif key == _FETCH and fetches_metadata(request):
+            context = replace(context, fetches_metadata=True)
+        response = None
+        if index_row.response != NO_FRAME:
+            context = self._of_response(index_row, context)
+            layout = messages.response_layout(key, version, index_row.response)
+            if context.may_have_secrets and self._may_be_of_another(index_row):
+                layout = layout._replace(unread=UNKNOWN_MESSAGE)
+            response = messages.response(index_row, layout, context)
+        fields = ExchangeRow(
+            number + 1, _KIND, index_row.request_time_ns, index_row.connection + 1, client, server,
+            api_name(key), version, index_row.correlation_id,
+            self._indexer.client_ids.texts[index_row.client_id], index_row.request_size,
+            None if response is None else index_row.response_size,
+            None if response is None else index_row.response_time_ns - index_row.request_time_ns, "", None,
+        )  # fmt: skip
+        findings = self._findings(index_row, request, response)
+        exchange = Exchange(fields, key, request, response, findings, exchange_info)
+        if key == _FETCH:
+            exchange.fetched = self._fetched(number, request, context)
+        return exchange
+
+    def _of_response(self, index_row: IndexRow, context: DecodingContext) -> DecodingContext:
+        """What is known for the response to a request: to the first one of a connection what is known before it."""
+        if context.may_have_secrets:
+            return context
+        before = self._indexer.conversation_state.context(index_row.connection, index_row.packet - 1)
+        return replace(before, fetches_metadata=context.fetches_metadata) if before.may_have_secrets else context
+
+    def _may_be_of_another(self, index_row: IndexRow) -> bool:
+        """Whether a response may be that to another request: it was cut, so that it does not show whether it fits, and
+        the client used its correlation id more than once."""
+        if self._indexer.frames.captured(index_row.response) == index_row.response_size:
+            return False
+        repeated = self._by_connection.repeated_ids(index_row.connection, self._indexer.generation)
+        return index_row.correlation_id in repeated
+
+    def _findings(
+        self, index_row: IndexRow, request: ExchangeMessage, response: ExchangeMessage | None
+    ) -> list[Finding]:
+        """Findings of both sides together: those of rules, and what is wrong with the response as a whole."""
+        found = message_rules.MESSAGE_RULES.find(index_row.api_key, request, response)
+        if response is None:
+            is_expected = not index_row.flags & Flag.NO_RESPONSE_EXPECTED
+            is_ended = any(self._connections.ended(index_row.connection))
+            missing = row_findings.missing_response(index_row.api_key, is_expected=is_expected, is_ended=is_ended)
+            return [missing, *found]
+        frames = self._indexer.frames
+        if row_findings.ends_stream(frames, index_row.response, response) and any(
+            self._connections.ended(index_row.connection)
+        ):
+            found.insert(0, row_findings.CUT_SHORT)
+        return found
+
+    def _fetched(self, number: int, request: ExchangeMessage, context: DecodingContext) -> dict[str, list[int]] | None:
+        """The partitions of an incremental Fetch; None for other requests."""
+        if not is_incremental(request.body):
+            return None
+        return self._session_partitions(number, context.topic_names)
+
+    def fetch_session(self, number: int, *, names_topics: bool = True) -> dict[str, list[int]] | None:
+        """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown. They are known
+        sooner if it names no topics."""
+        names = self._indexer.conversation_state.topic_names
+        return self._session_partitions(number, names, names_topics=names_topics)
+
+    def _session_partitions(
+        self, number: int, names: Mapping[str, str], *, names_topics: bool = True
+    ) -> dict[str, list[int]] | None:
+        generation = self._indexer.generation
+        found = self._fetch_sessions.partitions(number, generation, names_topics=names_topics)
+        if found is None:
+            return None
+        return {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
