@@ -10,7 +10,8 @@ from dissector.core.finding import Finding
 from dissector.core.text import duration
 from dissector.exchange.model import Exchange as Model
 from dissector.exchange.model import ExchangeMessage
-from dissector.exchange.row_fields import ROW_FIELDS, RowField
+from dissector.exchange.row_field import RowField
+from dissector.exchange.row_fields import ROW_FIELDS
 
 if TYPE_CHECKING:
     from dissector.exchange.field_paths import FieldPlace

@@ -14,7 +14,8 @@ from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
 from dissector.exchange.listing import Cells, Listing
-from dissector.exchange.row_fields import ROW_FIELDS, Value
+from dissector.exchange.row_field import Value
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.index_columns import ENTRY, IndexColumns, index_columns
 from dissector.index.raw_frames import raw_frames

@@ -23,7 +23,7 @@ from dissector.detection.decode_as import DecodeAs, of_ports
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.listing import Cells
 from dissector.exchange.model import Exchange, ExchangeRow
-from dissector.exchange.row_fields import Value
+from dissector.exchange.row_field import Value
 from dissector.index.index_columns import IndexColumns
 from dissector.index.shared_state import SharedState
 

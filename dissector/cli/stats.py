@@ -31,7 +31,8 @@ from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
 from dissector.core.text import counted, duration, size
-from dissector.exchange.row_fields import ROW_FIELDS, RowField
+from dissector.exchange.row_field import RowField
+from dissector.exchange.row_fields import ROW_FIELDS
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
     from dissector.filter import Filter

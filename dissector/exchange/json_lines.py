@@ -23,7 +23,8 @@ from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.error_findings import ErrorFindings
 from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
 from dissector.exchange.listing import EMPTY, NUMBER, TEXT, Cells, Listing
-from dissector.exchange.row_fields import Value, row_fields
+from dissector.exchange.row_field import Value
+from dissector.exchange.row_fields import row_fields
 from dissector.exchange.to_json import finding_object, tls_object
 from dissector.index.indexer import Indexer
 

@@ -14,7 +14,8 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.index_rows import IndexRows, RowValues
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import ROW_FIELDS, RowField, Value, joined
+from dissector.exchange.row_field import RowField, Value, joined
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.index.indexer import Indexer
 
 EMPTY: Final = 0

@@ -25,7 +25,7 @@ from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, PacketBatch, RunBatch, RunKind, SegmentBatch
 from dissector.core.store import Store
 from dissector.core.text import duration
-from dissector.exchange.row_fields import Value
+from dissector.exchange.row_field import Value
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
 

@@ -14,7 +14,8 @@ from dissector.core.arrays import UInt8
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import ROW_FIELDS, RowField
+from dissector.exchange.row_field import RowField
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter.conditions import (
     Condition,
     FieldTest,

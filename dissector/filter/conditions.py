@@ -15,7 +15,8 @@ from dissector.exchange.index_rows import IndexRows, RowValues
 from dissector.exchange.message_answers import MessageQuestion, NumberTest
 from dissector.exchange.message_subjects import ERROR, MessageSubject
 from dissector.exchange.model import Exchange, ExchangeMessage
-from dissector.exchange.row_fields import EXCHANGE, RowField
+from dissector.exchange.row_field import RowField
+from dissector.exchange.row_fields import EXCHANGE
 from dissector.filter.column_evaluation import NO, OPEN, YES, evaluate_column, has_any
 from dissector.filter.message_fields import BODY, HEADER
 from dissector.filter.predicates import Intervals, Predicate

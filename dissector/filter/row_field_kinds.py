@@ -6,7 +6,7 @@ from typing import Final
 
 from dissector.core.finding import Severity
 from dissector.exchange.model import STORED
-from dissector.exchange.row_fields import FieldType, RowField
+from dissector.exchange.row_field import FieldType, RowField
 from dissector.filter.value_types import ValueKind, ValueType
 from dissector.index.exchange_table import KIND_NAMES
 from dissector.protocol.schema.enums import API_KEY, ERROR_CODE

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from dissector.core.finding import Severity
 from dissector.exchange.field_paths import SIDES
 from dissector.exchange.model import STORED
-from dissector.exchange.row_fields import RowField
+from dissector.exchange.row_field import RowField
 from dissector.filter import Filter
 from dissector.filter.conditions import (
     Condition,

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from dissector.exchange.row_fields import ROW_FIELDS, FieldType, RowField, row_fields
+from dissector.exchange.row_field import FieldType, RowField
+from dissector.exchange.row_fields import ROW_FIELDS, row_fields
 
 
 class ListColumn(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.row_fields import Value
+from dissector.exchange.row_field import Value
 
 TOGETHER: Final = 1 << 13
 """Rows that are read at once. It bounds how long the screen waits for its turn."""

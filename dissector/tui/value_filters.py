@@ -4,7 +4,8 @@ from typing import Final
 
 from dissector.exchange.field_values import plain_path
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import ROW_FIELDS, FieldType
+from dissector.exchange.row_field import FieldType
+from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.filter import FilterError, cell_expression, expression, parse
 from dissector.tui.exchange_model import ExchangeModel
 from dissector.tui.labels import is_size_prefix, path_values

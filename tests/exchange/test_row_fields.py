@@ -15,7 +15,8 @@ from dissector.capture_session import Capture
 from dissector.cli.render.fields import exchange_lines, index_lines, parse
 from dissector.cli.stats import breakdown
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import EXCHANGE, ROW_FIELDS, FieldType, RowField, json_fields, row_fields
+from dissector.exchange.row_field import FieldType, RowField
+from dissector.exchange.row_fields import EXCHANGE, ROW_FIELDS, json_fields, row_fields
 from dissector.exchange.to_json import exchange_object, json_line
 from dissector.filter import cell_expression, complete
 from dissector.filter import parse as parse_filter

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.exchange.listing import Cells
-from dissector.exchange.row_fields import Value
+from dissector.exchange.row_field import Value
 from dissector.export.table_cells import as_tabs, tab_lines
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)

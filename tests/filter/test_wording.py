@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import FieldType, row_fields
+from dissector.exchange.row_field import FieldType
+from dissector.exchange.row_fields import row_fields
 from dissector.filter import cell_expression, expression, parse
 from dissector.filter.conditions import MessageCondition
 from tests.cases import cases

@@ -17,7 +17,7 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.info_column import ERROR_RESPONSE
-from dissector.exchange.row_fields import FieldType, RowField
+from dissector.exchange.row_field import FieldType, RowField
 
 ROWS_PER_STEP: Final = 1 << 14
 DECODED_PER_STEP: Final = 256

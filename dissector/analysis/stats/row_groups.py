@@ -18,7 +18,7 @@ from dissector.core.columns import ValueNumbers
 from dissector.core.text import duration
 from dissector.exchange.index_rows import IndexRows, RowValues, RowValueSets
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import FieldType, RowField
+from dissector.exchange.row_field import FieldType, RowField
 
 RANGES: Final = (FieldType.TIME, FieldType.DURATION)
 _SECOND: Final = 10**9

@@ -13,7 +13,8 @@ from dissector.analysis.stats.row_field_counts import RowFieldPass
 from dissector.analysis.stats.row_groups import group_keys
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
-from dissector.exchange.row_fields import RowField, row_fields
+from dissector.exchange.row_field import RowField
+from dissector.exchange.row_fields import row_fields
 from tests.conftest import PCAPS
 
 NAMES = (
