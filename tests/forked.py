@@ -1,7 +1,8 @@
-"""Python programs in processes of their own, without the half second in which Python starts and imports numpy.
+"""Python programs in processes of their own, without the second in which Python starts and imports all that they need.
 
-`run_module` is `python -m MODULE WORDS…`: three pipes, an environment, an exit code. The process is forked from one
-that has imported what the command line imports and done nothing else; each worker of the tests has one of these.
+`run_module` is `python -m MODULE WORDS…`: three pipes, an environment, an exit code. `Program` is one that still runs,
+as `subprocess.Popen` has it. The process is forked from one that has imported what programs of ours import and done
+nothing else; each worker of the tests has one of these.
 
 Invariants:
   * what a program writes, and how it ends, is what a new process would have written: it runs as `__main__`, and Python
@@ -18,21 +19,29 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Self
 
 import typer  # noqa: F401  # as the command line does
 
-import dissector.cli
-
+_PACKAGES: Final = {
+    "cli": ["dissector.cli"],
+    "tables": ["dissector.cli", "dissector.filter", "dissector.tables", "deltalake", "pyarrow.dataset"],
+    "screen": ["dissector.cli", "dissector.filter", "dissector.tui", "dissector.tui.features", "textual.app"],
+}
+"""What programs of a kind import: our packages with all their modules. Each kind is forked from another process, as a
+process with more modules takes longer to end."""
+_LEFT_OUT: Final = ("dissector.cli.main", "dissector.tables.duckdb_engine")
+"""What will be `__main__`; and DuckDB, which prints what it holds as Python ends."""
 _MOST: Final = 1 << 20
 """Bytes that the words and the environment of a program may have."""
 _one_at_a_time: Final = threading.Lock()
@@ -63,23 +72,83 @@ def run_module_with(
 ) -> int:
     """Run a module to its end with three open files as its standard streams, which are closed here; return its exit
     code. Raises `subprocess.TimeoutExpired` as `run_module` does."""
-    with _one_at_a_time:
-        parent = _parent()
-        parent.sendall(json.dumps([module, *words]).encode())
-        socket.send_fds(parent, [json.dumps([environment, str(Path.cwd())]).encode()], files)
-        for end in files:
-            os.close(end)
-        process = int(parent.recv(64))
-        parent.settimeout(longest)
+    program = Program(module, words, environment, files)
+    try:
+        return program.wait(longest)
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        raise
+
+
+class Program:
+    """A module that runs, in a session of its own, with three open files as its standard streams, which are closed
+    here. It is waited for, asked and ended as a `subprocess.Popen`."""
+
+    def __init__(
+        self, module: str, words: Sequence[str], environment: Mapping[str, str], files: Sequence[int],
+        kind: str | None = None,
+    ) -> None:  # fmt: skip
+        self.args = [module, *words]
+        self.returncode: int | None = None
+        self._status, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            return int(parent.recv(64))
-        except TimeoutError:
-            os.killpg(process, signal.SIGKILL)
-            parent.settimeout(None)
-            parent.recv(64)
-            raise subprocess.TimeoutExpired([module, *words], longest) from None
+            about = json.dumps([dict(environment), str(Path.cwd())]).encode()
+            with _one_at_a_time:
+                parent = _parent(kind or _kind(words))
+                parent.sendall(json.dumps(self.args).encode())
+                socket.send_fds(parent, [about], [*files, its.fileno()])
         finally:
-            parent.settimeout(None)
+            its.close()
+            for end in files:
+                os.close(end)
+        self.pid = int(self._status.recv(64))
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code, once it has ended. Raises `subprocess.TimeoutExpired`."""
+        if self.returncode is None:
+            self._status.settimeout(timeout)
+            try:
+                self.returncode = int(self._status.recv(64))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self._status.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return the exit code, if it has ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it, unless the program has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class PipedProgram(Program):
+    """One whose output comes as text through two pipes, and that has nothing to read. It ends with its context."""
+
+    def __init__(self, module: str, *words: str) -> None:
+        (out, stdout), (err, stderr) = os.pipe(), os.pipe()
+        super().__init__(module, words, os.environ, (os.open(os.devnull, os.O_RDONLY), stdout, stderr))
+        self.stdout, self.stderr = os.fdopen(out), os.fdopen(err)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.wait()
+        self.stdout.close()
+        self.stderr.close()
 
 
 def _write_all(pipe: int, data: bytes) -> None:
@@ -92,11 +161,26 @@ def _read_all(pipe: int) -> bytes:
         return stream.read()
 
 
+def _kind(words: Sequence[str]) -> str:
+    """The kind of a program that draws no screen: whether its words name tables or where they are to be."""
+    is_of_tables = words and (
+        words[0] in ("ingest", "tables") or any("://" in each or _is_folder(each) for each in words)
+    )
+    return "tables" if is_of_tables else "cli"
+
+
+def _is_folder(word: str) -> bool:
+    try:
+        return Path(word).is_dir()
+    except (OSError, ValueError):  # no file can have that name
+        return False
+
+
 @functools.cache
-def _parent() -> socket.socket:
-    """Our end of the line to the process that forks; it ends when we do."""
+def _parent(kind: str) -> socket.socket:
+    """Our end of the line to the process that forks programs of a kind; it ends when we do."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    process = subprocess.Popen([sys.executable, "-m", "tests.forked", str(its.fileno())], pass_fds=[its.fileno()],
+    process = subprocess.Popen([sys.executable, "-m", "tests.forked", str(its.fileno()), kind], pass_fds=[its.fileno()],
                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
     its.close()
     atexit.register(process.wait)
@@ -104,24 +188,60 @@ def _parent() -> socket.socket:
     return ours
 
 
-def _serve(line: socket.socket) -> None:
-    """Fork a program for each request, until the line ends. In the fork, run it."""
-    for found in pkgutil.iter_modules(dissector.cli.__path__, "dissector.cli."):
-        if not found.name.endswith(".main"):  # which will be `__main__`
-            importlib.import_module(found.name)
+def _serve(line: socket.socket, kind: str) -> None:
+    """Fork a program for each request, until the line ends. In the fork, run it. Their exit codes are sent as they
+    end."""
+    for package in _PACKAGES[kind]:
+        _import_all(package)
     gc.freeze()  # or each fork's collections would copy all of it
-    while words := line.recv(_MOST):
-        rest, files, _, _ = socket.recv_fds(line, _MOST, 3)
+    ended, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    running: dict[int, int] = {}
+    while True:
+        if ended in select.select([line, ended], [], [])[0]:
+            os.read(ended, _MOST)
+            _report(running)
+            continue
+        if not (words := line.recv(_MOST)):
+            return
+        rest, files, _, _ = socket.recv_fds(line, _MOST, 4)
+        status = files.pop()
         process = os.fork()
         if not process:
-            line.close()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for each in (line.detach(), ended, wake, status, *running.values()):
+                os.close(each)
             environment, folder = json.loads(rest)
             _become(json.loads(words), environment, folder, files)
             return
         for file in files:
             os.close(file)
-        line.sendall(str(process).encode())
-        line.sendall(str(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])).encode())
+        os.write(status, str(process).encode())
+        running[process] = status
+
+
+def _report(running: dict[int, int]) -> None:
+    """Send the exit codes of those that have ended."""
+    while running:
+        process, code = os.waitpid(-1, os.WNOHANG)
+        if not process:
+            return
+        status = running.pop(process)
+        with suppress(BrokenPipeError):  # nobody waits for it
+            os.write(status, str(os.waitstatus_to_exitcode(code)).encode())
+        os.close(status)
+
+
+def _import_all(package: str) -> None:
+    """Import a package with its modules if it is ours; a library, if it is there."""
+    with suppress(ModuleNotFoundError):
+        found = importlib.import_module(package)
+        for each in pkgutil.iter_modules(found.__path__, f"{package}.") if package.startswith("dissector") else ():
+            if each.name not in _LEFT_OUT:
+                importlib.import_module(each.name)
 
 
 def _become(words: list[str], environment: dict[str, str], folder: str, files: list[int]) -> None:
@@ -140,4 +260,4 @@ def _become(words: list[str], environment: dict[str, str], folder: str, files: l
 
 
 if __name__ == "__main__":
-    _serve(socket.socket(fileno=int(sys.argv[1])))
+    _serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])

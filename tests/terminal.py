@@ -9,6 +9,7 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import termios
 import time
 import unicodedata
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.emulated import Emulated
-from tests.forked import run_module_with
+from tests.forked import Program, run_module_with
 
 QUIET: Final = 0.15
 """Seconds without output after which a program is taken to have drawn what it has to."""
@@ -74,7 +75,7 @@ class Output:
 class Terminal:
     """A program in a pty, of so many columns and lines. `written` is all that it has written so far."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Program
     end: int
     size: tuple[int, int]
     written: bytes = b""
@@ -133,12 +134,15 @@ class Terminal:
 
 @contextmanager
 def terminal(words: Sequence[str], *, columns: int = 120, lines: int = 40, **variables: str) -> Iterator[Terminal]:
-    """A program with a terminal of its own for all three streams."""
+    """A program with a terminal of its own for all three streams. `python -m` is forked, see `tests.forked`."""
     ours, its = _open(columns, lines)
-    process = subprocess.Popen(
-        words, stdin=its, stdout=its, stderr=its, env=_environment() | variables, start_new_session=True
-    )
-    os.close(its)
+    environment = _environment() | variables
+    process: subprocess.Popen[bytes] | Program
+    if list(words[:2]) == [sys.executable, "-m"]:
+        process = Program(words[2], words[3:], environment, (its, os.dup(its), os.dup(its)), "screen")
+    else:
+        process = subprocess.Popen(words, stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True)
+        os.close(its)
     its_user = Terminal(process, ours, (columns, lines))
     try:
         yield its_user

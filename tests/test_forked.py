@@ -27,7 +27,7 @@ def test_it_is_as_if_it_had_been_started(words: list[str]) -> None:
 @pytest.mark.slow
 def test_on_a_terminal_it_is_as_if_it_had_been_started() -> None:
     words = ["show", JAVA, "--limit", "3"]
-    with terminal([*KDISSECT, *words]) as its:
+    with terminal(["env", *KDISSECT, *words]) as its:
         its.rest()
     assert run_on_terminal(KDISSECT[-1], words) == its.written
 

@@ -5,7 +5,6 @@ Each case has a process of its own, as SIGBUS would end this one.
 
 import mmap
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from multiprocessing import get_context
@@ -20,6 +19,7 @@ from dissector.core.mapped_files import intact_size, survive_truncation
 from dissector.exchange.to_json import json_line
 from tests.capture.writers import Seen, pcap
 from tests.conftest import PCAPS
+from tests.forked import PipedProgram
 from tests.terminal import HANGS, terminal
 from tests.traffic import capture_of, conversation, ethernet, exchanges
 
@@ -158,14 +158,11 @@ def test_a_map_in_place_of_a_shorter_one_is_whole(tmp_path: Path) -> None:
 def test_show_of_a_file_that_becomes_shorter_says_so(tmp_path: Path) -> None:
     """It prints more than a pipe holds, so it waits for its reader, and then decodes rows that the file has lost."""
     path = Path(capture_of(tmp_path, conversation(exchanges(3_000))))
-    command = [sys.executable, "-m", "dissector.cli.main", "show", "-f", "json", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline().startswith(b"{")
+    with PipedProgram("dissector.cli.main", "show", "-f", "json", str(path)) as process:
+        assert process.stdout.readline().startswith("{")
         os.truncate(path, 4096)
         process.stdout.read()
-        words = process.stderr.read().decode()
+        words = process.stderr.read()
         assert process.wait() >= 0, "ended by a signal"
     assert "became shorter" in words
 

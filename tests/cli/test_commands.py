@@ -12,7 +12,7 @@ import pytest
 
 from tests.cases import cases
 from tests.conftest import PCAPS
-from tests.forked import run_module
+from tests.forked import PipedProgram, run_module
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
 
 KDISSECT = [sys.executable, "-m", "dissector.cli.main"]
@@ -150,14 +150,10 @@ def test_files_given_together_are_one_capture() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "tree", "json"])
 def test_a_reader_that_goes_away_ends_it_quietly(form: str) -> None:
-    with subprocess.Popen(
-        [*KDISSECT, "show", JAVA, "-f", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    with PipedProgram(KDISSECT[-1], "show", JAVA, "-f", form) as process:
         process.stdout.readline()
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
         assert process.wait(20) == 0
 
 

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import IO
 
 import pytest
 
@@ -19,6 +18,7 @@ from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cases import cases
 from tests.cli.test_commands import KDISSECT, kdissect
+from tests.forked import PipedProgram
 from tests.needs import needs
 from tests.probe.servers import frame, mock_cluster
 from tests.traffic import request
@@ -29,36 +29,32 @@ LONGEST = 60
 
 
 @contextlib.contextmanager
-def live(*words: str, ready: str = "capturing on") -> Iterator[subprocess.Popen[str]]:
+def live(*words: str, ready: str = "capturing on") -> Iterator[PipedProgram]:
     """`kdissect live`, from when it captures on."""
-    process = subprocess.Popen(
-        [*KDISSECT, "live", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    timer = threading.Timer(LONGEST, process.kill)
-    timer.start()
-    try:
-        line = pipe(process.stderr).readline()
-        assert ready in line, line
-        yield process
-    finally:
-        timer.cancel()
-        process.kill()
-        process.communicate()
+    with PipedProgram(KDISSECT[-1], "live", *words) as process:
+        timer = threading.Timer(LONGEST, process.kill)
+        timer.start()
+        try:
+            line = process.stderr.readline()
+            assert ready in line, line
+            yield process
+        finally:
+            timer.cancel()
 
 
-def pipe(stream: IO[str] | None) -> IO[str]:
-    assert stream is not None
-    return stream
+def lines(process: PipedProgram, count: int) -> list[str]:
+    return [process.stdout.readline() for _ in range(count)]
 
 
-def lines(process: subprocess.Popen[str], count: int) -> list[str]:
-    return [pipe(process.stdout).readline() for _ in range(count)]
-
-
-def end(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[str, str]:
-    """What is still printed, and the summary. `communicate` would pass over lines that `readline` has buffered."""
+def end(process: PipedProgram, number: int = signal.SIGINT) -> tuple[str, str]:
+    """What is still printed, and the summary."""
     process.send_signal(number)
-    out, err = pipe(process.stdout).read(), pipe(process.stderr).read()
+    return rest(process)
+
+
+def rest(process: PipedProgram) -> tuple[str, str]:
+    """What is still printed, and the summary, of one that ends by itself."""
+    out, err = process.stdout.read(), process.stderr.read()
     process.wait(LONGEST)
     return out, err
 
@@ -115,7 +111,7 @@ def test_a_limit_and_a_duration_end_it() -> None:
             assert len(lines(process, 4)) == 4
             assert process.wait(LONGEST) == 0
         with live("-p", str(port), "--duration", "0.5") as process:
-            _, err = process.communicate(timeout=LONGEST)
+            _, err = rest(process)
             assert process.returncode == 0
             assert "0 packets captured, 0 dropped by the kernel, 0 exchanges, " in err
 
@@ -125,18 +121,17 @@ def test_silence_is_reported_with_the_interface_and_port() -> None:
     with broker() as port:
         unused = port
     with live("-p", str(unused)) as process:
-        line = pipe(process.stderr).readline()
+        line = process.stderr.readline()
         assert f"no packet on lo, port {unused}, for 3 s; nothing on this machine listens there (-p for another" in line
         end(process)
     with broker() as port, live("-p", str(port)) as process:
-        assert "a server listens there, and no client talks to it" in pipe(process.stderr).readline()
+        assert "a server listens there, and no client talks to it" in process.stderr.readline()
 
 
 @needs_rights
 def test_a_reader_that_goes_away_ends_it() -> None:
     with broker() as port, live("-p", str(port)) as process:
-        pipe(process.stdout).close()
-        process.stdout = None
+        process.stdout.close()
         while process.poll() is None:
             talk(port, 5)
         assert process.returncode == 0
@@ -226,9 +221,9 @@ def test_an_interface_that_is_down_or_goes_away_is_reported() -> None:
     with namespace() as (_, here):
         subprocess.run(["ip", "link", "set", here, "down"], check=True)
         with live("-i", here) as process:
-            assert "is down: no packets until it is up" in pipe(process.stderr).readline()
+            assert "is down: no packets until it is up" in process.stderr.readline()
             subprocess.run(["ip", "link", "del", here], check=True)
-            _, err = process.communicate(timeout=LONGEST)
+            _, err = rest(process)
             assert process.returncode == 2
             assert f"interface {here} is gone; capturing ended" in err
 

@@ -3,7 +3,6 @@
 import os
 import select
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
+from tests.forked import PipedProgram
 from tests.terminal import HANGS, Terminal, terminal
 
 pytestmark = pytest.mark.slow
@@ -65,21 +65,14 @@ def test_it_ends_with_its_terminal(leave: Callable[[Terminal, int], None], form:
 @needs_rights
 def test_it_ends_with_its_reader_though_no_row_comes(tmp_path: Path) -> None:
     kept = tmp_path / "kept.pcapng"
-    with broker() as port:
-        command = [*KDISSECT, "live", "-p", str(port), "-w", str(kept), "--text"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stdout is not None
-                assert process.stderr is not None
-                assert "capturing on" in process.stderr.readline()
-                talk(port, 5)
-                assert "Metadata" in [process.stdout.readline() for _ in range(2)][1]
-                [recorder] = map(os.pidfd_open, children(process.pid))
-                process.stdout.close()
-                assert process.wait(HANGS) == 0
-                assert select.select([recorder], [], [], HANGS)[0], "the capture process goes on"
-                os.close(recorder)
-                assert "Traceback" not in process.stderr.read()
-            finally:
-                process.kill()
+    with broker() as port, PipedProgram(KDISSECT[-1], "live", "-p", str(port), "-w", str(kept), "--text") as process:
+        assert "capturing on" in process.stderr.readline()
+        talk(port, 5)
+        assert "Metadata" in [process.stdout.readline() for _ in range(2)][1]
+        [recorder] = map(os.pidfd_open, children(process.pid))
+        process.stdout.close()
+        assert process.wait(HANGS) == 0
+        assert select.select([recorder], [], [], HANGS)[0], "the capture process goes on"
+        os.close(recorder)
+        assert "Traceback" not in process.stderr.read()
     assert is_whole(kept, 5)

@@ -10,7 +10,7 @@ import pytest
 from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
-from tests.forked import run_module
+from tests.forked import PipedProgram, run_module
 from tests.traffic import capture_of, conversation, exchanges
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks workers")
@@ -88,15 +88,12 @@ def test_a_capture_is_printed_as_by_one_process(form: str) -> None:
 @pytest.mark.slow
 def test_a_reader_that_goes_away_ends_all_of_them_quietly(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(12_000)))
-    command = [sys.executable, "-m", "tests.cli.three_workers", "show", path, "-f", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
+    with PipedProgram("tests.cli.three_workers", "show", path, "-f", "json") as process:
         process.stdout.readline()
         process.stdout.close()
         assert process.wait(60) == 0
         # The workers hold stderr too: that it ends means that they have.
-        assert process.stderr.read() == b""
+        assert process.stderr.read() == ""
 
 
 @pytest.mark.slow

@@ -6,14 +6,13 @@ import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.forked import Program, run_module
 from tests.tui.main_driver import JAVA
 
 pytestmark = pytest.mark.slow
@@ -22,13 +21,12 @@ SGR = re.compile(rb"\x1b\[([\d;:]*)m")
 PATIENCE = 120.0
 
 
-def drawn_by(command: list[str], keys: bytes, wanted: bytes, environment: dict[str, str]) -> bytes:
-    """Return all that a program writes to a terminal until `wanted` is drawn after the keys. It is killed then."""
+def drawn_by(words: list[str], keys: bytes, wanted: bytes, environment: dict[str, str]) -> bytes:
+    """Return all that `kdissect` writes to a terminal until `wanted` is drawn after the keys. It is killed then."""
     end, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM", "TERM")}
-    process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, env=kept | environment)
-    os.close(inner)
+    process = on_terminal(inner, words, kept | environment)
     try:
         out = _read_until(end, b"100%")
         os.write(end, keys)
@@ -37,6 +35,10 @@ def drawn_by(command: list[str], keys: bytes, wanted: bytes, environment: dict[s
         process.kill()
         process.wait()
         os.close(end)
+
+
+def on_terminal(inner: int, words: list[str], environment: dict[str, str]) -> Program:
+    return Program("dissector.cli.main", words, environment, (inner, os.dup(inner), os.dup(inner)), "screen")
 
 
 def _read_until(end: int, wanted: bytes) -> bytes:
@@ -58,8 +60,7 @@ def codes(out: bytes) -> set[int]:
 )
 def test_a_terminal_without_colors_gets_none_and_shows_the_cursor(tmp_path: Path, environment: dict[str, str]) -> None:
     environment = environment | {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "dissector.cli.main", "open", JAVA]
-    out = drawn_by(command, b"e\rjj", b"request_api_key", environment)
+    out = drawn_by(["open", JAVA], b"e\rjj", b"request_api_key", environment)
     assert not {code for code in codes(out) if 30 <= code <= 38 or 40 <= code <= 48 or code >= 90}
     cursor = re.findall(rb"\x1b\[([\d;]*)m[^\x1b]*\xe2\x96\xb8", out)  # ▸
     assert any(b"7" in found.split(b";") for found in cursor)
@@ -67,14 +68,12 @@ def test_a_terminal_without_colors_gets_none_and_shows_the_cursor(tmp_path: Path
 
 def test_a_terminal_gets_colors_and_is_offered_recent_captures_where_no_file_is_given(tmp_path: Path) -> None:
     environment = {"TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "dissector.cli.main"]
     kept = dict(os.environ) | environment
-    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=False)
-    assert "Usage" in done.stdout + done.stderr, "without a terminal there is help"
-    assert 38 in codes(drawn_by([*command, "open", JAVA], b"j", b"Metadata", environment))
+    done = run_module("dissector.cli.main", [], kept)
+    assert b"Usage" in done.stdout + done.stderr, "without a terminal there is help"
+    assert 38 in codes(drawn_by(["open", JAVA], b"j", b"Metadata", environment))
     end, inner = pty.openpty()
-    process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, env=kept)
-    os.close(inner)
+    process = on_terminal(inner, [], kept)
     try:
         assert b"java.pcapng" in _read_until(end, b"java.pcapng")
     finally:
