@@ -112,14 +112,17 @@ def with_unknown_tag(frame: bytes, at: int) -> bytes:
 
 
 @pytest.mark.parametrize("is_odd", [False, True])
-def test_a_filter_finds_no_field_of_a_message_that_is_masked_whole(tmp_path: Path, is_odd: bool) -> None:
+def test_no_field_and_no_record_is_found_of_a_message_that_is_masked_whole(tmp_path: Path, is_odd: bool) -> None:
     body = {"acks": -1, "topic_data": [{"name": "t", "partition_data": [{"records": {"batches": [batch()]}}]}]}
     produce = dissector.encode_request("Produce", 9, body, client_id="made", correlation_id=2)
     login = dissector.encode_request("SaslAuthenticate", 2, {"auth_bytes": b"\0alice\0hunter2"}, correlation_id=1)
     sent = with_unknown_tag(produce, 18) if is_odd else produce
-    with Capture([capture_of(tmp_path, conversation([Turn(True, login), Turn(True, sent)]))]) as capture:
+    path = capture_of(tmp_path, conversation([Turn(True, login), Turn(True, sent)]))
+    with Capture([path]) as capture:
         found = [each.fields.number for each in capture.exchanges("request.acks == ALL")]
         [exchange] = [each for each in capture.exchanges() if each.fields.api == "Produce"]
         assert exchange.request is not None
         assert (exchange.request.layout.masked_from is not None) == is_odd
         assert found == ([] if is_odd else [exchange.fields.number])
+    with dissector.open(path) as opened:
+        assert [record.value for record in opened.records()] == ([] if is_odd else [b"v", b"v"])
