@@ -51,7 +51,7 @@ REPEATABLE = settings(  # the same examples in every run, a failure reported as 
     deadline=None,
     derandomize=True,
     database=None,
-    max_examples=8,
+    max_examples=6,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )

@@ -13,6 +13,9 @@ from pathlib import Path
 import dpkt
 from hypothesis import strategies as st
 
+from tests.frames import request as request
+from tests.frames import response as response
+
 CLIENT, SERVER = ("10.0.0.1", 40001), ("10.0.0.2", 9092)
 SYN, ACK, FIN, PSH, RST = 2, 16, 1, 8, 4
 
@@ -50,19 +53,6 @@ def ethernet(packet: Packet, *, vlan: bool = False) -> bytes:
     """The frame on the wire."""
     tag = b"\x81\x00\x00\x07" if vlan else b""
     return bytes(12) + tag + b"\x08\x00" + packet.ip()
-
-
-def request(
-    correlation_id: int, *, api_key: int = 3, version: int = 0, client_id: bytes = b"tests", body: bytes = bytes(4)
-) -> bytes:
-    """A request frame; by default Metadata v0 for all topics."""
-    head = struct.pack(">hhih", api_key, version, correlation_id, len(client_id)) + client_id
-    return struct.pack(">i", len(head) + len(body)) + head + body
-
-
-def response(correlation_id: int, body: bytes = bytes(8)) -> bytes:
-    """A response frame; by default Metadata v0 without brokers and topics."""
-    return struct.pack(">ii", 4 + len(body), correlation_id) + body
 
 
 @dataclass(frozen=True)

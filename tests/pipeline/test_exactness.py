@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
-from tests.conftest import CAPTURES, PCAPS, QUICK, VARIED, costly, some_bundled
+from tests.conftest import CAPTURES, PCAPS, QUICK, VARIED, costly, some_bundled, some_of
 from tests.networks import HARMLESS, LOSSES, one_file, traffic, write_pcap
 from tests.pipeline.rolling import rolled
 from tests.pipeline.without_spark import differences, problems, shown, shown_by_tables, tables
@@ -75,7 +75,7 @@ def test_parts_of_a_bundled_capture_are_what_show_prints(bundled: Path, how: dic
 @pytest.mark.slow
 @given(how=dealt)
 @FEW
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", some_of(QUICK, "java-sasl-plain", "librdkafka-pipelined"))
 def test_every_table_is_the_same_for_any_number_of_parts(name: str, how: dict[str, Any]) -> None:
     files = [PCAPS / f"{name}.pcapng"]
     one, many = tables(files), tables(files, **how)
@@ -94,7 +94,7 @@ def test_parts_of_a_bad_network_are_what_show_prints(tmp_path: Path, mangle: Man
 @pytest.mark.slow
 @given(how=dealt)
 @FEW
-@pytest.mark.parametrize("lost", [None, 30, 40])
+@pytest.mark.parametrize("lost", some_of([None, 30, 40], None, 30))
 def test_fragments_belong_to_one_part(tmp_path: Path, lost: int | None, how: dict[str, Any]) -> None:
     """All parts get them; what they become has one row."""
     chance = random.Random(3)

@@ -1,8 +1,8 @@
 """Tables have the rows of whole captures, by hashes of contents, whatever ends at any moment, or runs beside."""
 
-import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from dissector.tables.run import Run
 from dissector.tables.schemas import FACT_TABLES
 from tests.cli.test_commands import KDISSECT
 from tests.conftest import PCAPS, some_of
+from tests.forked import PipedProgram
 from tests.pipeline.contents import contents
 from tests.tables.test_maintenance import live, physical, seen
 
@@ -96,18 +97,20 @@ def test_ingests_compactions_and_a_forgetting_at_once_give_what_one_after_the_ot
     expected = contents(ingested(tmp_path / "whole", JAVA, RDKAFKA))
     folder = ingested(tmp_path / "tables", SLOW)
     [slow] = [row["capture"] for row in seen(folder).captures]
-    running = [subprocess.Popen([*KDISSECT, "ingest", file, "--out", str(folder)]) for file in (JAVA, RDKAFKA, JAVA)]
     compacting = threading.Event()
 
     def compact_again_and_again() -> None:
         while not compacting.is_set():
             compact(str(folder))
 
-    with ThreadPoolExecutor() as threads:
+    with ExitStack() as programs, ThreadPoolExecutor() as threads:
+        ingests = [PipedProgram(KDISSECT[-1], "ingest", each, "--out", str(folder)) for each in (JAVA, RDKAFKA, JAVA)]
+        for each in ingests:
+            programs.enter_context(each)
         compactions = threads.submit(compact_again_and_again)
         try:
             assert remove_captures(str(folder), [slow]) == 1
-            assert [each.wait() for each in running] == [0, 0, 0]
+            assert [each.wait() for each in ingests] == [0, 0, 0]
         finally:
             compacting.set()
         compactions.result()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.frames import request, response
 from tests.probe.servers import frame, serving
-from tests.traffic import request, response
 
 CAP_NET_RAW = 13
 

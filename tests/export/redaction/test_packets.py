@@ -176,8 +176,12 @@ def damaged(packets: list[Packet], chance: random.Random) -> list[Packet]:
 
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [("java", 0), ("librdkafka-pipelined", 1), ("kraft-quorum", 2), ("plain-socket-message-sets", 0), ("encoder", 1)],
-)
+    [
+        ("java", 0), ("kraft-quorum", 2), ("plain-socket-message-sets", 0),
+        pytest.param("librdkafka-pipelined", 1, marks=pytest.mark.exhaustive),
+        pytest.param("encoder", 1, marks=pytest.mark.exhaustive),
+    ],
+)  # fmt: skip
 def test_nothing_confidential_of_a_damaged_capture_remains(name: str, seed: int, tmp_path: Path) -> None:
     gone = must_go(PCAPS / f"{name}.pcapng")
     with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
