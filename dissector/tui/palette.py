@@ -24,6 +24,8 @@ from dissector.tui.screens.dialog import ResultScreen
 from dissector.tui.screens.help_screen import feature_of
 from dissector.tui.screens.main_screen import MainScreen
 
+OF_WORDS: Final = 1_000.0
+"""Of a command that has all words that are typed: more than letters score."""
 OFFERED: Final = 20
 """Recent filters and recent captures."""
 
@@ -38,7 +40,8 @@ class Commands(CommandPalette, ResultScreen[None]):
 
 
 class Palette(Provider):
-    """The commands of the application, found by any of their letters."""
+    """The commands of the application, found by words of their titles, then of what they say that they do, then by
+    letters of their titles."""
 
     async def discover(self) -> AsyncIterator[DiscoveryHit | Hit]:
         """Yield all of them while nothing is typed."""
@@ -48,9 +51,10 @@ class Palette(Provider):
 
     async def search(self, query: str) -> AsyncIterator[DiscoveryHit | Hit]:
         """Yield those that match what is typed."""
-        matcher = self.matcher(query)
+        matcher, typed = self.matcher(query), query.lower().split()
         for title, words, run, _ in self.app.get_system_commands(self.screen):
-            score = matcher.match(title)
+            in_title, in_all = (all(word in text.lower() for word in typed) for text in (title, f"{title} {words}"))
+            score = matcher.match(title) + OF_WORDS * (in_title + in_all)
             if score > 0:
                 yield Hit(score, Text(clean(title)), run, clean(title), _plain(words))
 

@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from textual.command import CommandPalette
+from textual.command import CommandPalette, Hit
 from textual.pilot import Pilot
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.tui.app import KDissectApp
 from dissector.tui.key_groups import FIRST, ORDER
+from dissector.tui.palette import Palette
 from dissector.tui.recents import FILES, FILTERS, recent, remember, remember_capture
 from dissector.tui.row_colors import ColorBy
 from dissector.tui.screens.help_screen import MARKS, START, HelpScreen, keys_of
@@ -163,6 +164,18 @@ async def test_the_palette_offers_recent_filters_whatever_characters_they_have()
             await pilot.press("enter")
             await screen.until(lambda: not isinstance(pilot.app.screen, CommandPalette))
         await screen.until(lambda: "api == Fetch" in screen.lines())
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [("diagram", "Sequence (D)"), ("dia", "Sequence (D)"), ("fil", "Filter (/)"), ("next slow", "Next slow (s)"),
+     ("decoded text", "Text (V)"), ("nxer", "Next error (e)")],
+)  # fmt: skip
+async def test_the_palette_finds_words_before_letters_and_what_a_command_does(typed: str, first: str) -> None:
+    async with opened(JAVA) as screen:
+        found = [hit async for hit in Palette(screen.main).search(typed)]
+        assert isinstance(best := max(found, key=lambda hit: hit.score), Hit)
+        assert first in str(best.text)
 
 
 async def test_the_palette_shows_and_hides_columns() -> None:
