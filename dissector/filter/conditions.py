@@ -211,10 +211,15 @@ class SubjectCondition(_OfExchange):
     reads_findings = False
 
     def evaluate(self, rows: IndexRows) -> UInt8:
+        examined = self.field.from_summary and evaluate_column(self.field.from_summary(rows), self.predicate)
         results = np.zeros(len(rows), np.uint8)
         for side in SIDES:
             keys = [place.api_key for place in self.subject.places if place.side == side and place.api_key is not None]
-            results = np.maximum(results, _by_messages(rows, self, side, _may_have(rows, side, keys)))
+            may = _may_have(rows, side, keys)
+            if examined is not None:
+                results[may & (examined == YES)] = YES
+                may &= examined == OPEN
+            results = np.maximum(results, _by_messages(rows, self, side, may))
         if self.subject.more is not None:
             unclear = (results == NO) & _may_have(rows, SIDES[0], [ApiKey.FETCH])
             results = np.maximum(results, np.minimum(_by_messages(rows, _CONTINUES_SESSION, SIDES[0], unclear), OPEN))
