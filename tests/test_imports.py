@@ -22,11 +22,11 @@ def test_the_engine_imports_neither_textual_nor_pyspark() -> None:
     assert not modules & {"textual", "pyspark", "typer"}
 
 
-def test_what_workers_of_spark_are_forked_of_has_no_threads_of_deltalake() -> None:
+def test_what_workers_of_spark_are_forked_of_has_no_pandas_and_no_threads_of_deltalake() -> None:
     pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
     modules = imported("import dissector.pipeline.worker_daemon")
-    assert {"pandas", "pyspark"} <= modules
-    assert not modules & {"deltalake", "duckdb"}
+    assert {"pyarrow", "pyspark"} <= modules
+    assert not modules & {"pandas", "deltalake", "duckdb"}
 
 
 def test_exchanges_and_records_need_no_data_frames_and_no_packets_of_others() -> None:
