@@ -121,8 +121,9 @@ class MessageAnswers:
         asked = self._begun(question, side)
         answers = np.full(len(rows), _UNKNOWN, np.uint8)
         is_request = side == "request"
-        # The metadata log may have secrets in its records, and no answer depends on records here: `_Asked.plan`.
-        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True):
+        # A request that names the metadata log has no secrets: these are in the records of its response, and of one
+        # that is not what it should be, the decoder masks all fields.
+        for messages in self._bodies.messages(rows, is_request=is_request, with_log=is_request):
             plan = asked.plan(messages)
             if plan is None:
                 continue

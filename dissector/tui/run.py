@@ -40,8 +40,8 @@ def run(
     value_opener: "ValueOpener | None" = None,
 ) -> int:
     """Open captures on the screen, or offer recent ones; return the exit code. `value_opener` opens keys and values of
-    records. Raises `capture.CaptureError` before the
-    terminal is taken, or after it is given back if a pipe turned out to be no capture."""
+    records. Raises `capture.CaptureError` before the terminal is taken, or after it is given back if a pipe turned out
+    to be no capture."""
     _take_terminal()
 
     given = (*of_ports(ports), *decode_as)
@@ -57,9 +57,7 @@ def run(
         if paths:
             remember_capture(paths)
         app = KDissectApp(main, opener)
-        app.run()
-        if app.error is not None:
-            raise app.error
+        _show(app)
         return app.return_code or 0
 
 
@@ -69,10 +67,7 @@ def run_diff(a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> int:
     turned out to be no capture."""
     _take_terminal()
     screen = DiffScreen(a, b, connections)
-    app = KDissectApp(screen)
-    app.run()
-    if app.error is not None:
-        raise app.error
+    _show(KDissectApp(screen))
     found = screen.comparison
     if found is None:
         return LEFT
@@ -84,10 +79,7 @@ def run_matrix(sides: Sequence[DiffSide]) -> int:
     user quit before. Raises `capture.CaptureError` if a pipe turned out to be no capture."""
     _take_terminal()
     screen = MatrixScreen(sides)
-    app = KDissectApp(screen)
-    app.run()
-    if app.error is not None:
-        raise app.error
+    _show(KDissectApp(screen))
     return LEFT if screen.matrix is None else 0 if screen.matrix.is_same else 1
 
 
@@ -95,6 +87,13 @@ def run_live(capture: Capture, recording: Recording, wanted: CaptureSettings, be
     """Show a live capture, and those that the user starts after it, until the user quits."""
     _take_terminal()
     KDissectApp(LiveScreen(capture, recording, wanted, begin)).run()
+
+
+def _show(app: KDissectApp) -> None:
+    """Run the application until the user quits; raise the error that ended it."""
+    app.run()
+    if app.error is not None:
+        raise app.error
 
 
 def _take_terminal() -> None:

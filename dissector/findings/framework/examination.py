@@ -140,7 +140,7 @@ class Examination:
     def limit_to(self, rows: Int64) -> None:
         """Examine only what the findings of these rows need, before anything is examined: their connections, as others
         tell a `ConnectionDetector` nothing, by the detectors that examine such rows; and what the extractors need that
-        may observe one of them."""
+        may observe one of them. Detectors then forget less, as they remember a bounded number of connections."""
         self._learn()
         connections = np.zeros(int(self._index.table.connection.values.max(initial=-1)) + 1, np.bool_)
         connections[self._index.table.connection.values[rows]] = True

@@ -220,8 +220,8 @@ def _numbers(fields: list[FieldPlan]) -> _Fields:
     names, unpack, size = [field.name for field in fields], layout.unpack_from, layout.size
 
     def read(data: bytes, at: int, _end: int, values: dict[str, object]) -> int:
-        for name, value in zip(names, unpack(data, at), strict=True):  # few: faster than `update`
-            values[name] = value  # noqa: PERF403
+        for name, value in zip(names, unpack(data, at), strict=True):
+            values[name] = value  # noqa: PERF403  # they are few: faster than `update`
         return at + size
 
     return read
