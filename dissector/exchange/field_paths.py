@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
-from dissector.protocol.schema.loader import apis, message
-from dissector.protocol.schema.model import Field, Versions
+from dissector.protocol.schema.loader import apis, may_have_field, message
+from dissector.protocol.schema.model import Api, Field, Versions
 
 SIDES: Final = ("request", "response")
 RECORDS: Final = frozenset(path.rpartition(".")[2] for path in RECORDS_FIELDS.values())
@@ -126,11 +126,30 @@ def holds(value: object, path: Sequence[str], at: int = 0) -> bool:
 @cache
 def places(side: str) -> tuple[FieldPlace, ...]:
     """Return all fields of the bodies of a side; those of Kafka's own files are with the requests."""
-    found: list[FieldPlace] = []
-    for each in apis():
-        name = each.request if side == "request" else each.response
-        found += _within(FieldPlace(side, name, each.key, (), (), STRUCT, each.versions), message(name).fields)
+    found = (place for each in apis() for place in _in_message(side, each))
     return (*found, *_stored()) if side == "request" else tuple(found)
+
+
+@cache
+def places_named(side: str, name: str) -> tuple[FieldPlace, ...]:
+    """Return those of `places` of which the last name is `name`; messages without such a field are not read."""
+    field = name.removesuffix(DECODED)
+    some = (
+        each for each in apis() if _message(side, each) in RECORDS_FIELDS or may_have_field(_message(side, each), field)
+    )
+    found = (place for each in some for place in _in_message(side, each))
+    every = (*found, *_stored()) if side == "request" else found
+    return tuple(place for place in every if place.called[-1] == name)
+
+
+def _message(side: str, api: Api) -> str:
+    return api.request if side == "request" else api.response
+
+
+@cache
+def _in_message(side: str, api: Api) -> tuple[FieldPlace, ...]:
+    name = _message(side, api)
+    return tuple(_within(FieldPlace(side, name, api.key, (), (), STRUCT, api.versions), message(name).fields))
 
 
 def _within(above: FieldPlace, fields: tuple[Field, ...]) -> Iterator[FieldPlace]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dissector.core.arrays import UInt8
-from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
+from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, places
 from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import RowField
@@ -28,7 +28,7 @@ from dissector.filter.conditions import (
 )
 from dissector.filter.errors import FilterError, MismatchError, nearest
 from dissector.filter.grammar import ComparisonSyntax, ExistenceSyntax, FilterWord, NegationSyntax, Syntax, read
-from dissector.filter.message_fields import headers, lookup, places_by_name, value_kind
+from dissector.filter.message_fields import headers, lookup, value_kind
 from dissector.filter.predicates import Predicate, predicate
 from dissector.filter.record_fields import RECORD_FIELDS, RecordCondition, is_record_name, record_field
 from dissector.filter.row_field_kinds import counts_nanoseconds, row_field_kind
@@ -106,10 +106,10 @@ class _Compiler:
                 return _row_condition(field, name.text, comparison)
             if is_record_name(name.text):
                 return _record_condition(name, comparison, self._opener)
-            places = lookup(name.text)
-            if not places:
+            meant = lookup(name.text)
+            if not meant:
                 raise MismatchError(name.column, f"unknown field {name.text!r}", near_names(name.text))
-            return _message_condition(places, comparison)
+            return _message_condition(meant, comparison)
         except MismatchError as error:
             raise FilterError(self._text, error.column, error.message, error.near) from None
 
@@ -151,13 +151,14 @@ def _is_relative(comparison: ComparisonSyntax, *, takes_numbers: bool) -> bool:
     return not any(absolute)
 
 
-def _message_condition(places: Sequence[FieldPlace], comparison: ComparisonSyntax | None) -> Condition:
-    """Return the tests of all places that the values can be compared with. Raises `MismatchError` without any."""
+def _message_condition(meant: Sequence[FieldPlace], comparison: ComparisonSyntax | None) -> Condition:
+    """Return the tests of those of the places `meant` that the values can be compared with. Raises `MismatchError`
+    without any."""
     mismatches: list[MismatchError] = []
     predicates: dict[ValueKind, Predicate | None] = {}
     tests: dict[tuple[str, str], dict[Path, FieldTest]] = {}
     api_keys: dict[str, set[int | None]] = {}
-    for place in places:
+    for place in meant:
         kind = value_kind(place)
         if kind not in predicates:
             try:
@@ -185,9 +186,8 @@ def _with_fields(error: MismatchError, place: FieldPlace) -> MismatchError:
 
 def _fields_below(place: FieldPlace) -> Iterable[str]:
     depth = len(place.called)
-    every = (each for some in places_by_name(place.side).values() for each in some)
     return {
-        each.called[depth] for each in every
+        each.called[depth] for each in places(place.side)
         if each.message == place.message and len(each.called) == depth + 1 and each.called[:depth] == place.called
     }  # fmt: skip
 
@@ -200,8 +200,7 @@ def near_names(name: str) -> tuple[str, ...]:
     depth = rest.count(".") + 1
     names: dict[str, None] = {} if dot else dict.fromkeys(ROW_FIELDS)
     for each in (side,) if side else SIDES:
-        found = (place for some in places_by_name(each).values() for place in some)
-        for place in (*found, *headers(each)):
+        for place in (*places(each), *headers(each)):
             for called in (place.called[-depth:], place.called):
                 names[f"{side}{dot}{'.'.join(called)}"] = None
     return nearest(name, names)

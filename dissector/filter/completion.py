@@ -6,12 +6,11 @@ filter can still match: after ``api == Fetch &&`` only those of Fetch.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from typing import Final, NamedTuple
 
-from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path
+from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, places
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.filter.message_fields import BODY, HEADER, headers, lookup, places_by_name, value_kind
+from dissector.filter.message_fields import BODY, HEADER, headers, lookup, value_kind
 from dissector.filter.predicates import ORDERS
 from dissector.filter.record_fields import RECORD, RECORD_FIELDS, is_record_name, record_field
 from dissector.filter.row_field_kinds import row_field_kind
@@ -208,13 +207,8 @@ def _is_below(place: FieldPlace, parent: Path, *, anchored: bool, anywhere: bool
 
 
 def _possible_places(side: str, api_keys: ApiKeys) -> Iterator[FieldPlace]:
-    places = _all_places(side)
-    return iter(places) if api_keys is None else (place for place in places if place.api_key in api_keys)
-
-
-@cache
-def _all_places(side: str) -> tuple[FieldPlace, ...]:
-    return tuple(place for some in places_by_name(side).values() for place in some)
+    every = places(side)
+    return iter(every) if api_keys is None else (place for place in every if place.api_key in api_keys)
 
 
 def _described(name: str, api_keys: ApiKeys) -> str:

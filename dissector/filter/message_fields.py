@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
-from dissector.exchange.field_paths import DECODED, SIDES, STRUCT, FieldPlace, Path, header_fields, places
+from dissector.exchange.field_paths import DECODED, SIDES, STRUCT, FieldPlace, Path, header_fields, places_named
 from dissector.filter.value_types import ValueKind, ValueType
 from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.schema.enums import enum_of
@@ -44,7 +44,7 @@ def lookup(name: str) -> tuple[FieldPlace, ...]:
     if not path:
         return ()
     found = [
-        place for side in sides for place in places_by_name(side).get(path[-1], ())
+        place for side in sides for place in places_named(side, path[-1])
         if place.called[-len(path) :] == path and (not anchored or place.called == path)
     ]  # fmt: skip
     return tuple(found) if not rest else _inside(found, rest)
@@ -72,15 +72,6 @@ def headers(side: str) -> tuple[FieldPlace, ...]:
               field.versions, field)
         for field in header_fields(side)
     )  # fmt: skip
-
-
-@cache
-def places_by_name(side: str) -> dict[str, tuple[FieldPlace, ...]]:
-    """Return the places of a side's messages by the last name of their path."""
-    found: dict[str, list[FieldPlace]] = {}
-    for place in places(side):
-        found.setdefault(place.called[-1], []).append(place)
-    return {name: tuple(some) for name, some in found.items()}
 
 
 @cache

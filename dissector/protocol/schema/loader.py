@@ -17,7 +17,7 @@ from dissector.protocol.schema.imported import imported_releases
 from dissector.protocol.schema.index import PAIRED_TYPES, IndexEntry, index_entry, read_entries
 from dissector.protocol.schema.model import NONE, Api, MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.overlay import ImportedRelease, Overlay, overlay
-from dissector.protocol.schema.resources import read_json
+from dissector.protocol.schema.resources import read_json, read_text
 from dissector.protocol.schema.table import message_of
 
 
@@ -53,6 +53,21 @@ def schema(name: str, version: int) -> MessageSchema:
     if entry is not None and entry.valid_versions.contains(version):
         return message(name)
     return index.overlay.source(name, version) or message(name)
+
+
+def may_have_field(name: str, field_name: str) -> bool:
+    """Return whether a message may have fields of that snake_name. It searches the text of the message's table, which
+    is many times quicker than reading it. Raises KeyError for an unknown message."""
+    index = _index()
+    if name not in index.entries:
+        raise KeyError(name)
+    return name in index.overlay.messages or f'"{field_name.replace("_", "")}"' in _words(name)
+
+
+@cache
+def _words(name: str) -> str:
+    """The text of a table in lower case, without the underscores that some names have."""
+    return read_text(f"tables/{name}.json").lower().replace("_", "")
 
 
 def request(api_key: int) -> MessageSchema:
