@@ -53,7 +53,7 @@ class Messages(NamedTuple):
     program: Program
     frames: FrameMemory
     names_log: Bool
-    """Which of them may name the metadata log."""
+    """Which of them may name the metadata log; of responses also those whose request does."""
 
 
 class BodyColumns:
@@ -118,6 +118,9 @@ class BodyColumns:
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
         is_searched = (kinds >> 16 == ApiKey.FETCH) & (not in_columns)
         memory, names_log = self._memory(frames[there], is_searched, joins=not in_columns or self._masking is not None)
+        if not is_request:  # whatever is in its response may be of the log that the request names
+            unnamed = np.flatnonzero(is_searched & ~names_log)
+            names_log[unnamed] = self._requests_name_log(rows[there[unnamed]])
         shown = np.flatnonzero((memory.addresses != 0) & (~names_log | with_log))
         there, kinds, names_log, memory = there[shown], kinds[shown], names_log[shown], memory.at(shown)
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
@@ -156,6 +159,13 @@ class BodyColumns:
         error = self._store.gather(address[in_one], PREFIX + 6)[:, PREFIX + 4 :] if in_one.any() else NO_ERRORS
         may[in_one] = (error == FALLBACK).all(axis=1)
         return may
+
+    def _requests_name_log(self, rows: Int64) -> Bool:
+        """Which rows, of Fetch requests, may name the metadata log: also those whose request is cut."""
+        requests = self._indexer.table.request.values[rows]
+        memory, names_log = self._memory(requests, np.ones(len(rows), np.bool_), joins=True)
+        found: Bool = names_log | (memory.addresses == 0)
+        return found
 
     def _memory(self, frames: Int64, is_searched: Bool, *, joins: bool) -> tuple[FrameMemory, Bool]:
         """Frames in memory, at the address 0 where one is not whole, and which of those to be searched may name the

@@ -126,3 +126,22 @@ def test_no_field_and_no_record_is_found_of_a_message_that_is_masked_whole(tmp_p
         assert found == ([] if is_odd else [exchange.fields.number])
     with dissector.open(path) as opened:
         assert [record.value for record in opened.records()] == ([] if is_odd else [b"v", b"v"])
+
+
+def test_no_field_and_no_record_is_found_of_a_masked_response_from_the_metadata_log(tmp_path: Path) -> None:
+    """Damage hit the name in the response, so that only the request says what it is."""
+    partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1}
+    fetched = {"batches": [batch()]}
+    asked = {"topics": [{"topic": "__cluster_metadata", "partitions": [partition]}]}
+    turns = []
+    for number, topic in ((1, "plain"), (2, "\x01odd")):
+        answer = {"throttle_time_ms": 7, "responses": [{"topic": topic, "partitions": [{"records": fetched}]}]}
+        turns.append(Turn(True, dissector.encode_request("Fetch", 12, asked, correlation_id=number)))
+        turns.append(Turn(False, dissector.encode_response("Fetch", 12, answer, correlation_id=number)))
+    path = capture_of(tmp_path, conversation(turns))
+    with Capture([path]) as capture:
+        responses = [each.response for each in capture.exchanges() if each.response is not None]
+        assert [each.layout.masked_from is None for each in responses] == [True, False]
+        assert [each.fields.number for each in capture.exchanges("response.throttle_time_ms == 7")] == [1]
+    with dissector.open(path) as opened:
+        assert list(opened.records()) == []
