@@ -41,7 +41,7 @@ _NONE: Final = np.zeros(0, np.int64)
 FIRST: Final = 10
 """Lines of each table when all tables are printed."""
 _HEAD: Final = ("count", "out", "in", "err", "p50", "p90", "p99", "max")
-_WIDTHS: Final = (8, 6, 6, 5, 8, 8, 8, 8)
+_WIDTHS: Final = (8, 6, 6, 5, 9, 9, 9, 9)
 FIELD_BYTES: Final = "field"
 _HEADINGS: Final = {
     "api": "APIs", "client": "Clients", "connection": "Connections", "topic": "Topics (records)",
@@ -215,7 +215,7 @@ def _numbers(counts: ExchangeCounts) -> str:
     cells = [
         f"{counts.exchanges:,}", size(counts.bytes_out), size(counts.bytes_in),
         f"{counts.errors:,}" if counts.errors else "",
-        *("" if ns is None else duration(ns).replace(" ", "") for ns in latencies),
+        *("" if ns is None else duration(ns) for ns in latencies),
     ]  # fmt: skip
     return "".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
 

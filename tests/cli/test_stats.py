@@ -77,6 +77,14 @@ def test_times_and_latencies_are_counted_in_ranges() -> None:
         assert 1 < len(objects) < 20
 
 
+def test_a_latency_reads_as_in_the_list() -> None:
+    head, *rows = kdissect("show", SLOW).stdout.decode().splitlines()
+    end = head.index("Latency") + len("Latency")
+    listed = [row[end - 9 : end].strip() for row in rows]
+    counted = kdissect("stats", SLOW, "--by", "number").stdout.decode().splitlines()[2:]
+    assert sorted(row[52:61].strip() for row in counted) == sorted(listed)
+
+
 def test_json_of_all_begins_with_the_total() -> None:
     objects = [json.loads(line) for line in kdissect("stats", JAVA, "--format", "json").stdout.splitlines()]
     assert (objects[0]["by"], objects[0]["exchanges"], objects[0]["rows"]) == ("total", 60, {"exchange": 60})

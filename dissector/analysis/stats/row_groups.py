@@ -113,4 +113,4 @@ def _key(field: RowField, value: object) -> str:
 
 
 def _short(nanoseconds: int) -> str:
-    return f"{nanoseconds}ns" if nanoseconds < 1_000 else duration(nanoseconds).replace(" ", "")
+    return f"{nanoseconds} ns" if nanoseconds < 1_000 else duration(nanoseconds)

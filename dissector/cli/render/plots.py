@@ -98,5 +98,5 @@ def _title(words: str) -> Iterator[Line]:
 
 def _words(nanoseconds: int) -> str:
     if nanoseconds < 1_000:
-        return f"{nanoseconds}ns"
-    return duration(nanoseconds).replace(" ", "") if nanoseconds < 100 * 10**9 else f"{nanoseconds // 10**9:,}s"
+        return f"{nanoseconds} ns"
+    return duration(nanoseconds) if nanoseconds < 100 * 10**9 else f"{nanoseconds // 10**9:,} s"
