@@ -3,6 +3,7 @@
 The work: print API key, version, correlation id (and for us latency) of every exchange; and everything as JSON.
 tshark's Kafka dissector knows about half of the APIs and fewer versions, so it decodes less of the same bytes. It has
 no latency to print, and no statistics of Kafka: `stats` is compared with an earlier version, if `BEFORE` names one.
+Nor has it rules of the protocol; nearest to `check` are its expert infos: what it could not read, requests it missed.
 """
 
 import shutil
@@ -44,11 +45,18 @@ def compare(title: str, path: Path, runs: int = RUNS) -> None:
     everything = line("kdissect show --format json", [*show, "-f", "json"], runs)
     stats = [*KDISSECT, "stats", str(path)]
     before("kdissect stats", stats, line("kdissect stats", stats, runs))
+    check = line("kdissect check", [*KDISSECT, "check", str(path)], 1)
     if shutil.which("tshark") is None:
         print("  tshark is not installed: no ratios")
         return
     tshark = ["tshark", "-r", str(path)]
     named = line("tshark -T fields", [*tshark, "-Y", "kafka", *TSHARK_FIELDS], runs)
     as_json = line("tshark -T json", [*tshark, "-Y", "kafka", "-T", "json"], runs)
-    for words, ours, peer in (("fields", fields, named), ("rows", rows, named), ("json", everything, as_json)):
+    expert = line("tshark -z expert", [*tshark, "-q", "-z", "expert,kafka"], 1)
+    for words, ours, peer in (
+        ("fields", fields, named),
+        ("rows", rows, named),
+        ("json", everything, as_json),
+        ("check", check, expert),
+    ):
         ratio(words, ours, peer)
