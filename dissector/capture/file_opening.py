@@ -140,4 +140,6 @@ def _open_file(path: str) -> IO[bytes]:
 def _stdin() -> IO[bytes]:
     if sys.stdin is None:
         raise CaptureError("standard input: closed")
+    if sys.stdin.buffer.closed:
+        raise CaptureError("standard input: can be read only once")
     return sys.stdin.buffer

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar, get_args
 
 import typer
 
-from dissector.cli.errors import UsageError, is_closed_pipe, is_full, os_error_message, print_error, silence_output
+from dissector.cli.errors import UsageError, output_error_code, print_error
 
 Function = TypeVar("Function", bound=Callable[..., int])
 
@@ -75,13 +75,7 @@ def run_command(run: Callable[[], int]) -> NoReturn:
         code = run()
         sys.stdout.flush()
     except OSError as error:
-        if is_closed_pipe(error):
-            code = 0
-        elif is_full(error):
-            code = print_error(f"standard output: {os_error_message(error)}")
-        else:
-            raise
-        silence_output()
+        code = output_error_code(error)
     except (UsageError, CaptureError, KernelError, SchemaError) as error:
         code = print_error(str(error), *getattr(error, "__notes__", ()))
     except KeyboardInterrupt:

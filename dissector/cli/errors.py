@@ -48,6 +48,27 @@ def is_full(error: OSError) -> bool:
     return error.filename is None and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def output_error_code(error: OSError) -> int:
+    """Return the exit code for an error of writing the output, and discard the rest; raise any other error again."""
+    if is_closed_pipe(error):
+        code = 0
+    elif is_full(error):
+        code = print_error(f"standard output: {os_error_message(error)}")
+    else:
+        raise error
+    silence_output()
+    return code
+
+
+def open_standard_streams() -> None:
+    """Open those for output that are closed, as the null device: `print` writes messages to standard output without
+    standard error, and a file that is opened must not take their place."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            setattr(sys, name, os.fdopen(number, "w"))
+
+
 def silence_output() -> None:
     """Discard all further output, also what Python flushes at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -13,6 +13,7 @@ import typer
 from dissector.cli.command import examples
 from dissector.cli.command_group import CommandGroup, print_version
 from dissector.cli.comparing_commands import comparing_commands
+from dissector.cli.errors import open_standard_streams, output_error_code
 from dissector.cli.message_commands import message_commands
 from dissector.cli.reading_commands import reading_commands
 from dissector.cli.schema_commands import schema
@@ -70,8 +71,11 @@ def main() -> None:
     named = [each for each in app.registered_commands if each.name in sys.argv[1:2]]
     if named and named[0].name not in ABOUT_ALL:  # typer need not look at the options of the others
         app.registered_commands, app.registered_groups = named, []
+    open_standard_streams()
     try:
         app()
+    except OSError as error:  # of help: `run_command` has those of commands
+        sys.exit(output_error_code(error))
     finally:
         # Python searches all objects for cycles as it ends: a fifth of the CPU of a small capture. DuckDB needs that:
         # it prints which of its own are left.

@@ -82,5 +82,5 @@ def no_kafka_message(capture: Capture) -> str:
     protocols = ", ".join(f"{name} {count:,}" for name, count in capture.connections.protocols.items())
     connections = counted(len(capture.connections), "TCP connection") + (f": {protocols}" if protocols else "")
     is_tls = OtherProtocol.TLS.label in capture.connections.protocols
-    hint = "; if one is a Kafka listener with TLS, name its port (--port) to see why it fails" if is_tls else ""
+    hint = "; Kafka over TLS needs --keylog FILE (kdissect explain tls); --port PORT lists it without" if is_tls else ""
     return f"{names}: no Kafka in it ({counted(capture.packets, 'packet')}, {connections}){hint}"

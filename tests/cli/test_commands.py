@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -142,6 +143,15 @@ def test_a_capture_without_kafka_is_a_negative_answer(tmp_path: Path) -> None:
     assert b"no Kafka in it (3 packets, 1 TCP connection: HTTP 1)" in done.stderr
 
 
+def test_what_kafka_over_tls_needs_is_said(tmp_path: Path) -> None:
+    encrypted = str(tmp_path / "encrypted.pcapng")
+    tls = str(PCAPS / "tls" / "rskafka-1.3-scram.pcapng")
+    assert kdissect("export", tls, "-w", encrypted, "--no-secrets").returncode == 0
+    done = kdissect("show", encrypted)
+    assert done.returncode == 1
+    assert b"TLS 3); Kafka over TLS needs --keylog FILE" in done.stderr
+
+
 def test_files_given_together_are_one_capture() -> None:
     both = kdissect("show", JAVA, str(PCAPS / "aiokafka.pcapng")).stdout.splitlines()
     assert len(both) > len(kdissect("show", JAVA).stdout.splitlines())
@@ -155,6 +165,20 @@ def test_a_reader_that_goes_away_ends_it_quietly(form: str) -> None:
         process.stdout.close()
         assert process.stderr.read() == ""
         assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize(("words", "closed", "code"), [(["show", JAVA], ">&-", 0), (["show", "none.pcap"], "2>&-", 2)])
+def test_a_closed_standard_stream_takes_nothing_and_spoils_nothing(words: list[str], closed: str, code: int) -> None:
+    line = f"exec {shlex.join([sys.executable, '-m', 'dissector', *words])} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+def test_standard_input_is_one_file_of_a_capture() -> None:
+    with Path(JAVA).open("rb") as file:
+        done = kdissect("show", "-", "-", file=file)
+    message = b"kdissect: standard input: can be read only once\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, b"", message)
 
 
 def test_help_has_an_example_and_bad_use_is_code_2() -> None:

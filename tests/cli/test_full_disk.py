@@ -20,6 +20,7 @@ LIMITED = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (40
     "words",
     [
         ["show", SAMPLE], ["show", "-f", "json", SAMPLE], ["stats", SAMPLE], ["explain", "Fetch"], ["schema", "list"],
+        ["--help"], ["show", "--help"], ["--version"],
         ["diff", SAMPLE, SAMPLE], ["export", "-f", "json", "-w", "-", SAMPLE],
     ],
 )  # fmt: skip

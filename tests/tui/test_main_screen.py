@@ -8,6 +8,7 @@ import pytest
 
 from dissector.tui.screens.live_screen import LiveScreen
 from dissector.tui.screens.main_screen import MainScreen
+from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
 from tests.test_mistakes import NOT_SHOWN, with_other_protocols
@@ -130,6 +131,15 @@ async def test_a_capture_without_kafka_shows_what_it_has_and_what_to_do(tmp_path
         assert "No Kafka in this capture" in screen.lines()
         assert "tcpdump" in screen.lines()
         await screen.press("j", "enter", "r", "e", "right_square_bracket", "tab")
+
+
+@pytest.mark.slow
+async def test_a_capture_of_tls_alone_says_that_it_needs_keys(tmp_path: Path) -> None:
+    path = str(tmp_path / "encrypted.pcapng")
+    tls = str(PCAPS / "tls" / "rskafka-1.3-scram.pcapng")
+    assert kdissect("export", tls, "-w", path, "--no-secrets").returncode == 0
+    async with opened(path) as screen:
+        assert "Kafka over TLS needs its keys: --keylog FILE" in screen.lines()
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from textual.worker import get_current_worker
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
+from dissector.detection.other_protocols import OtherProtocol
 from dissector.tui.appearance import Appearance
 from dissector.tui.labels import progress_words
 from dissector.tui.loader import load
@@ -124,9 +125,11 @@ class CaptureScreen(Screen[None]):
     def _draw_empty(self) -> None:
         seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"
         protocols = ", ".join(f"{count:,} {name}" for name, count in self.capture.connections.protocols.items())
+        is_tls = OtherProtocol.TLS.label in self.capture.connections.protocols
         parts = [
             "No Kafka in this capture",
             f"{seen}{': ' if protocols else ''}{protocols}.",
+            "Kafka over TLS needs its keys: --keylog FILE; see kdissect explain tls" if is_tls else "",
             "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
             "Or press U, and say which connections are Kafka" if len(self.capture.connections) else "",
             "ctrl+p opens another capture, ? shows the keys, q quits",
