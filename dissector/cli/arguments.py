@@ -29,4 +29,4 @@ RowFilter = Annotated[
         help='Only matching rows: "api == Fetch && latency > 50ms".',
     ),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Stop after this many rows.")]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many rows.")]

@@ -10,10 +10,19 @@ from inspect import Parameter
 from typing import Any, NoReturn, TypeVar, get_args
 
 import typer
+from typer.core import TyperCommand
 
 from dissector.cli.errors import UsageError, output_error_code, print_error
 
 Function = TypeVar("Function", bound=Callable[..., int])
+
+
+class _Command(TyperCommand):
+    """A command whose usage has its arguments as manuals have them: ``FILE…`` in place of typer's ``{FILE…}``."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece[1:-1] if piece.startswith("{") else piece for piece in pieces]
 
 
 def examples(lines: Mapping[str, str]) -> str:
@@ -30,7 +39,7 @@ def command(app: typer.Typer, name: str, **settings: Any) -> Callable[[Function]
     """
 
     def add(function: Function) -> Function:
-        app.command(name, **settings)(_expanded(function))
+        app.command(name, cls=_Command, **settings)(_expanded(function))
         return function
 
     return add

@@ -19,11 +19,11 @@ comparing_commands = typer.Typer()
     "diff",
     epilog=examples(
         {
-            "two clients, side by side": "kdissect diff java.pcapng librdkafka.pcapng",
-            "many clients, as an HTML page": "kdissect diff *.pcapng -f html > clients.html",
-            "two clients in one capture": "kdissect diff both.pcapng --a 'client_id == \"x\"' --b 'client_id == \"y\"'",
-            "save what a client does, to review and keep": "kdissect diff orders.pcapng --save-baseline orders.toml",
-            "fail if an upgrade changed acks": "kdissect diff new.pcapng --baseline orders.toml --fail-on acks",
+            "two clients, side by side": "kdissect diff samples/java.pcapng samples/librdkafka.pcapng",
+            "many clients, as an HTML page": "kdissect diff samples/{java,librdkafka,orders}.pcapng -f html > all.html",
+            "two connections of one capture": "kdissect diff samples/orders.pcapng --a 'conn == 4' --b 'conn == 6'",
+            "save what a client does, as a baseline": "kdissect diff samples/java.pcapng --save-baseline java.toml",
+            "fail if acks differ": "kdissect diff samples/librdkafka.pcapng --baseline java.toml --fail-on acks",
         }
     ),
 )
@@ -74,7 +74,7 @@ def diff(
     options: CaptureOptions,
     cluster: Cluster,
 ) -> int:
-    """Compare two clients side by side, or more in a matrix; exit code 0 if they do the same, 1 if they differ.
+    """Compare two clients side by side, or more in a matrix. Exit code 0 if they do the same, 1 if they differ.
 
     On a terminal, the comparison opens in the terminal UI. With tables, a side is TABLES:NAME, where NAME is a client
     id or a capture, and the result is a matrix.
@@ -104,8 +104,8 @@ def diff(
     "check",
     epilog=examples(
         {
-            "which rules are broken, by whom and where": "kdissect check orders.pcapng",
-            "a report for a CI server": "kdissect check *.pcapng -f junit > rules.xml",
+            "which rules are broken, by whom and where": "kdissect check samples/orders.pcapng",
+            "a report for a CI server": "kdissect check samples/orders.pcapng -f junit > rules.xml",
             "all rules with their sources": "kdissect check --rules",
         }
     ),
@@ -125,7 +125,7 @@ def check(
     rules: Annotated[bool, typer.Option("--rules", help="List the rules with their sources.")] = False,
     options: Annotated[CaptureOptions, "response", "port", "decode_as", "show_secrets", "keylog"],
 ) -> int:
-    """Check clients and brokers against the protocol's rules; exit code 0 if none is broken, 1 otherwise.
+    """Check clients and brokers against the protocol's rules. Exit code 0 if none is broken, 1 otherwise.
 
     Each broken rule is shown with its source (KIP, schema, Kafka's own code), the exchange and the bytes. In
     the terminal UI: K.

@@ -14,7 +14,9 @@ message_commands = typer.Typer()
 @command(
     message_commands,
     "encode",
-    epilog=examples({"a capture from JSON": "kdissect show orders.pcapng -f json | kdissect encode -w again.pcapng"}),
+    epilog=examples(
+        {"a capture from JSON": "kdissect show samples/orders.pcapng -f json | kdissect encode -w new.pcapng"}
+    ),
 )
 def encode(
     file: Annotated[str, typer.Argument(metavar="[FILE]", help="JSON lines from show; - is standard input.")] = "-",
@@ -22,7 +24,7 @@ def encode(
         str | None, typer.Option("-w", metavar="OUT", help="Write a pcapng capture instead of a hex transcript.")
     ] = None,
 ) -> int:
-    """Encode the JSON that show prints as a hex transcript or a capture."""
+    """Encode the JSON of show as a hex transcript or a capture."""
     from dissector.cli.encode import encode as run
 
     return run(file, out)
@@ -54,7 +56,7 @@ def explain(
         str | None, typer.Argument(metavar="[VERSION]", help="By default the newest stable version.")
     ] = None,
 ) -> int:
-    """Explain a message (fields, bytes, versions, an example), a finding, an error or a rule."""
+    """Explain a message, a finding, an error or a rule. Of a message: fields, bytes, versions, an example."""
     from dissector.cli.explain import explain as run
 
     return run(word, version)
@@ -78,7 +80,9 @@ def probe(
         ProbeFormat, typer.Option("--format", "-f", help="A report, or the probe's exchanges as show prints them.")
     ] = ProbeFormat.TEXT,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Timeout for each response.")] = 5.0,
-    client_id: Annotated[str, typer.Option("--client-id", help="Client id of the requests.")] = "kdissect",
+    client_id: Annotated[
+        str, typer.Option("--client-id", metavar="ID", help="Client id of the requests.")
+    ] = "kdissect",
     topics: Annotated[bool, typer.Option("--topics", help="Also list the topics.")] = False,
 ) -> int:
     """Show the API versions and the cluster of a broker."""

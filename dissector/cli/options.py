@@ -45,7 +45,8 @@ class CaptureOptions:
         ),
     ] = None
     port: Annotated[
-        list[int] | None, Option("--port", min=0, max=65535, help="Treat this server port as Kafka; may be repeated.")
+        list[int] | None,
+        Option("--port", metavar="PORT", min=0, max=65535, help="Treat this server port as Kafka; may be repeated."),
     ] = None
     decode_as: Annotated[
         list[str] | None,

@@ -7,7 +7,6 @@ import typer
 from dissector.cli import completing
 from dissector.cli.arguments import Fields, Files, Limit, RowFilter
 from dissector.cli.command import command, examples
-from dissector.cli.errors import print_error
 from dissector.cli.formats import Format, RecordsFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
 from dissector.cli.terminal import takes_screen
@@ -20,26 +19,22 @@ reading_commands = typer.Typer()
     "open",
     epilog=examples(
         {
-            "a capture of a broker on another port": "kdissect open orders.pcapng --port 19092",
-            "slow exchanges in tables": "kdissect open tables -Y 'latency > 10s'",
+            "the same as without open": "kdissect open samples/orders.pcapng",
+            "with a filter, which / changes": "kdissect open samples/orders.pcapng -Y 'latency > 10ms'",
         }
     ),
 )
 def open_files(
     files: Files,
     *,
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            "-Y", metavar="FILTER", help="With tables, show only matching rows; with captures, press / on the screen."
-        ),
-    ] = None,
+    filter: RowFilter = None,
     options: CaptureOptions,
     cluster: Cluster,
 ) -> int:
-    """Open captures or tables in the terminal UI; without a terminal, print their rows."""
+    """Open captures or tables in the terminal UI. Without a terminal, print their rows."""
     if not takes_screen(files):
         return show(files, filter=filter, csv=CsvOptions(), options=options, cluster=cluster)
+    from dissector.cli.options import parse_filter
     from dissector.cli.tables import are_tables
     from dissector.tui.run import run
 
@@ -47,11 +42,11 @@ def open_files(
         from dissector.cli.table_captures import show_on_screen
 
         return show_on_screen(files[0], cluster, filter, lambda it: run([it.path], ports=it.ports, topics=it.topics))
-    if filter is not None:
-        return print_error("-Y is for tables: to filter a capture on the screen, press /")
+    parse_filter(filter, options=options)  # an invalid one is an error before the screen opens
     return run(
         files, options.response_to, ports=options.ports, decode_as=options.choices, key_logs=options.key_logs,
         show_secrets=options.show_secrets, resolves=options.resolve, value_opener=options.chosen_opener,
+        filter=filter,
     )  # fmt: skip
 
 
@@ -68,10 +63,10 @@ def recent() -> int:
     "show",
     epilog=examples(
         {
-            "one exchange per line": "kdissect show orders.pcapng",
-            "every field of the first three": "kdissect show orders.pcapng --format tree --limit 3",
-            "failed fetches, as JSON": "kdissect show orders.pcapng -Y 'api == Fetch && error' --format json",
-            "chosen fields as columns": "kdissect show orders.pcapng --fields conn,api,latency,request.acks",
+            "one exchange per line": "kdissect show samples/orders.pcapng",
+            "every field of the first three": "kdissect show samples/orders.pcapng --format tree --limit 3",
+            "those of a group that failed, as JSON": "kdissect show samples/orders.pcapng -Y 'group && error' -f json",
+            "chosen fields as columns": "kdissect show samples/orders.pcapng --fields conn,api,latency,request.acks",
         }
     ),
 )
@@ -105,8 +100,8 @@ def show(
     "records",
     epilog=examples(
         {
-            "the records of one order": "kdissect records orders.pcapng -Y 'record.value.order.id == 17' -f json",
-            "Avro and Protobuf, with their schemas": "kdissect records orders.pcapng --schemas schemas",
+            "records with a text": "kdissect records samples/orders.pcapng -Y 'record.value contains \"order 12:\"'",
+            "Avro and Protobuf, by schemas": "kdissect records samples/records.pcapng --schemas samples/schemas",
         }
     ),
 )
@@ -132,12 +127,12 @@ def records(
         str | None,
         typer.Option("-Y", metavar="FILTER", help='Only matching records: "topic == orders && record.value.id == 17".'),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many records.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many records.")] = None,
     out: Annotated[str | None, typer.Option("-w", metavar="OUT", help="Write a file.")] = None,
     csv: CsvOptions,
     options: CaptureOptions,
 ) -> int:
-    """Print the records in exchanges and log segments, with keys and values decoded."""
+    """Print the records of exchanges and log segments. Their keys and values are decoded."""
     from dissector.cli.records import records as run
 
     return run(files, form and form.value, fields, filter, limit, out, csv=csv, options=options)
@@ -148,8 +143,8 @@ def records(
     "stats",
     epilog=examples(
         {
-            "the capture at a glance": "kdissect stats orders.pcapng",
-            "which topics are slow": "kdissect stats orders.pcapng -Y 'latency > 1s' --by topic",
+            "the capture at a glance": "kdissect stats samples/orders.pcapng",
+            "which topics are slow": "kdissect stats samples/orders.pcapng -Y 'latency > 10ms' --by topic",
         }
     ),
 )
@@ -182,7 +177,7 @@ def stats(
     options: CaptureOptions,
     cluster: Cluster,
 ) -> int:
-    """Print counts, bytes, errors and latencies by API, client, topic or any row field.
+    """Print counts, bytes, errors and latencies, by any row field.
 
     Latencies leave out long polls (Fetch, JoinGroup, …), unless a line has nothing else.
     """

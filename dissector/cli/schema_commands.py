@@ -61,7 +61,7 @@ def schema_diff(
     one: Annotated[str, typer.Argument(metavar="A", help="A jar, or a known release.")],
     other: Annotated[str, typer.Argument(metavar="B", help="Another jar or release.")],
 ) -> int:
-    """Compare two releases; exit code 0 if they are the same, 1 if they differ."""
+    """Compare two releases. Exit code 0 if they are the same, 1 if they differ."""
     from dissector.cli.schema import diff_releases as run
 
     return run(one, other)

@@ -13,7 +13,7 @@ from dissector.tables.view_engine import ViewEngine
 tables = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="List, forget, replace, compact, vacuum and verify the captures in tables; print SQL to query them.",
+    help="Manage the captures in tables. Print SQL to query them.",
     epilog=examples({"which captures are in them": "kdissect tables list tables"}),
 )
 Folder = Annotated[str, typer.Argument(metavar="TABLES", help="The folder of the tables, or its URL.")]
@@ -56,12 +56,12 @@ def tables_forget(
     tables,
     "replace",
     epilog=examples(
-        {"rejoin connections that span two captures": "kdissect tables replace tables monday.pcapng tuesday.pcapng"}
+        {"rejoin connections that span two captures": "kdissect tables replace tables java.pcapng tls.pcapng"}
     ),
 )
 def tables_replace(folder: Folder, captures: CaptureNames, *, options: Annotated[CaptureOptions, "keylog"]) -> int:
-    """Ingest captures again, together, from the files that they came from: connections that span them become whole,
-    and TLS whose secrets came later is decrypted."""
+    """Ingest captures again, together. They are read from the files that they came from: connections that span them
+    become whole, and TLS whose secrets came later is decrypted."""
     from dissector.cli.table_upkeep import replace as run
 
     return run(folder, captures, options.key_logs)
@@ -112,8 +112,9 @@ def tables_views(
     folder: Folder,
     engine: Annotated[ViewEngine, typer.Option("--for", help="Engine that runs the SQL.")] = ViewEngine.DUCKDB,
 ) -> int:
-    """Print SQL that defines a view for each table, with its valid rows, and for common questions: lag, rebalances by
-    cause, error budget and others. It covers the captures that are there now: print it again after an ingest."""
+    """Print SQL that defines views of the tables. There is one for each table, with its valid rows, and others for
+    common questions: lag, rebalances by cause, error budget. They cover the captures that are there now: print the SQL
+    again after an ingest."""
     from dissector.cli.table_upkeep import views as run
 
     return run(folder, engine)

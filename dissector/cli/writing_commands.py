@@ -42,6 +42,7 @@ def live(
         typer.Option(
             "-p",
             "--port",
+            metavar="PORT",
             min=1,
             max=65535,
             help="Broker port; may be repeated. By default every port on loopback, where Kafka is recognized by "
@@ -107,8 +108,8 @@ def live(
     "export",
     epilog=examples(
         {
-            "failed exchanges, without secrets": "kdissect export orders.pcapng -Y error -w errors.pcapng --redact",
-            "a test that replays an exchange": "kdissect export orders.pcapng --rows 17 -w replay.py",
+            "failed exchanges, redacted": "kdissect export samples/orders.pcapng -Y error -w errors.pcapng --redact",
+            "a test that replays an exchange": "kdissect export samples/orders.pcapng --rows 17 -w test_replay.py",
         }
     ),
 )
@@ -135,8 +136,10 @@ def export(
     ] = False,
     options: CaptureOptions,
 ) -> int:
-    """Write exchanges to a file: their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest
-    file that replays them, or the command that shows them.
+    """Write exchanges to a file.
+
+    It has their packets, a hex transcript, JSON, a sequence diagram (Mermaid, SVG), a pytest file that replays them, or
+    the command that shows them.
 
     Secrets are masked, except in a capture without --redact. Redaction keeps sizes and structure, and replaces a name
     by the same other name everywhere.
@@ -151,7 +154,7 @@ def export(
 @command(
     writing_commands,
     "ingest",
-    epilog=examples({"query many captures at once": "kdissect ingest ring/*.pcapng --out tables"}),
+    epilog=examples({"query many captures at once": "kdissect ingest samples/*.pcapng --out tables"}),
 )
 def ingest(
     captures: Annotated[list[str], typer.Argument(metavar="CAPTURES…", help="Captures, or folders of them.")],
@@ -175,8 +178,8 @@ def ingest(
         ),
     ] = None,
 ) -> int:
-    """Convert captures to Delta Lake tables: up to 1 GiB on this machine, more with Spark. At the end, connections are
-    named that other captures in the tables continue, with the command that makes them whole."""
+    """Convert captures to Delta Lake tables. Without Spark, up to 1 GiB at a time. At the end, connections are named
+    that other captures in the tables continue, with the command that makes them whole."""
     from dissector.cli.ingest import ingest as run
     from dissector.detection.decode_as import of_ports
 

@@ -38,10 +38,11 @@ def run(
     show_secrets: bool = False,
     resolves: bool = False,
     value_opener: "ValueOpener | None" = None,
+    filter: str | None = None,
 ) -> int:
     """Open captures on the screen, or offer recent ones; return the exit code. `value_opener` opens keys and values of
-    records. Raises `capture.CaptureError` before the terminal is taken, or after it is given back if a pipe turned out
-    to be no capture."""
+    records, `filter` is a valid one to begin with. Raises `capture.CaptureError` before the terminal is taken, or after
+    it is given back if a pipe turned out to be no capture."""
     _take_terminal()
 
     given = (*of_ports(ports), *decode_as)
@@ -54,7 +55,8 @@ def run(
 
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None
-        if paths:
+        if main is not None:
+            main.first_filter = filter or ""
             remember_capture(paths)
         app = KDissectApp(main, opener)
         _show(app)

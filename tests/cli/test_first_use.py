@@ -37,6 +37,15 @@ def test_a_capture_from_a_pipe_is_shown_and_the_keys_come_from_the_terminal(tmp_
 
 
 @pytest.mark.slow
+def test_a_capture_is_opened_with_a_filter(tmp_path: Path) -> None:
+    with terminal(in_shell(f"{PROGRAM} {JAVA} -Y 'api == Fetch'"), XDG_STATE_HOME=str(tmp_path)) as there:
+        there.until_seen(lambda lines: "shown" in lines[0] and "✔" in lines[1])
+        there.send("q")
+        there.rest()
+        assert there.process.wait(20) == 0
+
+
+@pytest.mark.slow
 def test_a_terminal_as_standard_input_is_no_capture(tmp_path: Path) -> None:
     with terminal(in_shell(f"{PROGRAM} -"), XDG_STATE_HOME=str(tmp_path)) as there:
         there.until("nothing is piped into it")

@@ -81,6 +81,8 @@ class FilterFeature(CoreScreen):
         """The filter that is applied; empty if none is."""
         return self._run.filter.text if self._run is not None else ""
 
+    first_filter = ""
+    """The filter to begin with."""
     _run: FilterRun | None = None
     _worker: Worker[None] | None = None
     _typing: Timer | None = None
@@ -89,6 +91,10 @@ class FilterFeature(CoreScreen):
     _filter_before = ""
     _connection_filter = ""
     """The filter for the connection that `action_connection_only` applied."""
+
+    def on_mount(self) -> None:
+        if self.first_filter and self.app.is_running:
+            self.call_after_refresh(self.apply_filter, self.first_filter)
 
     @property
     def _bar(self) -> FilterBar:

@@ -1,0 +1,54 @@
+"""The examples of `--help` are commands that work when they are pasted, one after the other, where nothing is yet."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from dissector.cli.main import app
+from dissector.cli.reference import command_pages
+from tests.cli.test_commands import KDISSECT
+from tests.forked import run_module
+
+PROGRAM = typer.main.get_command(app)
+NEEDS = ("sudo", "probe", "4.5.0", "man -l", "duckdb -init")
+"""Parts of examples that need what a test may lack: root's rights, a broker, a release to come, another program."""
+OF_A_SHELL = "|>*{"
+
+
+def example_lines() -> list[str]:
+    """Each example once, in the order of the help: samples are copied first, and tables made before they are listed."""
+    found = dict.fromkeys(line for page in command_pages(PROGRAM) for _, line in page.examples)
+    return [line for line in found if not any(part in line for part in NEEDS)]
+
+
+def run(line: str, environment: dict[str, str]) -> subprocess.CompletedProcess[bytes]:
+    if any(character in line for character in OF_A_SHELL):
+        shell = ["bash", "-c", f"set -o pipefail; {line}"]
+        return subprocess.run(shell, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return run_module(KDISSECT[-1], shlex.split(line)[1:], environment)
+
+
+def test_every_command_has_an_example() -> None:
+    assert [page.name for page in command_pages(PROGRAM) if not page.examples] == []
+
+
+def test_usage_is_written_as_in_manuals() -> None:
+    assert [page.usage for page in command_pages(PROGRAM) if "{" in page.usage] == []
+
+
+@pytest.mark.slow
+def test_examples_work_when_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folders = {name: str(tmp_path) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    failed = {}
+    for line in example_lines():
+        done = run(line, os.environ | folders | {"PATH": path})
+        if done.returncode and not (done.returncode == 1 and " diff " in line):  # which says so that clients differ
+            failed[line] = done.stderr
+    assert failed == {}
