@@ -1,5 +1,5 @@
-"""Reads hex text: transcripts with their marks, the dumps of `xxd`, `hexdump -C` and Wireshark, and bare hex. The first
-line that is neither blank nor a comment decides which it is, and all other lines must have the same form.
+"""Reads hex text: transcripts with their marks, the dumps of `xxd`, `hexdump -C`, `od` and Wireshark, and bare hex. The
+first line that is neither blank nor a comment decides which it is, and all other lines must have the same form.
 
 A mark of a transcript may have a connection's number before it, as in ``2>``.
 
@@ -23,6 +23,10 @@ _SPACE_DUMP: Final = re.compile(
     r"(?P<offset>[0-9a-f]{4,16}) {2,3}(?P<hex>[0-9a-f]{2}(?: {1,2}[0-9a-f]{2})*)(?: +\|.*| {3,}.*)?", re.IGNORECASE
 )
 """`hexdump -C` and Wireshark: an offset, bytes, the text between bars or after three spaces."""
+_OD_DUMP: Final = re.compile(
+    r"(?P<offset>[0-9a-f]{6,16}) (?P<hex>[0-9a-f]{2}(?: [0-9a-f]{2})*)(?: +>.*<)?", re.IGNORECASE
+)
+"""`od -Ax -tx1`, which `text2pcap` reads: an offset, bytes; with `z` their text between angle brackets."""
 _OFFSET: Final = re.compile(r"[0-9a-f]{4,16}", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"[0-9a-f]*", re.IGNORECASE)
 _MARK: Final = re.compile(r"(?P<connection>[0-9]{0,18})(?P<direction>[<>])", re.ASCII)
@@ -143,7 +147,7 @@ def _digits(number: int, text: str) -> bytes:
 
 
 def _dump(text: str) -> re.Match[str] | None:
-    return _COLON_DUMP.fullmatch(text) or _SPACE_DUMP.fullmatch(text)
+    return _COLON_DUMP.fullmatch(text) or _SPACE_DUMP.fullmatch(text) or _OD_DUMP.fullmatch(text)
 
 
 def _dumped(first: _Line, lines: Iterator[_Line]) -> Iterator[bytes]:

@@ -49,7 +49,17 @@ def test_a_transcript_has_comments_blank_lines_and_lines_that_go_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [["xxd"], ["xxd", "-p"], ["xxd", "-g1", "-u"], ["xxd", "-a"], ["hexdump", "-C"], ["hexdump", "-Cv"]]
+    "command",
+    [
+        ["xxd"],
+        ["xxd", "-p"],
+        ["xxd", "-g1", "-u"],
+        ["xxd", "-a"],
+        ["hexdump", "-C"],
+        ["hexdump", "-Cv"],
+        ["od", "-Ax", "-tx1"],
+        ["od", "-Ax", "-tx1z", "-v"],
+    ],
 )
 def test_what_the_dumping_tools_print_comes_back(command: list[str]) -> None:
     needs(command[0])
