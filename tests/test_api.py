@@ -36,6 +36,11 @@ def test_opening_no_file_is_a_distinct_error() -> None:
         dissector.open("nowhere.pcap")
 
 
+def test_a_comparison_of_files_that_are_not_open_says_how_to_open_them() -> None:
+    with pytest.raises(TypeError, match=r"str is no capture: open it with dissector\.open"):
+        dissector.diff("a.pcapng", "b.pcapng")
+
+
 def test_lone_frames_are_decoded() -> None:
     assert dissector.decode_request(request(7)).header["correlation_id"] == 7
     assert dissector.decode_response(response(7), api_key=3, api_version=0).body == {"brokers": [], "topics": []}

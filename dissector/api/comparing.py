@@ -52,7 +52,7 @@ class Diff:
 
 
 def diff(a: "Capture", b: "Capture") -> Diff:
-    """Compare two captures: what clients asked, in which versions and with which fields, and how brokers answered.
+    """Compare two open captures: what clients asked, in which versions and with which fields, and how brokers answered.
 
     >>> a, b = (dissector.open(f"pcaps/compare-{name}-1.pcapng") for name in ("java", "librdkafka"))
     >>> dissector.diff(a, b).is_same
@@ -62,5 +62,9 @@ def diff(a: "Capture", b: "Capture") -> Diff:
 
 
 def _side(capture: "Capture") -> DiffSide:
+    from dissector.api.capture import Capture
+
+    if not isinstance(capture, Capture):
+        raise TypeError(f"{type(capture).__name__} is no capture: open it with dissector.open")
     session = capture._read()
     return DiffSide(session, PurePath(session.names[0]).stem)

@@ -11,11 +11,23 @@ from dissector.protocol.schema.imported import folder, labels
 from dissector.protocol.schema.importer.import_release import ImportedNames, import_user_release
 from dissector.protocol.schema.importer.user_releases import remove
 from dissector.protocol.schema.loader import entries, message
+from dissector.protocol.schema.model import SchemaError
 
 
 def import_release(jars: Sequence[str], name: str | None) -> int:
     """Import a release and print its new messages; return the exit code."""
-    return print_lines(_imported(import_user_release([Path(jar) for jar in jars], name)))
+    found = [each for jar in jars for each in _jars_of(Path(jar))]
+    return print_lines(_imported(import_user_release(found, name)))
+
+
+def _jars_of(path: Path) -> list[Path]:
+    """Return a jar, or of a folder (a release's `libs`) all jars that are Kafka's own. Raises `SchemaError`."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob("kafka*.jar"))
+    if not found:
+        raise SchemaError(f"{path}: not a file, and no folder with kafka*.jar")
+    return found
 
 
 def _imported(names: ImportedNames) -> Iterator[Line]:

@@ -20,7 +20,10 @@ schema = typer.Typer(
     epilog=examples({"a release that is newer than this program": "kdissect schema import kafka-clients-4.5.0.jar"}),
 )
 def schema_import(
-    jars: Annotated[list[str], typer.Argument(metavar="JAR…", help="Jars of one release, kafka-clients first.")],
+    jars: Annotated[
+        list[str],
+        typer.Argument(metavar="JAR|FOLDER…", help="Jars of one release, kafka-clients first; or a folder of them."),
+    ],
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the release; by default from the jar.")
     ] = None,

@@ -50,6 +50,8 @@ class ExchangeMessage:
     """One frame. `whole` counts the bytes before the first gap; of a frame without gaps, all.
 
     >>> message = capture[0].request
+    >>> message
+    <ApiVersionsRequest v4, 53 bytes>
     >>> message.size, message.header["client_id"], message.body["client_software_name"]
     (53, 'adminclient-1', 'apache-kafka-java')
     """
@@ -85,6 +87,11 @@ class ExchangeMessage:
         message = cls(time_ns, size, shown.data, whole, shown.layout, context, shown.data is not data)
         message._decoded = shown.decoded
         return message
+
+    def __repr__(self) -> str:
+        layout = self.layout
+        name = f"{layout.body} v{layout.body_version}" if layout.body else "SASL token" if layout.token else "unparsed"
+        return f"<{name}, {self.size:,} bytes>"
 
     def repeated(self, time_ns: int, context: DecodingContext) -> "ExchangeMessage":
         """The same bytes at another time, decoded once for both."""

@@ -61,6 +61,18 @@ def test_what_is_imported_is_decoded_everywhere_until_it_is_removed(run: Run, tm
     assert (again.returncode, len(again.stderr.splitlines())) == (2, 1)
 
 
+def test_a_folder_is_all_of_kafkas_jars_in_it(run: Run, tmp_path: Path) -> None:
+    libs = tmp_path / "libs"
+    libs.mkdir()
+    assert run("schema", "import", libs).stderr == f"kdissect: {libs}: not a file, and no folder with kafka*.jar\n"
+    jar(libs / "kafka-clients-9.9.0.jar", haunt())
+    jar(libs / "kafka-group-coordinator-9.9.0.jar", newer_heartbeat())
+    (libs / "jackson-core-2.16.2.jar").write_bytes(b"not ours")
+    done = run("schema", "import", libs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "9.9.0: 4 messages" in done.stdout
+
+
 def test_imported_versions_have_their_headers_and_layouts(run: Run, tmp_path: Path) -> None:
     """A flexible version of a new API, and a new version of one that the tables have."""
     haunted = request(1, api_key=201, version=1, body=b"\x00" + b"\x06manor" + b"\x02\x00\x00\x00\x07" + b"\x00")
