@@ -29,6 +29,8 @@ BYTES: Final = {
     "GiB": 2**30, "TiB": 2**40,
 }  # fmt: skip
 """Units of sizes and of numbers; decimal ones as the list of rows prints them."""
+MOST_NAMES: Final = 5
+"""Names that are suggested where none is like the word: all of a few, but not the first ones of many."""
 _NUMBER: Final = re.compile(r"([+-]?\d{1,60}(?:\.\d{1,60})?(?:e[+-]?\d{1,3})?)([a-zA-Zµ]*)", re.ASCII)
 _HEX: Final = re.compile(r"0[xX]((?:[0-9a-fA-F]{2})*)")
 _HEX_NUMBER: Final = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]{1,32})")
@@ -133,7 +135,8 @@ def _named(text: str, kind: ValueKind) -> int | None:
 def _number_error(word: FilterWord, kind: ValueKind) -> MismatchError:
     text = f"{word.text!r}" if word.text else "an empty text"
     if kind.enum or kind.names:
-        near = nearest(word.text, kind.members.values()) or tuple(list(kind.members.values())[:5])
+        names = tuple(kind.members.values())
+        near = nearest(word.text, names) or (names if len(names) <= MOST_NAMES else ())
         what = {API_KEY: "API", "ErrorCode": "error"}.get(kind.enum or "", kind.enum or "of its names")
         return MismatchError(word.column, f"unknown {what} {text}" if kind.enum else f"unknown value {text}", near)
     examples = _EXAMPLES.get(kind.type, ())

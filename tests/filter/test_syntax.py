@@ -139,3 +139,16 @@ def test_a_quoted_value_is_any_text(value: str) -> None:
     tree = read(f'client_id == "{quoted}"')
     assert isinstance(tree, ComparisonSyntax)
     assert tree.values[0].text == value
+
+
+@cases(
+    ("text", "near"),
+    [
+        ("error_code == FOO", ()), ("error_code == NOT_COORDINATR", ("NOT_COORDINATOR",)),
+        ("severity == x", ("note", "warning", "error")),
+    ],
+)  # fmt: skip
+def test_of_many_names_only_similar_ones_are_suggested(text: str, near: tuple[str, ...]) -> None:
+    with pytest.raises(FilterError) as found:
+        parse(text)
+    assert found.value.near[: len(near) or None] == near

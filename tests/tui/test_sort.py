@@ -1,6 +1,7 @@
 """Sorting: the order against Python's, and its keys and clicks."""
 
 import pytest
+from textual.widgets import OptionList
 
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -52,6 +53,20 @@ async def _click_head(screen: Screen, name: str) -> None:
             await screen.pilot.click(ExchangeList, offset=(start + 1, 0))
         start += column.width + 1
     await screen.settle()
+
+
+async def test_a_letter_goes_to_the_next_column_that_begins_with_it() -> None:
+    async with opened(JAVA) as screen:
+        await screen.press("z")
+        menu = screen.pilot.app.screen.query_one(OptionList)
+        names = []
+        for key in ("l", "c", "c", "K", "j", "k"):  # j and k move
+            await screen.pilot.press(key)
+            names.append(str(menu.get_option_at_index(menu.highlighted).prompt).split()[0])
+        assert names[:4] == ["Latency", "Conn", "Corr", "Kind"]
+        assert names[4] != names[5] == "Kind"
+        await screen.press("home", "l", "enter")
+        assert "Latency▲" in screen.list.render_line(0).text
 
 
 async def test_z_offers_the_columns_and_sorts_by_the_chosen_one() -> None:

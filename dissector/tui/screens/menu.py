@@ -59,10 +59,21 @@ class Menu(Dialog[int | None]):
         return action not in ("down", "up") or not any(choice.key for choice in self._choices)
 
     def on_key(self, event: events.Key) -> None:
+        """Choose by the key of a choice; in a menu without such keys, go to the next choice that begins with a letter.
+        j and k move, but J and K are letters."""
         chosen = [n for n, choice in enumerate(self._choices) if choice.key and choice.key == event.character]
         if chosen:
             event.stop()
             self.dismiss(chosen[0])
+        elif event.is_printable and event.character not in (None, "j", "k") and not any(c.key for c in self._choices):
+            self._go_to(event.character.casefold())
+
+    def _go_to(self, letter: str) -> None:
+        options = self.query_one(OptionList)
+        found = [n for n, choice in enumerate(self._choices) if choice.name.casefold().startswith(letter)]
+        if found:
+            at = options.highlighted
+            options.highlighted = next((n for n in found if at is not None and n > at), found[0])
 
     def action_down(self) -> None:
         self.query_one(OptionList).action_cursor_down()
