@@ -16,6 +16,7 @@ from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import RowField
 from dissector.exchange.row_fields import ROW_FIELDS
+from dissector.filter import wireshark_names
 from dissector.filter.conditions import (
     Condition,
     FieldTest,
@@ -193,7 +194,9 @@ def _fields_below(place: FieldPlace) -> Iterable[str]:
 
 
 def near_names(name: str) -> tuple[str, ...]:
-    """Return the names most similar to an unknown one."""
+    """Return the names most similar to an unknown one; of a field of Wireshark's, ours."""
+    if name in wireshark_names.OURS:
+        return (wireshark_names.OURS[name],)
     side, dot, rest = name.partition(".")
     if side not in SIDES:
         side, dot, rest = "", "", name

@@ -16,9 +16,13 @@ class FilterError(ValueError):
     column 8: unknown API 'Fecth'; did you mean Fetch ('Fetch',)
     """
 
-    def __init__(self, text: str, column: int, message: str, near: tuple[str, ...] = ()) -> None:
-        hint = f"; did you mean {', '.join(near)}" if near else ""
-        super().__init__(clean(f"column {column + 1}: {message}{hint}"))
+    def __init__(
+        self, text: str, column: int, message: str, near: tuple[str, ...] = (), *, is_syntax: bool = False
+    ) -> None:
+        hint = f"expected {' or '.join(near)}" if is_syntax else f"did you mean {', '.join(near)}"
+        self.words = f"{message}; {hint}" if near else message
+        """The message with the suggestions."""
+        super().__init__(clean(f"column {column + 1}: {self.words}"))
         self.text = text
         self.column = column
         self.message = message

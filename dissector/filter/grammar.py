@@ -9,6 +9,7 @@ Invariants:
   * every word has its column.
 """
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, cast
@@ -17,6 +18,7 @@ from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from dissector.filter.errors import FilterError
+from dissector.filter.units import UNITS
 
 LONGEST: Final = 1 << 16
 """Characters of a filter, at most."""
@@ -51,7 +53,11 @@ EXPECTED: Final = {
     "LPAR": "(", "RPAR": ")", "LBRACE": "{", "RBRACE": "}", "COMMA": ",", "NAME": "a name", "WORD": "a value",
 }  # fmt: skip
 """Suggestions for the terminals of the grammar; obvious ones are not suggested."""
-_CORRECTIONS: Final = {"=": "==", "&": "&&", "|": "||"}
+_NUMBER_BEFORE: Final = re.compile(r"(?<!\S)(\d+(?:\.\d+)?)\s+$", re.ASCII)
+_CORRECTIONS: Final = {
+    "=": "==", "&": "&&", "|": "||", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+"""What is meant by other spellings, of which Wireshark has some."""
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -188,12 +194,15 @@ def _unexpected(text: str, error: UnexpectedInput) -> FilterError:
         expected, found = error.allowed, text[column]
     near = tuple(word for name, word in EXPECTED.items() if name in expected and _may_follow(word, text[:column]))
     if not found:
-        return FilterError(text, len(text), "incomplete filter", near)
+        return FilterError(text, len(text), "incomplete filter", near, is_syntax=True)
     if found in "\"'":
         return FilterError(text, column, "unterminated quote")
     if found in _CORRECTIONS and text[column : column + 2] != _CORRECTIONS[found]:
-        near = (_CORRECTIONS[found],)
-    return FilterError(text, column, f"unexpected {found!r}", near)
+        return FilterError(text, column, f"unexpected {found!r}", (_CORRECTIONS[found],))
+    number = _NUMBER_BEFORE.search(text[:column])
+    if number and found in UNITS:
+        return FilterError(text, column, f"a space before the unit {found}", (number[1] + found,))
+    return FilterError(text, column, f"unexpected {found!r}", near, is_syntax=True)
 
 
 def _may_follow(word: str, before: str) -> bool:

@@ -15,20 +15,10 @@ from uuid import UUID
 
 from dissector.filter.errors import MismatchError, nearest
 from dissector.filter.grammar import FilterWord
+from dissector.filter.units import BYTES, NANOSECONDS
 from dissector.protocol.schema.enums import API_KEY, members, name_of, number_of
 from dissector.protocol.schema.loader import api_named
 
-NANOSECONDS: Final = {
-    "ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9,
-    "h": 3600 * 10**9, "d": 86400 * 10**9,
-}  # fmt: skip
-"""Units of durations."""
-BYTES: Final = {
-    "B": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "kB": 10**3, "KB": 10**3, "MB": 10**6,
-    "GB": 10**9, "TB": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "KiB": 2**10, "MiB": 2**20,
-    "GiB": 2**30, "TiB": 2**40,
-}  # fmt: skip
-"""Units of sizes and of numbers; decimal ones as the list of rows prints them."""
 MOST_NAMES: Final = 5
 """Names that are suggested where none is like the word: all of a few, but not the first ones of many."""
 _NUMBER: Final = re.compile(r"([+-]?\d{1,60}(?:\.\d{1,60})?(?:e[+-]?\d{1,3})?)([a-zA-Zµ]*)", re.ASCII)

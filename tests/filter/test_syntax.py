@@ -117,6 +117,11 @@ def test_nothing_is_a_keyword_behind_an_operator() -> None:
         ("api in {}", 8, ("a value",)),
         ("api == Fetch latency", 13, ("||", "&&")),
         ("== 3", 0, ("(", "a name")),
+        ("api eq Fetch", 4, ("==",)),
+        ("latency ge 5ms", 8, (">=",)),
+        ("latency > 5.1 ms && api", 14, ("5.1ms",)),
+        ("size > 1 MiB", 9, ("1MiB",)),
+        ("topic == 5 x", 11, ("||", "&&")),
     ],
 )
 def test_a_syntax_error_is_reported_at_its_column(text: str, column: int, near: tuple[str, ...]) -> None:

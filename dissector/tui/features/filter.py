@@ -236,8 +236,7 @@ class FilterFeature(CoreScreen):
                 self._complain(error)
 
     def _complain(self, error: "FilterError") -> None:
-        near = f"; did you mean {', '.join(error.near)}" if error.near else ""
-        self._bar.complain((error.column, error.message + near))
+        self._bar.complain((error.column, error.words))
 
     # While matching.
 

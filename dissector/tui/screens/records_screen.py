@@ -134,8 +134,7 @@ class RecordsScreen(RecordsCoreScreen):
                 self._complain(error)
 
     def _complain(self, error: FilterError) -> None:
-        near = f"; did you mean {', '.join(error.near)}" if error.near else ""
-        self._bar.complain((error.column, error.message + near))
+        self._bar.complain((error.column, error.words))
 
     @work(thread=True, exclusive=True, group="complete")
     def _complete(self, text: str, cursor: int) -> None:
