@@ -192,25 +192,28 @@ class ExchangeMessage:
 
 
 Describe = Callable[["Exchange"], str]
+FindIn = Callable[["Exchange"], list[Finding]]
 
 
 class Exchange:
     """A request and its response; either may be missing.
 
     `fields` are those of `row`, but `info` and `severity` may not be there yet: both bodies have to be decoded for
-    them. `describe` returns the info column when `row` is first read.
+    them. `describe` returns the info column when `row` is first read, and `find` the findings of both messages together
+    when they are.
     """
 
     __slots__ = (
         "_describe",
+        "_find",
         "_own_info",
+        "_row_findings",
         "api_key",
         "facts",
         "fetched",
         "fields",
         "request",
         "response",
-        "row_findings",
         "tls",
     )
 
@@ -222,13 +225,14 @@ class Exchange:
         response: ExchangeMessage | None,
         row_findings: list[Finding] | None = None,
         describe: Describe | None = None,
+        find: FindIn | None = None,
     ) -> None:
         self.fields = fields
         self.api_key = api_key
         self.request = request
         self.response = response
-        self.row_findings = [] if row_findings is None else row_findings
-        """Findings that are not of one message's bytes alone."""
+        self._row_findings = [] if row_findings is None else row_findings
+        self._find = find
         self._describe = describe
         self._own_info: str | None = None
         self.tls: TlsSession | None = None
@@ -238,6 +242,14 @@ class Exchange:
         self.fetched: dict[str, list[int]] | None = None
         """The partitions of an incremental Fetch's session, by topic. None for other requests, and where the beginning
         of the session is unknown."""
+
+    @property
+    def row_findings(self) -> list[Finding]:
+        """Findings that are not of one message's bytes alone."""
+        if self._find is not None:
+            self._row_findings += self._find(self)
+            self._find = None
+        return self._row_findings
 
     @property
     def row(self) -> ExchangeRow:
@@ -255,7 +267,7 @@ class Exchange:
     def mark(self, findings: list[Finding]) -> None:
         """Add cross-message findings to the row's, and to its info column (`finding_words`)."""
         row = self.row
-        self.row_findings += findings
+        self.row_findings.extend(findings)
         self._own_info = row.info
         words = with_words(marked(row.info, findings), self.row_findings)
         self.row = row._replace(info=words, severity=worst(self.findings))

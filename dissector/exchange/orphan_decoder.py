@@ -71,7 +71,7 @@ class OrphanDecoder:
         row = row._replace(api=UNKNOWN_API, response_size=response.size, info=orphan.message)
         best = claimed(verdict)
         if best is not None:
-            exchange.row_findings += message_rules.MESSAGE_RULES.find(best.layout.api.key, None, response)
+            exchange.row_findings.extend(message_rules.MESSAGE_RULES.find(best.layout.api.key, None, response))
             words = info(None, response, exchange.row_findings, context.topic_names)
             words = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
             row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=words)

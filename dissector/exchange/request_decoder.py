@@ -69,8 +69,8 @@ class RequestDecoder:
             None if response is None else index_row.response_size,
             None if response is None else index_row.response_time_ns - index_row.request_time_ns, "", None,
         )  # fmt: skip
-        findings = self._findings(index_row, request, response)
-        exchange = Exchange(fields, key, request, response, findings, exchange_info)
+        findings = self._findings(index_row, response)
+        exchange = Exchange(fields, key, request, response, findings, exchange_info, _of_both_messages)
         if key == _FETCH:
             exchange.fetched = self._fetched(number, request, context)
         return exchange
@@ -90,22 +90,16 @@ class RequestDecoder:
         repeated = self._by_connection.repeated_ids(index_row.connection, self._indexer.generation)
         return index_row.correlation_id in repeated
 
-    def _findings(
-        self, index_row: IndexRow, request: ExchangeMessage, response: ExchangeMessage | None
-    ) -> list[Finding]:
-        """Findings of both sides together: those of rules, and what is wrong with the response as a whole."""
-        found = message_rules.MESSAGE_RULES.find(index_row.api_key, request, response)
+    def _findings(self, index_row: IndexRow, response: ExchangeMessage | None) -> list[Finding]:
+        """What is wrong with the response as a whole."""
         if response is None:
             is_expected = not index_row.flags & Flag.NO_RESPONSE_EXPECTED
             is_ended = any(self._connections.ended(index_row.connection))
-            missing = row_findings.missing_response(index_row.api_key, is_expected=is_expected, is_ended=is_ended)
-            return [missing, *found]
-        frames = self._indexer.frames
-        if row_findings.ends_stream(frames, index_row.response, response) and any(
+            return [row_findings.missing_response(index_row.api_key, is_expected=is_expected, is_ended=is_ended)]
+        is_cut = row_findings.ends_stream(self._indexer.frames, index_row.response, response) and any(
             self._connections.ended(index_row.connection)
-        ):
-            found.insert(0, row_findings.CUT_SHORT)
-        return found
+        )
+        return [row_findings.CUT_SHORT] if is_cut else []
 
     def _fetched(self, number: int, request: ExchangeMessage, context: DecodingContext) -> dict[str, list[int]] | None:
         """The partitions of an incremental Fetch; None for other requests."""
@@ -127,3 +121,9 @@ class RequestDecoder:
         if found is None:
             return None
         return {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
+
+
+def _of_both_messages(exchange: Exchange) -> list[Finding]:
+    """What the rules find in both messages together, which are decoded for it."""
+    assert exchange.api_key is not None, "a request has an API"
+    return message_rules.MESSAGE_RULES.find(exchange.api_key, exchange.request, exchange.response)
