@@ -5,8 +5,8 @@ as `subprocess.Popen` has it. The process is forked from one that has imported w
 nothing else; each worker of the tests has one of these.
 
 Invariants:
-  * what a program writes, and how it ends, is what a new process would have written: it runs as `__main__`, and Python
-    ends as always, with exit handlers and flushes;
+  * what a program writes, and how it ends, is what a new process would have written: it runs as `__main__`, and ends
+    with exit handlers and flushes; only objects that modules hold are not freed, but DuckDB's, which prints them;
   * nothing is left over from one program to the next: they share no process.
 """
 
@@ -256,7 +256,25 @@ def _become(words: list[str], environment: dict[str, str], folder: str, files: l
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # as Python does when it starts
     sys.argv = words
-    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    code: object = None
+    try:
+        runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code
+    if (code is None or isinstance(code, int)) and "duckdb" not in sys.modules:
+        _end(code or 0)
+    sys.exit(code)
+
+
+def _end(code: int) -> None:
+    """End as Python does, but for taking apart all that was imported, which takes longer than most of these programs
+    run. Return if standard output can't be written: Python says so."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":
