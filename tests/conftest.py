@@ -1,5 +1,6 @@
 """Shared by all tests: where the bundled captures are, no schemas but the shipped ones, no unexpected skip in CI."""
 
+import gc
 import os
 import sys
 from collections.abc import Collection
@@ -23,6 +24,7 @@ os.environ["XDG_DATA_HOME"] = "/proc/nonexistent"  # what somebody imported on t
 os.environ["XDG_CONFIG_HOME"] = "/proc/nonexistent"  # nor what they configured; not even root can make it
 os.environ["XDG_CACHE_HOME"] = "/proc/nonexistent"  # nor is Spark's class archive written for it
 os.environ["XDG_STATE_HOME"] = os.devnull  # and nothing of a test is remembered: no folder can be made there
+gc.set_threshold(100_000, 20, 100)  # a test process has a million objects: to search them took a third of its CPU
 CAPTURES = sorted(PCAPS.glob("*.pcapng"))
 ENCRYPTED = sorted(PCAPS.glob("tls/*.pcapng"))
 """With TLS, and with the secrets of their connections."""
@@ -147,6 +149,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         todo -= size
         found += first + list(islice(others, max(0, size - len(first))))
     items[:] = [*found, *others]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what was imported and collected stays, and need not be searched
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

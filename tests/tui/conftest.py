@@ -6,8 +6,6 @@ from typing import Final
 
 import pytest
 
-from tests.tui import textual_for_tests
-
 QUICK: Final = ("test_main_screen", "test_history")
 """Files whose screens are drawn in `make check`."""
 
@@ -20,10 +18,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if inspect.iscoroutinefunction(item.function) and item.path.stem not in QUICK:
             item.add_marker(pytest.mark.slow)
-
-
-def pytest_collection_finish() -> None:
-    textual_for_tests.collect_less()
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,9 @@
 * It parses its style sheets for each application. Here all share what is parsed.
 * It looks through all classes of a widget for each message. Here it is kept which messages a class does not handle.
 * Notifications expire by the clock. Here all that were ever posted are kept, for `Driven.notifications`.
-* A test process has a million objects, which every full garbage collection visits: see `collect_less`.
 """
 
 import asyncio
-import gc
 from collections.abc import Iterable
 from typing import Any
 
@@ -146,11 +144,3 @@ def install() -> None:
     RuleSet.__hash__ = object.__hash__  # the same, natively: sets of rules are made for each widget that is styled
     MessagePump._get_dispatch_methods = _handlers
     Notifications.add = _add
-
-
-def collect_less() -> None:
-    """Keep all objects of now out of garbage collections, and let a hundred times more objects be
-    made between two: they took a third of the CPU of a test."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
