@@ -1,5 +1,6 @@
 """Shared by all tests: where the bundled captures are, no schemas but the shipped ones, no unexpected skip in CI."""
 
+import atexit
 import gc
 import os
 import sys
@@ -153,6 +154,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # what was imported and collected stays, and need not be searched
+    atexit.register(gc.unfreeze)  # else nanobind, and so DuckDB, prints all objects that are left when Python ends
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -37,6 +37,15 @@ def test_a_program_that_read_tables_ends_without_a_word(folder: str) -> None:
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.slow
+def test_a_program_that_read_tables_and_showed_a_long_message_ends_without_a_word() -> None:
+    pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
+    code = "import sys, duckdb; from dissector.tui.garbage_collection import freeze_objects as freeze; freeze();"
+    code += "sys.argv = ['kdissect', '--version']; from dissector.cli.main import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_rows_that_the_screen_cannot_show_are_counted(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     from dissector.cli.table_captures import show_on_screen
     from dissector.pipeline.ingest_here import ingest_here
