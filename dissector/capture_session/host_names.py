@@ -42,7 +42,8 @@ class HostNames:
         resolver: Callable[[str], str | None] = system_name,
     ) -> None:
         self._of_files = of_files
-        self._resolves = resolves
+        self.resolves = resolves
+        """Whether names may still come from the system's resolver."""
         self._patience = patience
         self._resolver = resolver
         self.spares_main_thread = False
@@ -52,7 +53,7 @@ class HostNames:
         self._lock = threading.Lock()
 
     def __call__(self, address: str) -> str | None:
-        return self._of_files(address) or (self._resolved(address) if self._resolves else None)
+        return self._of_files(address) or (self._resolved(address) if self.resolves else None)
 
     def _resolved(self, address: str) -> str | None:
         with self._lock:

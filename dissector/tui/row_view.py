@@ -56,6 +56,11 @@ class RowView:
         return np.arange(self._first, self._count) if self._shown is None else np.sort(self._shown)
 
     @property
+    def kept(self) -> Int64 | None:
+        """The rows that match the filter, ascending; None without a filter."""
+        return None if self._kept is None else self._kept.values.copy()
+
+    @property
     def is_filtered(self) -> bool:
         """Whether rows may be hidden."""
         return self._kept is not None or self._marked is not None or self._first > 0

@@ -253,6 +253,18 @@ async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
         assert len(shown(screen)) == len(capture)
 
 
+async def test_the_rows_of_a_filter_that_comes_back_are_not_looked_for_again() -> None:
+    async with stepping() as (screen, capture):
+        capture.steps.release(len(capture))
+        screen.main.apply_filter("api == Fetch")
+        await screen.settle()
+        await screen.press("escape")
+        assert len(shown(screen)) == len(capture)
+        await screen.pilot.press("u")
+        assert shown(screen) == fitting(screen, "Fetch")
+        assert "✔" in screen.text("#filter-state")
+
+
 async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_order() -> None:
     with Halting([str(PCAPS / "kafka-python-as-0.10-sasl.pcapng")]) as capture:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:

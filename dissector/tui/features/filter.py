@@ -5,6 +5,7 @@ since. When rows get their final order all are matched again, and what is shown 
 """
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -34,6 +35,10 @@ PAUSE: Final = 0.4
 REPORT_SECONDS: Final = 0.1
 MOST_PENDING: Final = 10_000
 """Pending rows that are matched again; the newest."""
+REMEMBERED: Final = 4
+"""Filters whose rows are remembered, so that they are shown at once when a filter comes back."""
+MOST_REMEMBERED: Final = 1 << 20
+"""Rows that are remembered of one of them."""
 
 
 @dataclass
@@ -91,6 +96,8 @@ class FilterFeature(CoreScreen):
     _filter_before = ""
     _connection_filter = ""
     """The filter for the connection that `action_connection_only` applied."""
+    _remembered: Mapping[str, Int64] = {}
+    """The rows of filters, the newest last. Of a file that was read: its rows stay as they are."""
 
     def on_mount(self) -> None:
         if self.first_filter and self.app.is_running:
@@ -131,7 +138,8 @@ class FilterFeature(CoreScreen):
             return
         self.workers.cancel_group(self, "filter")
         self._run = None if wanted is None else FilterRun(wanted)
-        self.view.keep(None if wanted is None else np.zeros(0, np.int64))
+        known = self._remembered.get(text)
+        self.view.keep(None if wanted is None else np.zeros(0, np.int64) if known is None else known)
         self._bar.rest(text)
         if self._bar.is_open or self.focused is None:
             self._list.focus()
@@ -139,7 +147,11 @@ class FilterFeature(CoreScreen):
         self._draw_title()
         if self._run is not None:
             remember(FILTERS, text)
-            self._start_matching(self._run)
+            if known is None:
+                self._start_matching(self._run)
+            else:
+                self._run.upto = self._run.total = len(self.capture)
+                self._show_found()
 
     def on_filter_bar_cancelled(self) -> None:
         self._stop_typing()
@@ -300,6 +312,14 @@ class FilterFeature(CoreScreen):
         self._show_found()
         if len(self.capture) > stop:
             self._start_matching(run)
+        elif self._done and self.RENUMBERS_ROWS and not self.capture.host_names.resolves:
+            self._remember_rows(run.filter.text)
+
+    def _remember_rows(self, text: str) -> None:
+        kept = self.view.kept
+        if kept is not None and len(kept) <= MOST_REMEMBERED:
+            others = [each for each in self._remembered.items() if each[0] != text]
+            self._remembered = dict([*others, (text, kept)][-REMEMBERED:])
 
     def _show_found(self) -> None:
         # drawn rows look as before, but for the time since the previous row
