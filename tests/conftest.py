@@ -47,6 +47,7 @@ LONGEST = (
     "tests/test_hostile.py::test_a_comparison_on_the_screen_is_harmless",
     "tests/cli/test_live.py",
     "tests/cli/test_follow.py",
+    "tests/tables/test_object_stores.py",
 )
 """Beginnings of the names of tests that take longest, the first first: all of a module that shares a costly fixture."""
 
@@ -73,10 +74,11 @@ settings.load_profile("default")
 
 
 def costly(count: int) -> settings:
-    """Return the settings of a property whose examples take long each: `count` of them, in `make fuzz` thirty times as
-    many, and a failure is reported as it is found: to make it smaller would take many minutes."""
-    is_fresh = settings.get_current_profile_name() == "fresh"
-    return settings(max_examples=count * (30 if is_fresh else 1), phases=[Phase.explicit, Phase.reuse, Phase.generate])
+    """Return the settings of a property whose examples take long each: `count` of them, in `make exhaustive` eight
+    times as many and in `make fuzz` thirty times, and a failure is reported as it is found: to make it smaller would
+    take many minutes."""
+    factor = {"exhaustive": 8, "fresh": 30}.get(settings.get_current_profile_name(), 1)
+    return settings(max_examples=count * factor, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def _slow(path: Path) -> tuple[pytest.MarkDecorator, ...]:

@@ -1,4 +1,5 @@
-"""Captures and tables in an object store, by moto on loopback, also when a writer is killed."""
+"""Captures and tables in an object store, by moto on loopback, also when a writer is killed. In `make test`: commands
+read a bucket as they read a folder, names, ranges, and what is refused; the rest is for `make exhaustive`."""
 
 import gzip
 import signal
@@ -69,6 +70,7 @@ def _uploaded(bucket: str, files: list[str], folder: str = "captures") -> list[s
     return [put(bucket, f"{folder}/{Path(each).name}", Path(each).read_bytes()) for each in files]
 
 
+@pytest.mark.exhaustive
 def test_tables_in_a_bucket_equal_those_of_this_machine(bucket: str) -> None:
     out = f"s3://{bucket}/tables"
     assert ingest_here(FILES, out, WriteOptions()).read == len(FILES)
@@ -115,6 +117,7 @@ def test_commands_read_a_bucket_as_they_read_a_folder(bucket: str, tmp_path: Pat
         assert one.stdout == other.stdout
 
 
+@pytest.mark.exhaustive
 def test_captures_of_any_kind_are_read_from_a_bucket(bucket: str, tmp_path: Path) -> None:
     """Compressed, damaged, hex, a log of Kafka's, and none at all."""
     packed, cut, text, none = (tmp_path / name for name in ("j.pcapng.gz", "cut.pcapng", "frame.txt", "none.pcap"))
@@ -162,6 +165,7 @@ def test_a_range_of_an_object_has_the_packets_that_it_has_in_a_file(
     assert packets(put(bucket, "file", data)) == packets(str(file))
 
 
+@pytest.mark.exhaustive
 def test_an_object_that_changes_after_the_scan_is_left_out(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = _uploaded(bucket, FILES[:2])
     from dissector.pipeline import ingest_here as module
@@ -202,12 +206,10 @@ ingest_here(files, out, WriteOptions(), report)
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "moments",
-    [
-        ["3 commits"],
-        pytest.param(["probe", "reading", "1 commits", "3 commits", "5 commits"], marks=pytest.mark.exhaustive),
-    ],
+    [["3 commits"], ["probe", "reading", "1 commits", "3 commits", "5 commits"]],
     ids=["once", "several times"],
 )
 def test_a_writer_that_is_killed_anywhere_leaves_nothing_of_a_capture(bucket: str, moments: list[str]) -> None:
