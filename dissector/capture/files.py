@@ -266,7 +266,7 @@ class Reader:
 
     def _no_capture(self, magic: bytes) -> CaptureError:
         words = f"{self.name}: not a capture: it begins with {magic.hex(' ')}"
-        return CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor a file of Kafka's")
+        return CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor one of Kafka's own files")
 
     def close(self) -> None:
         """Close the file. Its mapping is released with the last batch that points into it."""

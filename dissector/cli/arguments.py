@@ -12,6 +12,11 @@ Files = Annotated[
         metavar="FILE…", help="Captures, hex dumps, Kafka log segments, or a folder of tables; - is standard input."
     ),
 ]
+CaptureFiles = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE…", help="Captures, hex dumps, or Kafka log segments; - is standard input."),
+]
+"""Where tables can't stand for captures."""
 Fields = Annotated[
     str | None,
     typer.Option(

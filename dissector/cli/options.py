@@ -52,8 +52,8 @@ class CaptureOptions:
         list[str] | None,
         Option(
             "-d", "--decode-as", metavar="SELECTOR,PROTOCOL",
-            help="What connections are, whatever their bytes look like: kafka, tls or none, of tcp.port==19092, of a"
-            " broker's 10.0.0.5:19092, or of CLIENT-BROKER; may be repeated.",
+            help="Treat connections as kafka, tls or none, whatever their bytes look like: tcp.port==19092,kafka for a"
+            " port, 10.0.0.5:19092,tls for a broker, CLIENT-BROKER,none for one connection; may be repeated.",
         ),
     ] = None  # fmt: skip
     show_secrets: Annotated[

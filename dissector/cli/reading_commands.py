@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.arguments import Fields, Files, Limit, RowFilter
+from dissector.cli.arguments import CaptureFiles, Fields, Files, Limit, RowFilter
 from dissector.cli.command import command, examples
 from dissector.cli.formats import Format, RecordsFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
@@ -78,8 +78,8 @@ def show(
         typer.Option(
             "--format",
             "-f",
-            help="One line, one tree or one JSON object per exchange, or CSV, whose text is as it was sent: for a "
-            "spreadsheet add --escape-formulas.",
+            help="One line, one tree or one JSON object per exchange, or CSV. CSV has text as it was sent; for a "
+            "spreadsheet, add --escape-formulas.",
         ),
     ] = Format.TEXT,
     fields: Fields = None,
@@ -106,7 +106,7 @@ def show(
     ),
 )
 def records(
-    files: Files,
+    files: CaptureFiles,
     *,
     form: Annotated[
         RecordsFormat | None,

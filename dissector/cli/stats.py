@@ -30,7 +30,7 @@ from dissector.cli.tables import are_tables, no_rows_message, open_tables, summa
 from dissector.core.arrays import Int64
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.core.json_text import dumps
-from dissector.core.text import counted, duration, size
+from dissector.core.text import byte_size, counted, duration, size
 from dissector.exchange.row_field import RowField
 from dissector.exchange.row_fields import ROW_FIELDS
 
@@ -185,7 +185,8 @@ def _summary(statistics: Statistics) -> str:
     total = statistics.total
     rest = "".join(f", {count:,} {kind}" for kind, count in statistics.kinds.items() if kind != "exchange")
     return (
-        f"{counted(total.exchanges, 'exchange')}{rest}; {size(total.bytes_out)} out, {size(total.bytes_in)} in; "
+        f"{counted(total.exchanges, 'exchange')}{rest}; {byte_size(total.bytes_out)} out, "
+        f"{byte_size(total.bytes_in)} in; "
         f"{total.errors:,} with errors, {total.unanswered:,} unanswered"
     )
 

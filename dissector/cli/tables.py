@@ -156,8 +156,9 @@ def lines(
 def summary(folder: str, tables: "Tables", rows: int) -> str:
     """Return one line on what was read, and where the problems of captures are described."""
     captures, wrong = tables.count()
-    problems = f"; {counted(wrong, 'problem')} of them: the table of captures has the words" if wrong else ""
-    return f"{clean(folder)}: {counted(rows, 'row')} of {counted(captures, 'capture')}{problems}"
+    name = clean(folder)
+    problems = f"; {counted(wrong, 'problem')}: kdissect tables list {name} -f json shows them" if wrong else ""
+    return f"{name}: {counted(rows, 'row')} of {counted(captures, 'capture')}{problems}"
 
 
 def no_rows_message(folder: str, tables: "Tables", row_filter: "Filter | None") -> str:

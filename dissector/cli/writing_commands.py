@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.arguments import Fields, Files, Limit, RowFilter
+from dissector.cli.arguments import CaptureFiles, Fields, Limit, RowFilter
 from dissector.cli.command import command, examples
 from dissector.cli.formats import Format
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
@@ -114,7 +114,7 @@ def live(
     ),
 )
 def export(
-    files: Files,
+    files: CaptureFiles,
     *,
     out: Annotated[str, typer.Option("-w", metavar="OUT", help="The file to write; - is standard output.")],
     rows: Annotated[
@@ -178,8 +178,8 @@ def ingest(
         ),
     ] = None,
 ) -> int:
-    """Convert captures to Delta Lake tables. Without Spark, up to 1 GiB at a time. At the end, connections are named
-    that other captures in the tables continue, with the command that makes them whole."""
+    """Convert captures to Delta Lake tables. Without Spark, up to 1 GiB at a time. At the end, it names connections
+    that continue in other captures of the tables, and the command that joins them."""
     from dissector.cli.ingest import ingest as run
     from dissector.detection.decode_as import of_ports
 

@@ -22,7 +22,7 @@ def test_all_tables_fit_80_columns_but_for_long_names() -> None:
     done = kdissect("stats", TRANSACTIONS)
     assert (done.returncode, done.stderr) == (0, b"")
     lines = done.stdout.decode().splitlines()
-    assert lines[0] == "64 exchanges; 8.4k out, 18k in; 4 with errors, 0 unanswered"
+    assert lines[0] == "64 exchanges; 8.4 kB out, 18 kB in; 4 with errors, 0 unanswered"
     heads = [line.split("  ")[-1] for line in lines if line.lstrip().startswith(("count", "bytes"))]
     names = ["APIs", "Clients", "Connections", "Topics (records)", "Versions", "Errors", "Fields"]
     assert heads == names

@@ -115,4 +115,4 @@ def test_the_last_line_says_how_much_there_was_and_where_problems_are(made: Made
     files = len(made.logs) + len(made.captures) + 1
     words = summary("tables", made.tables, 7)
     assert words.startswith(f"tables: 7 rows of {files} captures; ")
-    assert words.endswith("the table of captures has the words")
+    assert words.endswith(": kdissect tables list tables -f json shows them")

@@ -130,7 +130,7 @@ class CaptureScreen(Screen[None]):
             "No Kafka in this capture",
             f"{seen}{': ' if protocols else ''}{protocols}.",
             "Kafka over TLS needs its keys: --keylog FILE; see kdissect explain tls" if is_tls else "",
-            "Capture the broker's port from before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
+            "Start capturing before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
             "Or press U, and say which connections are Kafka" if len(self.capture.connections) else "",
             "ctrl+p opens another capture, ? shows the keys, q quits",
         ]
