@@ -41,6 +41,14 @@ def test_a_comparison_of_files_that_are_not_open_says_how_to_open_them() -> None
         dissector.diff("a.pcapng", "b.pcapng")
 
 
+def test_a_field_that_an_exchange_does_not_have_is_an_error_that_names_the_way_without_one() -> None:
+    with dissector.open(PCAPS / "java.pcapng") as capture:
+        exchange = next(capture.exchanges("!error"))
+    assert exchange.get("error") is None
+    with pytest.raises(KeyError, match=r"get\('error'\) returns None"):
+        exchange["error"]
+
+
 def test_lone_frames_are_decoded() -> None:
     assert dissector.decode_request(request(7)).header["correlation_id"] == 7
     assert dissector.decode_response(response(7), api_key=3, api_version=0).body == {"brokers": [], "topics": []}

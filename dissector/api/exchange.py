@@ -172,7 +172,7 @@ class Exchange:
         """Return the value of a field by its name in filters: `get`. Raises `KeyError` if the exchange has none."""
         value = self.get(name, _ABSENT)
         if value is _ABSENT:
-            raise KeyError(f"{name}: {self!r} has no such field")
+            raise KeyError(f"{name}: {self!r} has none; get({name!r}) returns None then")
         return value
 
     def __contains__(self, name: str) -> bool:
