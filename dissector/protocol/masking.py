@@ -19,7 +19,7 @@ from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_clean, is_unclean, masked, may_hold_secrets
 from dissector.protocol.message import ONLY_HEADER, PREFIX, UNKNOWN_MESSAGE, Decoded, MessageLayout, Values, read, trace
-from dissector.protocol.metadata_log import without_secrets
+from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.loader import api
 from dissector.protocol.tree import UNPARSED
@@ -57,7 +57,10 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
         return _masked_whole(data, layout._replace(header=None, token=True), end)
     if layout.unread is not None and _may_be_secret(layout.unread, data, context):
         return _masked_whole(data, layout, end)
-    if not layout.token and not may_hold_secrets(layout.body, data, context):
+    holds = may_hold_secrets(layout.body, data, context) and not (
+        is_whole and is_of_other_topics(data, layout, context)
+    )
+    if not layout.token and not holds:
         if context.may_have_secrets:
             return _of_other_api(data, layout, end, context, is_whole=is_whole)
         return MaskedFrame(data, layout)

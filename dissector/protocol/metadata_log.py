@@ -12,7 +12,14 @@ from dissector.protocol.codec.reader import UNKNOWN_TAGS
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.messages import EmbeddedMessages
-from dissector.protocol.embedded.secrets import SECRET_CARRIERS, SECRET_FIELDS, is_secret, is_time, is_unclean
+from dissector.protocol.embedded.secrets import (
+    SECRET_CARRIERS,
+    SECRET_FIELDS,
+    is_secret,
+    is_time,
+    is_unclean,
+    may_name_metadata_log,
+)
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, INTERNAL_TOPICS, RECORDS_FIELDS, control_record
 from dissector.protocol.message import Decoded, MessageLayout, read
 from dissector.protocol.records.batch import Batch, read_records
@@ -42,12 +49,24 @@ def without_secrets(data: bytes, layout: MessageLayout, context: DecodingContext
     return decoded
 
 
+def is_of_other_topics(data: bytes, layout: MessageLayout, context: DecodingContext) -> bool:
+    """Whether a whole Fetch response was read to its end, and neither its topics nor those of its request may be the
+    metadata log. What looks like the log's name is in its records then."""
+    if layout.body != "FetchResponse" or layout.unread is not None or context.fetches_metadata:
+        return False
+    decoded = read(data, layout)
+    if decoded.findings or decoded.rest or not _are_clean(decoded.header, decoded.body, has_times=False):
+        return False
+    return not may_name_metadata_log(decoded.body.get("responses"))
+
+
 def _list(values: object) -> list[dict[str, bytes]]:
     return values if isinstance(values, list) else []
 
 
-def _are_clean(*values: object) -> bool:
-    """Whether nothing in values is doubtful (`secrets.is_clean`). Numbers of all sizes are held to be times."""
+def _are_clean(*values: object, has_times: bool = True) -> bool:
+    """Whether nothing in values is doubtful (`secrets.is_clean`). If it `has_times`, numbers of all sizes are held to
+    be some."""
     rest = list(values)
     while rest:
         value = rest.pop()
@@ -60,7 +79,7 @@ def _are_clean(*values: object) -> bool:
         elif isinstance(value, str):
             if is_unclean(value):
                 return False
-        elif isinstance(value, int) and not is_time(value):
+        elif has_times and isinstance(value, int) and not is_time(value):
             return False
     return True
 
