@@ -12,6 +12,8 @@ from dissector.filter import parse
 from dissector.records.record import ExchangeRecord, records_of
 from tests.cases import cases
 from tests.conftest import PCAPS
+from tests.exchange.test_metadata_fetches import LOG_ID, fetch
+from tests.traffic import capture_of, conversation
 
 RECORDINGS = [
     *(PCAPS / f"{name}.pcapng" for name in ("java", "two-brokers", "plain-socket-message-sets", "java-share")),
@@ -88,10 +90,10 @@ def test_a_filter_is_asked_for_each_record(text: str) -> None:
         assert text.startswith("!") or {row for row, _ in expected} <= set(exchanges)
 
 
-def test_what_is_masked_has_no_records() -> None:
-    """A broker's Fetch that may have named the metadata log, which has secrets."""
-    with opened(PCAPS / "two-brokers.pcapng") as capture:
-        masked = [row for row, it in enumerate(capture.at(range(len(capture)))) if it.response and it.response.masked]
-        assert masked
-        assert not {found.row for found in RecordList(capture).records()} & set(masked)
+def test_what_is_masked_has_no_records(tmp_path: Path) -> None:
+    """A fetch of the metadata log, whose records may be secrets."""
+    with Capture([capture_of(tmp_path, conversation(fetch(18, "", LOG_ID, b"secret")))]) as capture:
+        masked = [row for row, it in enumerate(capture.exchanges()) if it.response and it.response.masked]
+        assert masked == [0]
+        assert not list(RecordList(capture).records())
         assert not len(RecordList(capture).places(np.array(masked)).row)
