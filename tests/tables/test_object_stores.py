@@ -7,11 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("moto", reason="NOT TESTED with moto: it is not installed")
+if find_spec("moto") is None:  # each worker would import it, for a server in a process of its own
+    pytest.skip("NOT TESTED with moto: it is not installed", allow_module_level=True)
 pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
 
 import pyarrow.fs
