@@ -1,32 +1,44 @@
 """Sorting: the order against Python's, and its keys and clicks."""
 
+from collections.abc import Iterator
+
 import pytest
 from textual.widgets import OptionList
 
 from dissector.capture_session import Capture
+from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.tui.list_columns import MARKS_WIDTH, all_columns
 from dissector.tui.row_order import reversed_order, sorted_rows
 from dissector.tui.screens.menu import Menu
 from dissector.tui.widgets.exchange_list import ExchangeList
+from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 
+Both = tuple[Capture, list[Exchange]]
+"""Two captures as one, and their exchanges."""
 
-@pytest.mark.parametrize("name", [column.field for column in all_columns() if column.is_indexed])
-def test_rows_are_in_the_order_of_their_values_and_those_without_one_are_last(name: str) -> None:
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Both]:
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng"), JAVA]) as capture:
-        exchanges = list(capture.exchanges())
-        values = [ROW_FIELDS[name].from_exchange(exchange) for exchange in exchanges]
-        there = [n for n, value in enumerate(values) if value is not None]
-        absent = [n for n, value in enumerate(values) if value is None]
-        found = sorted_rows(capture, name, len(values), lambda: False)
-        assert found is not None
-        order, present = found
-        assert order.tolist() == [*sorted(there, key=lambda n: values[n]), *absent]
-        backwards = reversed_order(order, present)[:present]
-        assert [values[n] for n in backwards] == [values[n] for n in order[:present][::-1]]
-        assert reversed_order(order, present)[present:].tolist() == absent
+        yield capture, list(capture.exchanges())
+
+
+@cases("name", [column.field for column in all_columns() if column.is_indexed])
+def test_rows_are_in_the_order_of_their_values_and_those_without_one_are_last(both: Both, name: str) -> None:
+    capture, exchanges = both
+    values = [ROW_FIELDS[name].from_exchange(exchange) for exchange in exchanges]
+    there = [n for n, value in enumerate(values) if value is not None]
+    absent = [n for n, value in enumerate(values) if value is None]
+    found = sorted_rows(capture, name, len(values), lambda: False)
+    assert found is not None
+    order, present = found
+    assert order.tolist() == [*sorted(there, key=lambda n: values[n]), *absent]
+    backwards = reversed_order(order, present)[:present]
+    assert [values[n] for n in backwards] == [values[n] for n in order[:present][::-1]]
+    assert reversed_order(order, present)[present:].tolist() == absent
 
 
 def test_sorting_stops_on_request() -> None:
