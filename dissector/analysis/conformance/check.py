@@ -10,6 +10,7 @@ from dissector.analysis.conformance.registry import RULES
 from dissector.analysis.conformance.rule import REST, ProtocolRule, Verdict
 from dissector.capture_session import Capture
 
+Look = Callable[[MessageEvent], Iterable[Verdict]]
 MOST_BREACHES: Final = 1_000
 """Breaches of a rule that are kept; all are counted."""
 
@@ -79,7 +80,7 @@ def check(
 
 def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
     made = [rule() for rule in result.rules]
-    by_api: dict[str, list[ProtocolRule]] = {}
+    by_api: dict[tuple[str, bool], list[tuple[str, ProtocolRule, Look]]] = {}
     clients: dict[int, str] = {}
 
     def client_of(event: MessageEvent) -> str:
@@ -88,24 +89,40 @@ def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[in
             client = clients[event.connection] = _client(capture, event)
         return client
 
+    kept = result.kept
     for event in events(capture.unmasked()):
         if event.is_request:
             watch(event.number)
             result.exchanges += 1
-        rules = by_api.get(event.api)
-        if rules is None:
-            rules = by_api[event.api] = [each for each in made if not each.apis or event.api in each.apis]
-        for rule in rules:
-            for found in rule.request(event) if event.is_request else rule.response(event):
-                _count(result, rule, found, name, client_of(event))
+        looks = by_api.get((event.api, event.is_request))
+        if looks is None:
+            looks = by_api[event.api, event.is_request] = _looks(made, event.api, is_request=event.is_request)
+        for code, rule, look in looks:
+            for found in look(event):
+                if found.is_kept:
+                    kept[code, client_of(found.event)] += 1
+                else:
+                    _add_breach(result, rule, found, name, client_of(found.event))
     for rule in made:
         for found in rule.end():
-            _count(result, rule, found, name, client_of(found.event))
+            if found.is_kept:
+                kept[rule.code, client_of(found.event)] += 1
+            else:
+                _add_breach(result, rule, found, name, client_of(found.event))
 
 
-def _count(result: CheckResult, rule: ProtocolRule, found: Verdict, file: str, client: str) -> None:
-    (result.kept if found.is_kept else result.broken)[rule.code, client] += 1
-    if found.is_kept or result.broken[rule.code, client] > MOST_BREACHES:
+def _looks(rules: Iterable[ProtocolRule], api: str, *, is_request: bool) -> list[tuple[str, ProtocolRule, Look]]:
+    """Return the rules that look at messages of one side of an API, each with its code, and how it does."""
+    name = "request" if is_request else "response"
+    return [
+        (rule.code, rule, getattr(rule, name)) for rule in rules
+        if (not rule.apis or api in rule.apis) and getattr(type(rule), name) is not getattr(ProtocolRule, name)
+    ]  # fmt: skip
+
+
+def _add_breach(result: CheckResult, rule: ProtocolRule, found: Verdict, file: str, client: str) -> None:
+    result.broken[rule.code, client] += 1
+    if result.broken[rule.code, client] > MOST_BREACHES:
         return
     event = found.event
     start, size = _place(event, found.path)

@@ -6,60 +6,64 @@ Invariants:
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar, cast
 
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 
 Body = Mapping[str, Any]
+Computed = TypeVar("Computed")
 MOST_WAITING: Final = 100_000
 """Responses that wait for the requests before them; with more, the oldest go first."""
 
 
-@dataclass
 class MessageEvent:
     """A request or a response."""
 
-    exchange: Exchange
-    message: ExchangeMessage
-    is_request: bool
-    time_ns: int
+    __slots__ = (
+        "_body", "_computed", "_request", "api", "connection", "exchange", "is_request", "message", "number", "time_ns",
+        "version",
+    )  # fmt: skip
 
-    @cached_property
-    def api(self) -> str:
-        return self.exchange.fields.api
-
-    @cached_property
-    def version(self) -> int:
-        version = self.exchange.fields.version
-        return -1 if version is None else version
-
-    @cached_property
-    def connection(self) -> int:
-        return self.exchange.fields.connection
-
-    @cached_property
-    def number(self) -> int:
+    def __init__(self, exchange: Exchange, message: ExchangeMessage, is_request: bool, time_ns: int) -> None:
+        row = exchange.fields
+        self.exchange = exchange
+        self.message = message
+        self.is_request = is_request
+        self.time_ns = time_ns
+        self.api = row.api
+        self.version = -1 if row.version is None else row.version
+        self.connection = row.connection
+        self.number = row.number
         """The number of the exchange, from 1."""
-        return self.exchange.fields.number
+        self._body: Body | None = None
+        self._request: Body | None = None
+        self._computed: dict[Callable[[MessageEvent], object], object] = {}
 
-    @cached_property
+    def once(self, compute: "Callable[[MessageEvent], Computed]") -> Computed:
+        """What a function gives for this message: computed for the first rule that asks, kept for the others."""
+        if compute not in self._computed:
+            self._computed[compute] = compute(self)
+        return cast(Computed, self._computed[compute])
+
+    @property
     def body(self) -> Body:
         """The body, embedded formats decoded beside their bytes, but for records; empty if it could not be read to its
         end."""
-        message = self.message
-        if not message.body:
-            return {}
-        return message.body if message.layout.body in RECORDS_FIELDS else message.decoded_body
+        if self._body is None:
+            message = self.message
+            has_records = message.layout.body in RECORDS_FIELDS
+            self._body = message.decoded_body if message.body and not has_records else message.body
+        return self._body
 
-    @cached_property
+    @property
     def request(self) -> Body:
         """Of a response, the body of its request."""
-        request = self.exchange.request
-        return request.body if request is not None else {}
+        if self._request is None:
+            request = self.exchange.request
+            self._request = {} if request is None else request.body
+        return self._request
 
     @property
     def error_code(self) -> int | None:

@@ -9,6 +9,8 @@ from dissector.core.text import counted
 
 MOST_REQUESTS: Final = 4_096
 """Requests that may still be passed on."""
+NOT_PASSED_ON: Final = frozenset({"Produce", "Fetch"})
+"""Requests that a broker answers itself. They are the most."""
 UNKNOWN_TAGS: Final = "unknown_tagged_fields"
 _Key = tuple[str, int, int]
 _Tags = frozenset[tuple[str, str]]
@@ -34,6 +36,8 @@ class ForwardedTags(ProtocolRule):
         """By client id, API key and correlation id, which a broker passes on, too."""
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
+        if event.api in NOT_PASSED_ON:
+            return
         if event.api != "Envelope":
             while len(self._sent) >= MOST_REQUESTS:
                 del self._sent[next(iter(self._sent))]

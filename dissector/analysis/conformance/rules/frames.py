@@ -15,8 +15,10 @@ _DAMAGE: Final = {"malformed", "cell-too-large"}
 
 def _trailing(event: MessageEvent) -> Iterator[Verdict]:
     if event.message.layout.body is not None and event.message.whole == event.message.size:
-        rest = len(event.message.rest) if event.message.body or not event.message.decoded.findings else 0
-        yield verdict(event, not rest, REST, f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have")
+        decoded = event.message.decoded
+        rest = len(decoded.rest) if decoded.body or not decoded.findings else 0
+        words = f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have" if rest else ""
+        yield verdict(event, not rest, REST, words)
 
 
 def _malformed(event: MessageEvent) -> Iterator[Verdict]:

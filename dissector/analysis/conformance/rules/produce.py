@@ -32,11 +32,17 @@ def partitions(body: Body) -> Iterator[tuple[Body, Body, str]]:
             yield topic, partition, f"topic_data[{n}].partition_data[{m}].records"
 
 
-def batches(event: MessageEvent) -> Iterator[SentBatch]:
-    """Yield the batches of a Produce request."""
-    for topic, partition, path in partitions(event.message.body):
-        for batch in batches_in(partition["records"] or b""):
-            yield SentBatch(event.topic(topic), partition["index"], path, batch)
+def batches(event: MessageEvent) -> tuple[SentBatch, ...]:
+    """Return the batches of a Produce request."""
+    return event.once(_batches)
+
+
+def _batches(event: MessageEvent) -> tuple[SentBatch, ...]:
+    return tuple(
+        SentBatch(event.topic(topic), partition["index"], path, batch)
+        for topic, partition, path in partitions(event.message.body)
+        for batch in batches_in(partition["records"] or b"")
+    )
 
 
 def batches_in(data: bytes) -> list[Batch]:
