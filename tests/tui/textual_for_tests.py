@@ -5,12 +5,12 @@
 * It draws after each change. Here a test draws, with `draw`, where a user would look: behind keys that it presses in a
   row, not behind each, and not while a capture is opened. What is drawn over at once is not drawn in either.
 * It parses its style sheets for each application. Here all share what is parsed.
-* It looks through all classes of a widget for each message. Here it is kept which methods handle which messages.
+* It looks through all classes of a widget for each message. Here it is kept which messages a class does not handle.
 * Notifications expire by the clock. Here all that were ever posted are kept, for `Driven.notifications`.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import textual.app
@@ -33,9 +33,8 @@ POSTED = "posted"
 """The attribute of an application's notifications with all of them, expired or not."""
 _parsed: dict[frozenset[tuple[str, str]], LRUCache[tuple[Any, ...], Any]] = {}
 """Parsed style sheets by the variables that they were parsed with."""
-_named: dict[tuple[type, str, type], list[tuple[type, Any]] | None] = {}
-"""The methods of a class that handle a message by their name, by the name and the message's class; none where methods
-are decorated for it, which depends on who sent it."""
+_is_handled: dict[tuple[type, str, type], bool] = {}
+"""Whether a class may handle a message: by the name of the handler and the message's class."""
 
 
 async def idle(app: App[Any]) -> None:
@@ -130,28 +129,12 @@ def _add(notifications: Notifications, notification: Notification) -> Notificati
 def _handlers(pump: MessagePump, name: str, message: Message) -> Iterable[tuple[type, Any]]:
     """Return the methods that handle a message."""
     kind = type(pump), name, type(message)
-    if kind not in _named:
+    if kind not in _is_handled:
         decorated = {each for cls in type(pump).__mro__ for each in cls.__dict__.get("_decorated_handlers") or ()}
-        is_named = decorated.isdisjoint(type(message).__mro__)
-        _named[kind] = list(_methods(type(pump), name)) if is_named else None
-    named = _named[kind]
-    return _original_handlers(pump, name, message) if named is None else _bound(pump, message, named)
-
-
-def _methods(pump: type, name: str) -> Iterator[tuple[type, Any]]:
-    """Methods that handle what has this handler, the first of each class."""
-    for cls in pump.__mro__:
-        method = cls.__dict__.get(f"_{name}") or cls.__dict__.get(name)
-        if method is not None and not getattr(method, "_textual_on", None):
-            yield cls, method
-
-
-def _bound(pump: MessagePump, message: Message, methods: list[tuple[type, Any]]) -> Iterator[tuple[type, Any]]:
-    """The methods until one of them says that the others are not to be called."""
-    for cls, method in methods:
-        if message._no_default_action:
-            return
-        yield cls, method.__get__(pump, cls)
+        _is_handled[kind] = any(hasattr(type(pump), each) for each in (name, f"_{name}")) or not decorated.isdisjoint(
+            type(message).__mro__
+        )
+    return _original_handlers(pump, name, message) if _is_handled[kind] else ()
 
 
 _original_compositor_refresh = Screen._compositor_refresh
