@@ -61,12 +61,14 @@ def are_harmless(frames: FrameMemory, api_key: Int64, version: Int64, arena: Are
 
 def is_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bool) -> bool:
     """Whether these bytes, of which so many are in front of the first gap, are a harmless request of an API without
-    secrets; of one that is there in part, whether its header is one."""
+    secrets; of one that is there in part, whether its header is one. In a whole Fetch, numbers may look like the topic
+    id of the metadata log (`metadata_fetches`)."""
     layout = request_layout(key, version, data)
     found = read(data, layout, whole)
-    if layout.body is None or layout.unread is not None or names_metadata_log(data):
+    if layout.body is None or layout.unread is not None:
         return False
     if not is_whole:
-        return is_sound(found.header)
-    names_log = key == ApiKey.FETCH and may_name_metadata_log(found.body.get("topics"))
+        return is_sound(found.header) and not names_metadata_log(data)
+    is_fetch = key == ApiKey.FETCH
+    names_log = may_name_metadata_log(found.body.get("topics")) if is_fetch else names_metadata_log(data)
     return not (found.rest or found.findings or names_log)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dissector
 from dissector.index.harmless_requests import are_harmless, is_harmless, secret_keys
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
@@ -124,3 +125,12 @@ def test_apis_with_secrets_are_known_by_their_keys() -> None:
     logins = {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.ALTER_CONFIGS, ApiKey.FETCH_SNAPSHOT}
     assert logins <= secret_keys()
     assert not {ApiKey.METADATA, ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.API_VERSIONS} & secret_keys()
+
+
+def test_a_fetch_is_harmless_by_its_topics_and_not_by_its_numbers() -> None:
+    """Partition 0, leader epoch 0 and offset 1 are the bytes of the metadata log's topic id."""
+    partition = {"partition": 0, "current_leader_epoch": 0, "fetch_offset": 1, "partition_max_bytes": 1}
+    for topic, is_other in (("orders", True), (CLUSTER_METADATA, False)):
+        data = dissector.encode_request("Fetch", 12, {"topics": [{"topic": topic, "partitions": [partition]}]})
+        assert is_harmless(ApiKey.FETCH, 12, data, len(data), is_whole=True) == is_other
+        assert not is_harmless(ApiKey.FETCH, 12, data, len(data) - 1, is_whole=False)
