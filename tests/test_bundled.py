@@ -66,6 +66,12 @@ def test_nothing_is_lost_or_left_unparsed(decoded: tuple[Capture, list[Exchange]
     assert [row.time_ns for row in rows] == sorted(row.time_ns for row in rows)
 
 
+def test_no_whole_fetch_is_masked(decoded: tuple[Capture, list[Exchange]]) -> None:
+    """No record of the metadata log that was fetched in these captures has a secret."""
+    fetched = [each.response for each in decoded[1] if each.fields.api == "Fetch" and each.response is not None]
+    assert not [each for each in fetched if each.masked and each.whole == each.size]
+
+
 def test_it_is_small_and_says_where_it_comes_from(every_capture: Path) -> None:
     assert every_capture.stat().st_size <= LARGEST
     provenance = json.loads(every_capture.with_suffix(".provenance.json").read_text())
