@@ -26,17 +26,10 @@ class Driven:
     async def press(self, *keys: str) -> None:
         for key in keys:
             await self.pilot.press(key)
-            await self._rest()
-        await self.settle()
+            await self.settle()
 
     async def settle(self) -> None:
-        """Wait until no worker runs, and draw; what a worker did or what was drawn may start another one."""
-        await self._rest()
-        while textual_for_tests.draw(self.pilot.app):
-            await self._rest()
-
-    async def _rest(self) -> None:
-        """Wait until no worker runs."""
+        """Wait until no worker runs and all is drawn; what a worker did may start another one."""
         workers = self.pilot.app.workers
         await self.pilot.pause()
         while running := [worker for worker in workers if not worker.is_finished]:

@@ -18,7 +18,6 @@ from dissector.tui.screens.menu import Choice, Menu
 from dissector.tui.screens.prompt import Prompt
 from dissector.tui.typeahead import LONGEST
 from dissector.tui.widgets.filter_bar import FilterBar
-from tests.tui import textual_for_tests
 from tests.tui.main_driver import JAVA, Screen, opened
 
 NAMES = {"/": "slash", "?": "question_mark", "*": "asterisk", "[": "left_square_bracket", "\\": "backslash",
@@ -49,7 +48,6 @@ async def handled(screen: Screen) -> None:
     assert isinstance(app, KDissectApp)
     await screen.until(lambda: app.is_at_rest)
     await screen.pilot.pause()
-    textual_for_tests.draw(app)
 
 
 def place(screen: Screen) -> tuple[Any, ...]:

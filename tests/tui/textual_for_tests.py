@@ -2,8 +2,7 @@
 
 * Its pilot waits until the process is idle by the clock, and sends a message to each widget at each wait. Here it
   waits until the event loop has nothing to run and the screen nothing to draw: however fast the machine is.
-* It draws after each change. Here a test draws, with `draw`, where a user would look: behind keys that it presses in a
-  row, not behind each, and not while a capture is opened. What is drawn over at once is not drawn in either.
+* It draws after each change. Here it draws when the event loop has nothing to run: what is drawn over at once is not.
 * It parses its style sheets for each application. Here all share what is parsed.
 * It looks through all classes of a widget for each message. Here it is kept which messages a class does not handle.
 * Notifications expire by the clock. Here all that were ever posted are kept, for `Driven.notifications`.
@@ -38,7 +37,7 @@ _is_handled: dict[tuple[type, str, type], bool] = {}
 
 
 async def idle(app: App[Any]) -> None:
-    """Wait until all messages are handled and all is laid out. Threads and timers are not waited for."""
+    """Wait until all messages are handled and all is drawn. Threads and timers are not waited for."""
     loop: Any = asyncio.get_running_loop()
     ready = loop._ready
     quiet = 0
@@ -48,48 +47,38 @@ async def idle(app: App[Any]) -> None:
             quiet = 0
         elif isinstance(app, TypeAhead) and app.is_running and not app.is_at_rest:
             await asyncio.sleep(0.001)  # it waits for a widget that waits for something
-        elif _lays_out(app):
+        elif _draws(app):
             quiet = 0
         else:
             quiet += 1
 
 
-def _lays_out(app: App[Any]) -> bool:
-    """Lay out what waits for the next frame; return whether there was something."""
+def _draws(app: App[Any]) -> bool:
+    """Draw what waits for the next frame; return whether there was something."""
     if app._resize_timer is not None:
         app._check_resize()
         return True
-    if (screen := _current_screen(app)) is None:
+    try:
+        screen = app.screen
+    except ScreenStackError:  # it ended
         return False
     waiting = (
         screen._layout_required, screen._scroll_required, screen._repaint_required, screen._recompose_required,
         screen._dirty_widgets, screen._callbacks,
     )  # fmt: skip
+    if not screen.is_current or app._batch_count:
+        return False
     if any(waiting):
         screen._on_timer_update()
-        return True
-    return False
-
-
-def draw(app: App[Any]) -> bool:
-    """Draw what changed; return whether something did."""
-    screen = _current_screen(app)
-    if screen is None or not screen._compositor._dirty_regions:
+    elif screen._compositor._dirty_regions:
+        _original_compositor_refresh(screen)
+    else:
         return False
-    _original_compositor_refresh(screen)
     return True
 
 
-def _current_screen(app: App[Any]) -> Screen[Any] | None:
-    """The screen that may be drawn now."""
-    try:
-        return app.screen if app.screen.is_current and not app._batch_count else None
-    except ScreenStackError:  # it ended
-        return None
-
-
-def _draw_later(screen: Screen[Any]) -> None:
-    """Keep the regions that changed for `draw`."""
+def _draw_when_idle(screen: Screen[Any]) -> None:
+    """Keep the regions that changed for `_draws`."""
     if screen is screen.app.screen and not screen.app.is_inline:
         screen._dirty_widgets.clear()
     else:
@@ -148,7 +137,7 @@ def install() -> None:
     """Let all applications of this process run like this."""
     textual.app.wait_for_idle = textual.pilot.wait_for_idle = _wait_for_idle
     Pilot._wait_for_screen = _wait_for_screen
-    Screen._compositor_refresh = _draw_later
+    Screen._compositor_refresh = _draw_when_idle
     textual.strip.FIFOCache = lambda _: {}  # a strip of a line has seven, and most are never used
     Stylesheet.__init__ = _init
     Stylesheet.set_variables = _set_variables
