@@ -1,8 +1,11 @@
-"""How `kdissect` finds its command: a file's name opens it, and a mistyped command gets the nearest right one."""
+"""How `kdissect` finds its command: a file's name opens it, and a mistyped command gets the nearest right one. What is
+wrong with options or arguments is said in one line."""
 
 import difflib
 import os
-from typing import Any, Final
+import re
+import sys
+from typing import Any, Final, cast
 
 import typer
 from typer.core import TyperGroup
@@ -10,14 +13,26 @@ from typer.core import TyperGroup
 from dissector.cli.errors import print_error
 from dissector.cli.terminal import STDIN, is_terminal
 
+PROGRAM: Final = "kdissect"
 ALIKE: Final = 0.7
 """How alike, from 0 to 1, a word and a command are for the one to be meant by the other."""
+_NUMBER: Final = re.compile(r"a valid (?:int|integer|float)(?: range)?\b")
+_NEAREST: Final = re.compile(r"\.? (?:\(Possible options: (?P<several>.+)\)|Did you mean (?P<one>.+)\?)$")
+
+# Contexts and errors are those of click, or of the copy of it that newer releases of Typer have.
+_UsageError: Final = cast(type[Exception], typer.BadParameter.__mro__[1])
 
 
 class CommandGroup(TyperGroup):
     """`kdissect FILE…` is `kdissect open FILE…`; without arguments, on a terminal, it offers recent captures."""
 
-    # A context is one of click, or of the copy of it that newer releases of Typer have.
+    def main(self, *args: Any, **settings: Any) -> Any:
+        """Run the command that the arguments name, and exit."""
+        try:
+            code = super().main(*args, **(settings | {"prog_name": PROGRAM, "standalone_mode": False}))
+        except _UsageError as error:
+            code = _print_usage_error(error)
+        sys.exit(code)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and is_terminal():
@@ -41,6 +56,17 @@ class CommandGroup(TyperGroup):
             return None
         shown = [name for name, command in self.commands.items() if not command.hidden]
         return next(iter(difflib.get_close_matches(word.lower(), shown, 1, ALIKE)), None)
+
+
+def _print_usage_error(error: Any) -> int:
+    """Print what is wrong with options or arguments; help where there are none."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return int(error.exit_code)
+    words = _NUMBER.sub("a number", error.format_message().rstrip("."))
+    words = _NEAREST.sub(lambda found: f"; did you mean {found['several'] or found['one']}", words)
+    command = error.ctx.command_path if error.ctx else PROGRAM
+    return print_error(f"{words[:1].lower()}{words[1:]}; see {command} --help")
 
 
 def print_version(wanted: bool) -> None:

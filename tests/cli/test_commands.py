@@ -191,6 +191,22 @@ def test_help_has_an_example_and_bad_use_is_code_2() -> None:
     assert b"Traceback" not in kdissect("show", JAVA, "--nonsense").stderr
 
 
+@cases(
+    ("words", "said"),
+    [
+        (["show"], "missing argument 'FILE…'; see kdissect show --help"),
+        (["show", JAVA, "--limt", "3"], "no such option: --limt; did you mean --limit; see kdissect show --help"),
+        (["show", JAVA, "--limit", "z"], "invalid value for '--limit': 'z' is not a number; see kdissect show --help"),
+        (["tables", "nope"], "no such command 'nope'; see kdissect tables --help"),
+    ],
+)
+def test_bad_use_is_one_plain_line(words: list[str], said: str) -> None:
+    done = kdissect(*words)
+    assert done.returncode == 2
+    assert done.stderr.decode() == f"kdissect: {said}\n"
+    assert not done.stdout
+
+
 @cases("form", ["text", "tree", "json"])
 def test_no_control_byte_from_the_wire_reaches_the_terminal(tmp_path: Path, form: str) -> None:
     hostile = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m[/bold]\ud800".encode("utf-8", "surrogatepass")
