@@ -269,7 +269,7 @@ def _become(words: list[str], environment: dict[str, str], folder: str, files: l
 def _end(code: int) -> None:
     """End as Python does, but for taking apart all that was imported, which takes longer than most of these programs
     run. Return if standard output can't be written: Python says so."""
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()  # type: ignore[attr-defined]  # what Python itself calls first; not in its stub
     atexit._run_exitfuncs()
     with suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()

@@ -32,6 +32,8 @@ class CommandGroup(TyperGroup):
             code = super().main(*args, **(settings | {"prog_name": PROGRAM, "standalone_mode": False}))
         except _UsageError as error:
             code = _print_usage_error(error)
+        except typer.Abort:  # typer's for an `EOFError`
+            code = print_error("the input ended too soon")
         sys.exit(code)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

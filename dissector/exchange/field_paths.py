@@ -63,7 +63,7 @@ _INDEX: Final = {"relative_offset": "int32", "timestamp": "int64", "position": "
 
 def bodies(side: str) -> Iterator[tuple[Field, ...]]:
     """The fields of each message of a side; a table is read when its turn comes."""
-    return (message(each.request if side == "request" else each.response).fields for each in apis())
+    return (message(_message(side, each)).fields for each in apis())
 
 
 def header_fields(side: str) -> tuple[Field, ...]:

@@ -192,7 +192,7 @@ class ExchangeMessage:
 
 
 Describe = Callable[["Exchange"], str]
-FindIn = Callable[["Exchange"], list[Finding]]
+Find = Callable[["Exchange"], list[Finding]]
 
 
 class Exchange:
@@ -225,7 +225,7 @@ class Exchange:
         response: ExchangeMessage | None,
         row_findings: list[Finding] | None = None,
         describe: Describe | None = None,
-        find: FindIn | None = None,
+        find: Find | None = None,
     ) -> None:
         self.fields = fields
         self.api_key = api_key
