@@ -4,6 +4,7 @@ FROM python:3.13-slim AS build
 WORKDIR /source
 COPY pyproject.toml constraints.txt hatch_build.py README.md LICENSE NOTICE ./
 COPY dissector dissector
+COPY tui tui
 COPY pcaps pcaps
 RUN python -m venv /opt/kdissect \
  && /opt/kdissect/bin/pip install --no-cache-dir --constraint constraints.txt . \

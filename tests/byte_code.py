@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 def write_byte_code(config: pytest.Config) -> None:
     """Compile what was never compiled, on all cores; what is out of date is left to who imports it."""
-    sources = [path for folder in ("dissector", "tools", "tests") for path in (ROOT / folder).rglob("*.py")]
+    sources = [path for folder in ("dissector", "tui", "tools", "tests") for path in (ROOT / folder).rglob("*.py")]
     missing = [path for path in sources if not _compiled(path).exists()]
     if len(missing) < len(sources) / 10:
         return

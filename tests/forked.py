@@ -36,12 +36,13 @@ import typer  # noqa: F401  # as the command line does
 _PACKAGES: Final = {
     "cli": ["dissector.cli"],
     "tables": ["dissector.cli", "dissector.filter", "dissector.tables", "deltalake", "pyarrow.dataset"],
-    "screen": ["dissector.cli", "dissector.filter", "dissector.tui", "dissector.tui.features", "textual.app"],
+    "screen": ["dissector.cli", "dissector.filter", "tui", "tui.features", "textual.app"],
 }
 """What programs of a kind import: our packages with all their modules. Each kind is forked from another process, as a
 process with more modules takes longer to end."""
 _LEFT_OUT: Final = ("dissector.cli.main", "dissector.tables.duckdb_engine")
 """What will be `__main__`; and DuckDB, which prints what it holds as Python ends."""
+_OURS: Final = ("dissector", "tui")
 _MOST: Final = 1 << 20
 """Bytes that the words and the environment of a program may have."""
 _one_at_a_time: Final = threading.Lock()
@@ -239,7 +240,7 @@ def _import_all(package: str) -> None:
     """Import a package with its modules if it is ours; a library, if it is there."""
     with suppress(ModuleNotFoundError):
         found = importlib.import_module(package)
-        for each in pkgutil.iter_modules(found.__path__, f"{package}.") if package.startswith("dissector") else ():
+        for each in pkgutil.iter_modules(found.__path__, f"{package}.") if package.startswith(_OURS) else ():
             if each.name not in _LEFT_OUT:
                 importlib.import_module(each.name)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cases import cases
 
 ROOT = Path(__file__).parents[1]
-ROOMS = sorted(path.parent for path in (ROOT / "dissector").glob("*/__init__.py"))
+ROOMS = [*sorted(path.parent for path in (ROOT / "dissector").glob("*/__init__.py")), ROOT / "tui"]
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/glossary.md")),
     *(room / "README.md" for room in ROOMS),
@@ -22,7 +22,7 @@ DIALECT = re.compile(r"\b(?:anew|untold|retell|Noter|Maker|Lives|Peeling|put_dow
 
 
 def source() -> Iterator[Path]:
-    for package in ("dissector",):
+    for package in ("dissector", "tui"):
         yield from sorted((ROOT / package).rglob("*.py"))
 
 

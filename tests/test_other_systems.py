@@ -67,7 +67,7 @@ def test_bytes_are_opened_without_files_in_memory() -> None:
 
 def test_every_module_of_the_screen_and_of_live_capture_is_imported() -> None:
     code = (
-        "import pkgutil, importlib, dissector.tui as tui, dissector.capture.live as live\n"
+        "import pkgutil, importlib, tui, dissector.capture.live as live\n"
         "for package in (tui, live):\n"
         "    for each in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
         "        importlib.import_module(each.name)\n"

@@ -38,7 +38,7 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and is_terminal():
-            from dissector.tui.recents import recent_captures
+            from dissector.cli.screen import recent_captures
 
             args = ["recent"] if recent_captures() else args
         return super().parse_args(ctx, args)

@@ -93,7 +93,7 @@ def diff(
         raise UsageError(f"--format {form.value} reports on a baseline: it needs --baseline")
     shown: DiffFormat | Screens = DiffFormat(form or DiffFormat.TEXT)
     if form is None and takes_screen(files):
-        from dissector.tui.run import run_diff, run_matrix
+        from dissector.cli.screen import run_diff, run_matrix
 
         shown = Screens(run_diff, run_matrix)
     return run(files, shown, (a, b), match or [], options=options, cluster=cluster)

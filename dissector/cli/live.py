@@ -99,7 +99,7 @@ def live(
 
         capture, recording, _ = begin(settings)
         if printing is None:
-            from dissector.tui.run import run_live
+            from dissector.cli.screen import run_live
 
             run_live(capture, recording, settings, begin)
         else:

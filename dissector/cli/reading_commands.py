@@ -35,8 +35,8 @@ def open_files(
     if not takes_screen(files):
         return show(files, filter=filter, csv=CsvOptions(), options=options, cluster=cluster)
     from dissector.cli.options import parse_filter
+    from dissector.cli.screen import run
     from dissector.cli.tables import are_tables
-    from dissector.tui.run import run
 
     if are_tables(files, cluster, options):
         from dissector.cli.table_captures import show_on_screen
@@ -53,7 +53,7 @@ def open_files(
 @command(reading_commands, "recent", hidden=True)
 def recent() -> int:
     """Choose a recent capture."""
-    from dissector.tui.run import run
+    from dissector.cli.screen import run
 
     return run([])
 

@@ -22,15 +22,15 @@ from dissector.filter import cell_expression, complete
 from dissector.filter import parse as parse_filter
 from dissector.tables.schemas import BY_NAME
 from dissector.tables.tls_session import COLUMNS
-from dissector.tui.labels import path_cell
-from dissector.tui.list_columns import ListColumns, column_of
-from dissector.tui.value_filters import column_filter
 from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tls import sessions
 from tests.traffic import capture_of, conversation
 from tests.traffic import exchanges as talk
+from tui.labels import path_cell
+from tui.list_columns import ListColumns, column_of
+from tui.value_filters import column_filter
 
 NAMES = [*ROW_FIELDS]
 CAPTURES = ("java", "librdkafka-pipelined", "tls", "tls-no-keys")

@@ -8,9 +8,9 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.export.exporter import export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
-from dissector.tui.features.export import FORMATS
 from tests.cases import cases
 from tests.conftest import PCAPS
+from tui.features.export import FORMATS
 
 
 @cases("export_format", ExportFormat)

@@ -13,11 +13,11 @@ from dissector.exchange.tls_words import HandshakeField
 from dissector.export.exporter import export_rows
 from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.tls.session import TlsSession
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.main_screen import MainScreen
 from tests.conftest import ENCRYPTED
 from tests.needs import needs
 from tests.tui.main_driver import Screen
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
 
 MASKED = b"alice-secret"
 

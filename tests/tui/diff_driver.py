@@ -8,12 +8,12 @@ from textual.widgets import Static
 
 from dissector.analysis.diff import DiffSide, PairVerdict
 from dissector.capture_session import Capture
-from dissector.tui.app import KDissectApp
-from dissector.tui.diff_model import DiffModel
-from dissector.tui.exchange_model import ExchangeModel
-from dissector.tui.screens.diff_screen import DiffScreen
 from tests.conftest import PCAPS
 from tests.tui.driver import Driven
+from tui.app import KDissectApp
+from tui.diff_model import DiffModel
+from tui.exchange_model import ExchangeModel
+from tui.screens.diff_screen import DiffScreen
 
 JAVA, LIBRDKAFKA = (str(PCAPS / f"compare-{name}.pcapng") for name in ("java-1", "librdkafka-1"))
 AGAIN = str(PCAPS / "compare-java-2.pcapng")

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from textual.widgets import Static
 
 from dissector.capture_session import Capture, Progress
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.widgets.bytes_pane import BytesPane
-from dissector.tui.widgets.exchange_list import ExchangeList
-from dissector.tui.widgets.field_tree import FieldTree
 from tests.conftest import PCAPS
 from tests.tui.driver import Driven
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.exchange_list import ExchangeList
+from tui.widgets.field_tree import FieldTree
 
 JAVA = str(PCAPS / "java.pcapng")
 

@@ -27,12 +27,12 @@ from textual.worker import WorkerCancelled
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
 from dissector.records.values.schema_location import opener_with
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.diff_screen import DiffScreen
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.matrix_screen import MatrixScreen
 from tests.conftest import PCAPS
 from tests.tui import textual_for_tests
+from tui.app import KDissectApp
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.main_screen import MainScreen
+from tui.screens.matrix_screen import MatrixScreen
 
 textual_for_tests.install()
 KEPT: Final = Path(__file__).parent / "pictures"

@@ -12,19 +12,19 @@ from textual.pilot import Pilot
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
-from dissector.tui.app import KDissectApp
-from dissector.tui.key_groups import FIRST, ORDER
-from dissector.tui.palette import Palette
-from dissector.tui.recents import FILES, FILTERS, recent, remember, remember_capture
-from dissector.tui.row_colors import ColorBy
-from dissector.tui.screens.help_screen import MARKS, START, HelpScreen, keys_of
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.menu import Menu
-from dissector.tui.settings import path
-from dissector.tui.time_format import TimeFormat
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_settings import written
+from tui.app import KDissectApp
+from tui.key_groups import FIRST, ORDER
+from tui.palette import Palette
+from tui.recents import FILES, FILTERS, recent, remember, remember_capture
+from tui.row_colors import ColorBy
+from tui.screens.help_screen import MARKS, START, HelpScreen, keys_of
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
+from tui.settings import path
+from tui.time_format import TimeFormat
 
 
 async def test_the_configuration_is_applied() -> None:

@@ -3,13 +3,13 @@
 import shutil
 from pathlib import Path
 
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.menu import Menu
-from dissector.tui.screens.verdicts_screen import VerdictsScreen
-from dissector.tui.widgets.line_list import LineList
 from tests.conftest import PCAPS
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen, opened
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
+from tui.screens.verdicts_screen import VerdictsScreen
+from tui.widgets.line_list import LineList
 
 LIBRDKAFKA = PCAPS / "librdkafka.pcapng"
 

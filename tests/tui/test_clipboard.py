@@ -6,11 +6,11 @@ from pathlib import Path
 
 from textual.widgets import OptionList
 
-from dissector.tui.clipboard_formats import LONGEST
-from dissector.tui.screens.menu import Menu
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import JAVA, Screen, opened, to
+from tui.clipboard_formats import LONGEST
+from tui.screens.menu import Menu
 
 
 async def copied(screen: Screen, *keys: str) -> str:

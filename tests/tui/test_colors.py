@@ -9,12 +9,12 @@ from textual.theme import Theme
 from textual.widgets import Static
 
 from dissector.exchange.info_column import first_error
-from dissector.tui.row_colors import HUES, ColorBy
-from dissector.tui.theme import BACKGROUNDS, BRIGHT, CSS, DIM, OURS, PALETTES, TEXT_COLORS
-from dissector.tui.widgets.bytes_pane import BytesPane
-from dissector.tui.widgets.cell_list import CellList
 from tests.cases import cases
 from tests.tui.main_driver import JAVA, opened
+from tui.row_colors import HUES, ColorBy
+from tui.theme import BACKGROUNDS, BRIGHT, CSS, DIM, OURS, PALETTES, TEXT_COLORS
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.cell_list import CellList
 
 
 async def test_v_goes_through_the_colorings_and_the_legend_explains_each() -> None:

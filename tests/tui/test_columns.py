@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.cli.render.fields import exchange_lines
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.tui.labels import path_cell
-from dissector.tui.list_columns import INFO, MARKS_WIDTH, ListColumn, ListColumns, all_columns
-from dissector.tui.messages import AddColumn
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_sort import cells_of
+from tui.labels import path_cell
+from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, ListColumns, all_columns
+from tui.messages import AddColumn
 
 PATHS = st.sampled_from(["request.topics.name", "response.body.error_code"])
 NAMES = st.sampled_from([column.name for column in all_columns()])

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, OptionList, Static
 
-from dissector.tui.command_line import CommandError, LineCommand, completions, of_names, run_line
-from dissector.tui.screens.command_dialog import CommandDialog
-from dissector.tui.screens.help_screen import HelpScreen
-from dissector.tui.screens.menu import Menu
-from dissector.tui.screens.overview_screen import OverviewScreen
 from tests.cases import cases
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
+from tui.screens.command_dialog import CommandDialog
+from tui.screens.help_screen import HelpScreen
+from tui.screens.menu import Menu
+from tui.screens.overview_screen import OverviewScreen
 
 
 async def typed(screen: Screen, text: str, *more: str) -> None:

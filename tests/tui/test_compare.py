@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, OptionList
 
-from dissector.tui.app import KDissectApp
-from dissector.tui.messages import CompareWith
-from dissector.tui.screens.compare_dialog import CompareDialog
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, opened
+from tui.app import KDissectApp
+from tui.messages import CompareWith
+from tui.screens.compare_dialog import CompareDialog
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from dissector.capture_session import Capture
 from dissector.cli.connections import connections_of
-from dissector.tui.connection_summary import connection_summary
-from dissector.tui.screens.connection_dialog import ConnectionDialog
 from tests.capture_session.test_host_names import named_capture
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.connection_summary import connection_summary
+from tui.screens.connection_dialog import ConnectionDialog
 
 
 @cases("name", ["java", "tls/java-1.3", "trouble-rebalance-loop"])

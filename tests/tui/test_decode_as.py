@@ -6,12 +6,12 @@ from pathlib import Path
 
 from dissector.capture_session import Capture
 from dissector.detection.decode_as import DecodeAs
-from dissector.tui.app import KDissectApp
-from dissector.tui.decode_choices import offered_connections
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.menu import Menu
 from tests.traffic import Turn, capture_of, conversation, exchanges
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.app import KDissectApp
+from tui.decode_choices import offered_connections
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
 
 BROKER = "127.0.0.1:9092"
 

@@ -7,14 +7,14 @@ import pytest
 
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
-from dissector.tui.app import KDissectApp
-from dissector.tui.diff_model import DiffModel
-from dissector.tui.screens.diff_screen import DiffScreen
-from dissector.tui.screens.help_screen import HelpScreen
-from dissector.tui.screens.main_screen import MainScreen
 from tests.traffic import Turn, conversation, ethernet, pcap, request, response
 from tests.tui.diff_driver import AGAIN, JAVA, LIBRDKAFKA, Screen, opened
 from tests.tui.driver import SIZES
+from tui.app import KDissectApp
+from tui.diff_model import DiffModel
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.help_screen import HelpScreen
+from tui.screens.main_screen import MainScreen
 
 
 async def test_it_has_causes_fields_and_the_result_at_every_size_and_in_every_theme() -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from dissector.analysis.diff import PairVerdict
-from dissector.tui.widgets.bytes_pane import BytesPane
 from tests.tui.diff_driver import Screen, opened, to_cause, to_pair
 from tests.tui.driver import SIZES
+from tui.widgets.bytes_pane import BytesPane
 
 
 async def test_moving_in_the_fields_highlights_the_bytes_of_both_sides() -> None:

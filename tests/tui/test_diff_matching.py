@@ -7,14 +7,14 @@ from textual.widgets import Input, OptionList
 
 from dissector.analysis.diff import PairVerdict
 from dissector.capture_session import Capture
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.compare_dialog import CompareDialog
-from dissector.tui.screens.detail_screen import DetailScreen
-from dissector.tui.screens.ignored_dialog import IgnoredDialog
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.menu import Menu
 from tests.conftest import PCAPS
 from tests.tui.diff_driver import JAVA, LIBRDKAFKA, Screen, opened, to_cause, to_pair
+from tui.app import KDissectApp
+from tui.screens.compare_dialog import CompareDialog
+from tui.screens.detail_screen import DetailScreen
+from tui.screens.ignored_dialog import IgnoredDialog
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
 
 
 async def test_after_a_swap_the_same_exchange_is_selected() -> None:

@@ -12,11 +12,11 @@ from rich.cells import cell_len
 from dissector.analysis.diff import DiffSide, PairVerdict, diff
 from dissector.capture_session import Capture
 from dissector.core.text import clean
-from dissector.tui.diff_labels import cause_cells, cause_head, fit, line_cells, line_head, pair_cells, pair_head
-from dissector.tui.diff_model import SIDES, DiffModel, row_of
-from dissector.tui.diff_runner import Stopped, compare
 from tests.conftest import PCAPS
 from tests.terminal import terminal
+from tui.diff_labels import cause_cells, cause_head, fit, line_cells, line_head, pair_cells, pair_head
+from tui.diff_model import SIDES, DiffModel, row_of
+from tui.diff_runner import Stopped, compare
 
 NAMES = ["java-1", "java-2", "librdkafka-1", "kafka-python-1", "aiokafka-1"]
 COMMAND = [sys.executable, "-m", "dissector.cli.main", "diff"]

@@ -13,12 +13,12 @@ from textual.widgets import Input
 
 from dissector.capture_session import Capture
 from dissector.core.text import byte_size
-from dissector.tui.features.export import FORMATS
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.write_dialog import WriteDialog
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.features.export import FORMATS
+from tui.screens.main_screen import MainScreen
+from tui.screens.write_dialog import WriteDialog
 
 BEHIND_TLS = str(PCAPS / "tls/java-1.2-mtls.pcapng")
 SASL = str(PCAPS / "java-sasl-plain.pcapng")

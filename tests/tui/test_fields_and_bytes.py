@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from dissector.capture_session import Capture
-from dissector.tui.exchange_model import ExchangeModel
-from dissector.tui.widgets.bytes_pane import BytesPane
 from tests.conftest import some_bundled
 from tests.traffic import Turn, capture_of, conversation, request
 from tests.tui.main_driver import JAVA, opened
+from tui.exchange_model import ExchangeModel
+from tui.widgets.bytes_pane import BytesPane
 
 
 async def test_a_field_highlights_its_bytes_and_its_ancestors_more_faintly() -> None:

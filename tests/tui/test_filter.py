@@ -12,14 +12,14 @@ from textual.widgets import OptionList
 from dissector.capture_session import Capture
 from dissector.filter import Filter
 from dissector.filter.selection import SelectedRows
-from dissector.tui.app import KDissectApp
-from dissector.tui.messages import ApplyFilter
-from dissector.tui.recents import FILTERS, recent
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.menu import Menu
-from dissector.tui.widgets.filter_bar import FilterBar
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Halting, Screen, opened, to
+from tui.app import KDissectApp
+from tui.messages import ApplyFilter
+from tui.recents import FILTERS, recent
+from tui.screens.main_screen import MainScreen
+from tui.screens.menu import Menu
+from tui.widgets.filter_bar import FilterBar
 
 
 def shown(screen: Screen) -> list[int]:
@@ -145,21 +145,21 @@ async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error()
 
 async def test_errors_are_shown_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause is one that no machine is too slow for, and then none."""
-    monkeypatch.setattr("dissector.tui.features.filter.PAUSE", 1_000)
+    monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await typed(screen, "apii")
         assert "▲" not in screen.text("#filter-error")
-        monkeypatch.setattr("dissector.tui.features.filter.PAUSE", 0.01)
+        monkeypatch.setattr("tui.features.filter.PAUSE", 0.01)
         await typed(screen, "i")
         await screen.until(lambda: "▲" in screen.text("#filter-error"))
-        monkeypatch.setattr("dissector.tui.features.filter.PAUSE", 1_000)
+        monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
         await typed(screen, "x")
         assert "▲" not in screen.text("#filter-error")
 
 
 async def test_the_beginning_of_a_suggestion_is_not_an_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.tui.features.filter.PAUSE", 1_000)
+    monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await pasted(screen, "api == Fe")

@@ -10,13 +10,13 @@ from rich.text import Text
 
 from dissector.capture_session import Capture
 from dissector.core.text import clean, seconds
-from dissector.tui.findings_model import KEPT, FindingsModel
-from dissector.tui.screens.finding_dialog import FindingDialog
-from dissector.tui.screens.findings_screen import SECONDS_BETWEEN, FindingsScreen
-from dissector.tui.screens.main_screen import MainScreen
 from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
+from tui.findings_model import KEPT, FindingsModel
+from tui.screens.finding_dialog import FindingDialog
+from tui.screens.findings_screen import SECONDS_BETWEEN, FindingsScreen
+from tui.screens.main_screen import MainScreen
 
 
 def test_the_model_has_all_findings_of_all_rows() -> None:

@@ -6,11 +6,11 @@ import pytest
 from textual.widgets import Input
 
 from dissector.capture_session import Capture
-from dissector.tui.connection_text import ConnectionText
-from dissector.tui.screens.follow_screen import FollowScreen
-from dissector.tui.widgets.line_list import LineList
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.connection_text import ConnectionText
+from tui.screens.follow_screen import FollowScreen
+from tui.widgets.line_list import LineList
 
 
 def follow(screen: Screen) -> FollowScreen:
@@ -72,8 +72,8 @@ async def test_both_sides_are_read_searched_narrowed_and_opened() -> None:
 
 
 async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dissector.tui.screens.follow_screen.AHEAD", 10)
-    monkeypatch.setattr("dissector.tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)
+    monkeypatch.setattr("tui.screens.follow_screen.AHEAD", 10)
+    monkeypatch.setattr("tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)
     async with opened(str(PCAPS / "librdkafka.pcapng"), size=(80, 24)) as screen:
         counts = [screen.main.capture.connection_of(row) for row in range(len(screen.main.capture))]
         screen.list.cursor = counts.index(max(set(counts), key=counts.count))

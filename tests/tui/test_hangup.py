@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.tui.hangup import GONE
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.terminal import HANGS, terminal
 from tests.tui.main_driver import JAVA
+from tui.hangup import GONE
 
 pytestmark = pytest.mark.slow
 

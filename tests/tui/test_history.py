@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.tui.location_history import KEPT, Location, LocationHistory
-from dissector.tui.messages import GoTo
 from tests.tui.main_driver import JAVA, opened, to
+from tui.location_history import KEPT, Location, LocationHistory
+from tui.messages import GoTo
 
 PLACES = st.builds(Location, st.integers(0, 5), st.sampled_from(["request", "response"]), st.sampled_from(["", "body"]))
 

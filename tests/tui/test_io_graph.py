@@ -3,10 +3,10 @@
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from dissector.tui.screens.io_graph_screen import IoGraphScreen
-from dissector.tui.screens.menu import Menu
-from dissector.tui.widgets.io_graph_view import MARGIN, IoGraphView
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.screens.io_graph_screen import IoGraphScreen
+from tui.screens.menu import Menu
+from tui.widgets.io_graph_view import MARGIN, IoGraphView
 
 
 def view(screen: Screen) -> IoGraphView:

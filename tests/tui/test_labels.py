@@ -2,8 +2,8 @@
 
 from dissector.capture_session import Capture, Progress
 from dissector.protocol.schema.errors import advice
-from dissector.tui.labels import field_label, inspector_text, progress_words
 from tests.conftest import PCAPS
+from tui.labels import field_label, inspector_text, progress_words
 
 
 def test_a_number_has_its_name_and_an_error_its_advice_below() -> None:

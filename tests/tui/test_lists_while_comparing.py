@@ -1,7 +1,7 @@
 """The lists of the diff screen are drawn at any time: also between a new comparison and its first pair."""
 
-from dissector.tui.diff_model import DiffModel
 from tests.tui.diff_driver import opened
+from tui.diff_model import DiffModel
 
 
 async def test_the_differences_stay_until_those_of_the_next_comparison_are_shown() -> None:

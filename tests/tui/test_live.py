@@ -14,12 +14,12 @@ from textual.widgets import Input, Static
 import dissector
 from dissector.capture.live import CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.live_screen import LiveScreen
-from dissector.tui.widgets.sequence_view import SequenceView
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.probe.servers import frame, serving
 from tests.tui.main_driver import Screen
+from tui.app import KDissectApp
+from tui.screens.live_screen import LiveScreen
+from tui.widgets.sequence_view import SequenceView
 
 pytestmark = needs_rights
 
@@ -51,7 +51,7 @@ async def watched(port: int, path: str = "") -> AsyncIterator[tuple[Live, Record
 
 async def test_rows_appear_and_the_cursor_follows_while_it_is_on_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     # a slow start is not told from no traffic otherwise
-    monkeypatch.setattr("dissector.tui.screens.live_screen.PATIENCE", math.inf)
+    monkeypatch.setattr("tui.screens.live_screen.PATIENCE", math.inf)
     with broker() as port:
         async with watched(port) as (screen, _):
             await screen.until(lambda: f"listening on lo, port {port}" in screen.lines())

@@ -3,8 +3,8 @@
 from collections import deque
 
 from dissector.capture_session import Capture
-from dissector.tui.live_stats import ErrorTimes, live_stats
 from tests.tui.diff_driver import JAVA
+from tui.live_stats import ErrorTimes, live_stats
 
 MILLISECOND = 1_000_000
 

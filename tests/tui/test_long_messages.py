@@ -9,11 +9,11 @@ import pytest
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.tls.record_parts import TlsRecord
-from dissector.tui.exchange_model import LONG_BYTES, LONG_RECORDS, ExchangeModel, TracedMessage
-from dissector.tui.location_history import Location
 from tests.findings.conversations import Talk, produce, written
 from tests.tui.main_driver import opened
 from tests.tui.test_search import ask
+from tui.exchange_model import LONG_BYTES, LONG_RECORDS, ExchangeModel, TracedMessage
+from tui.location_history import Location
 
 MANY = LONG_RECORDS + 44
 
@@ -43,7 +43,7 @@ class Held:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held = Held()
-    monkeypatch.setattr("dissector.tui.features.long_messages.TracedMessage", held.look)
+    monkeypatch.setattr("tui.features.long_messages.TracedMessage", held.look)
     yield held
     held.go.set()
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dissector.tui.screens.live_screen import LiveScreen
-from dissector.tui.screens.main_screen import MainScreen
 from tests.cli.test_commands import kdissect
 from tests.conftest import PCAPS
 from tests.storage.test_files import LEDGER
@@ -15,6 +13,8 @@ from tests.test_mistakes import NOT_SHOWN, with_other_protocols
 from tests.traffic import Turn, capture_of, conversation, pcap, request, response
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, opened, to
+from tui.screens.live_screen import LiveScreen
+from tui.screens.main_screen import MainScreen
 
 
 async def test_keys_move_through_the_list_which_follows_its_cursor() -> None:

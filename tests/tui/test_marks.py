@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.export.packets import carrying_packets
-from dissector.tui.folders import state_folder, write_whole
-from dissector.tui.row_marks import SAMPLE, RowMarks, identity
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_filter import shown
+from tui.folders import state_folder, write_whole
+from tui.row_marks import SAMPLE, RowMarks, identity
 
 
 def test_marks_belong_to_the_content_of_a_capture_not_to_its_name(tmp_path: Path) -> None:

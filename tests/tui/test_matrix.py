@@ -11,12 +11,12 @@ from dissector.analysis.diff.behavior import BEHAVIORS
 from dissector.analysis.diff.behavior_places import PLACES, place_of
 from dissector.capture_session import Capture
 from dissector.filter import parse
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.detail_screen import DetailScreen
-from dissector.tui.screens.diff_screen import DiffScreen
-from dissector.tui.screens.matrix_screen import MatrixScreen
 from tests.conftest import PCAPS
 from tests.tui.driver import SIZES, Driven
+from tui.app import KDissectApp
+from tui.screens.detail_screen import DetailScreen
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.matrix_screen import MatrixScreen
 
 NAMES = ("compare-java-1", "compare-librdkafka-1", "compare-aiokafka-1")
 

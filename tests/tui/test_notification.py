@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from textual.widgets._toast import Toast
 
-from dissector.tui.app import KDissectApp
+from tui.app import KDissectApp
 
 LOOKS = 8
 """Times that Textual asks a notification for the time, at most."""

@@ -11,19 +11,19 @@ import pytest
 from dissector.analysis.stats import Statistics, StatisticsPass, StatisticsProgress
 from dissector.capture_session import Capture
 from dissector.core.text import bar
-from dissector.tui.app import KDissectApp
-from dissector.tui.messages import ApplyFilter
-from dissector.tui.overview_model import PAGES, OverviewSnapshot, overview_lines, overview_snapshot, tabs
-from dissector.tui.screens.help_screen import HelpScreen
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.overview_screen import OverviewScreen
-from dissector.tui.widgets.line_list import LineList
 from tests.analysis.stats.test_statistics_pass import counted
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen
+from tui.app import KDissectApp
+from tui.messages import ApplyFilter
+from tui.overview_model import PAGES, OverviewSnapshot, overview_lines, overview_snapshot, tabs
+from tui.screens.help_screen import HelpScreen
+from tui.screens.main_screen import MainScreen
+from tui.screens.overview_screen import OverviewScreen
+from tui.widgets.line_list import LineList
 
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
 

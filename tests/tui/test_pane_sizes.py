@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.tui.folders import state_folder, write_whole
-from dissector.tui.pane_sizes import PaneSizes, load_pane_sizes, save_pane_sizes
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_panes_feature import drag
+from tui.folders import state_folder, write_whole
+from tui.pane_sizes import PaneSizes, load_pane_sizes, save_pane_sizes
 
 
 async def test_dragged_borders_are_restored() -> None:

@@ -4,9 +4,9 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from dissector.tui.widgets.bytes_pane import BytesPane
-from dissector.tui.widgets.field_tree import FieldTree
 from tests.tui.main_driver import JAVA, Screen, opened, to
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.field_tree import FieldTree
 
 
 def place_of(screen: Screen, offset: int) -> tuple[int, int]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.tui.folders import state_folder, write_whole
-from dissector.tui.recents import FILES, FILTERS, KEPT, recent, recent_captures, remember, remember_capture
+from tui.folders import state_folder, write_whole
+from tui.recents import FILES, FILTERS, KEPT, recent, recent_captures, remember, remember_capture
 
 
 def test_the_latest_is_first_each_once_and_only_so_many_are_kept() -> None:

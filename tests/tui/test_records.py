@@ -15,17 +15,17 @@ from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.records.record import ExchangeRecord, records_of
 from dissector.records.values.opener import ValueOpener
 from dissector.records.values.schema_location import opener_with
-from dissector.tui.app import KDissectApp
-from dissector.tui.features.records import record_nodes
-from dissector.tui.record_labels import record_lines
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.records_screen import RecordsScreen
-from dissector.tui.widgets.record_list import RecordLines
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.app import KDissectApp
+from tui.features.records import record_nodes
+from tui.record_labels import record_lines
+from tui.screens.main_screen import MainScreen
+from tui.screens.records_screen import RecordsScreen
+from tui.widgets.record_list import RecordLines
 
 ORDERS = str(PCAPS / "records/orders.pcapng")
 SCHEMAS = str(PCAPS / "records/schemas")
@@ -204,7 +204,7 @@ async def test_a_hundred_thousand_records_cost_no_more_than_those_drawn(
         read.append(exchange.fields.number)
         return records_of(exchange, opener)
 
-    monkeypatch.setattr("dissector.tui.records_model.records_of", counted)
+    monkeypatch.setattr("tui.records_model.records_of", counted)
     async with opened(capture_of(tmp_path, conversation(turns))) as screen:
         await screen.press("R")
         assert "100,000 records of 1 topic" in title(screen)

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from dissector.capture_session import Capture
-from dissector.tui.row_states import RowState, alarm_size, row_state
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import JAVA, opened
+from tui.row_states import RowState, alarm_size, row_state
 
 
 def states(path: str, *, is_read: bool = True) -> set[RowState]:

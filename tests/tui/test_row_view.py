@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.tui.row_view import RowView
+from tui.row_view import RowView
 
 COUNT = 40
 CHOSEN = st.none() | st.sets(st.integers(0, COUNT - 1))

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from dissector.tui import settings
-from dissector.tui.color_rules import rule_hue
-from dissector.tui.row_colors import ColorBy
-from dissector.tui.saved import Profile, Saved, with_entry
-from dissector.tui.screens.menu import Menu
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui import settings
+from tui.color_rules import rule_hue
+from tui.row_colors import ColorBy
+from tui.saved import Profile, Saved, with_entry
+from tui.screens.menu import Menu
 
 
 @pytest.fixture(autouse=True)

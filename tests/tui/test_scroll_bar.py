@@ -4,14 +4,14 @@ from textual.app import App, ComposeResult
 from textual.containers import Vertical
 from textual.scroll_view import ScrollView
 
-from dissector.tui.widgets.bytes_pane import BytesPane
-from dissector.tui.widgets.cell_list import CellList
-from dissector.tui.widgets.exchange_list import ExchangeList
-from dissector.tui.widgets.field_tree import FieldTree
-from dissector.tui.widgets.line_list import LineList
-from dissector.tui.widgets.scroll_bar import PlacedScrollBar
-from dissector.tui.widgets.sequence_view import SequenceView
 from tests.cases import cases
+from tui.widgets.bytes_pane import BytesPane
+from tui.widgets.cell_list import CellList
+from tui.widgets.exchange_list import ExchangeList
+from tui.widgets.field_tree import FieldTree
+from tui.widgets.line_list import LineList
+from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.sequence_view import SequenceView
 
 
 class Pane(ScrollView, PlacedScrollBar):

@@ -8,9 +8,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from dissector.core.arrays import Int64
-from dissector.tui.features.row_search import Go
-from dissector.tui.screens.search_dialog import SearchDialog
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.features.row_search import Go
+from tui.screens.search_dialog import SearchDialog
 
 
 async def ask(pilot: Pilot[None], text: str, *switches: str) -> None:

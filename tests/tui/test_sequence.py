@@ -8,9 +8,15 @@ import pytest
 
 from dissector.analysis.sequence_diagram import Lane, SequenceDiagram, sequence_diagram
 from dissector.capture_session import Capture
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.sequence_screen import SequenceScreen
-from dissector.tui.sequence_layout import (
+from tests.cases import cases
+from tests.conftest import PCAPS
+from tests.storage.test_files import LEDGER
+from tests.traffic import capture_of, conversation, exchanges
+from tests.tui.driver import SIZES
+from tests.tui.main_driver import Screen, opened
+from tui.screens.main_screen import MainScreen
+from tui.screens.sequence_screen import SequenceScreen
+from tui.sequence_layout import (
     LaneLayout,
     event_line,
     first_lane_to_show,
@@ -18,13 +24,7 @@ from dissector.tui.sequence_layout import (
     lane_heads,
     lane_layout,
 )
-from dissector.tui.widgets.sequence_view import SequenceView
-from tests.cases import cases
-from tests.conftest import PCAPS
-from tests.storage.test_files import LEDGER
-from tests.traffic import capture_of, conversation, exchanges
-from tests.tui.driver import SIZES
-from tests.tui.main_driver import Screen, opened
+from tui.widgets.sequence_view import SequenceView
 
 CLASSIC = str(PCAPS / "java-classic.pcapng")
 PIPELINED = str(PCAPS / "librdkafka-pipelined.pcapng")

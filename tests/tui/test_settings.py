@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.tui.list_columns import ListColumns
-from dissector.tui.row_colors import ColorBy
-from dissector.tui.settings import COLORS, COLUMNS, THEME, TIME, Settings, change, load, path
-from dissector.tui.time_format import TimeFormat
 from tests.cases import cases
+from tui.list_columns import ListColumns
+from tui.row_colors import ColorBy
+from tui.settings import COLORS, COLUMNS, THEME, TIME, Settings, change, load, path
+from tui.time_format import TimeFormat
 
 
 def written(text: str | bytes) -> None:

@@ -8,13 +8,13 @@ from textual.widgets import OptionList
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.tui.list_columns import MARKS_WIDTH, all_columns
-from dissector.tui.row_order import reversed_order, sorted_rows
-from dissector.tui.screens.menu import Menu
-from dissector.tui.widgets.exchange_list import ExchangeList
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.list_columns import MARKS_WIDTH, all_columns
+from tui.row_order import reversed_order, sorted_rows
+from tui.screens.menu import Menu
+from tui.widgets.exchange_list import ExchangeList
 
 Both = tuple[Capture, list[Exchange]]
 """Two captures as one, and their exchanges."""

@@ -3,10 +3,10 @@
 from textual import events
 from textual.widgets import Input, OptionList
 
-from dissector.tui.screens.compare_dialog import CompareDialog
-from dissector.tui.widgets.exchange_list import ExchangeList
 from tests.tui.diff_driver import opened as compared
 from tests.tui.main_driver import JAVA, opened
+from tui.screens.compare_dialog import CompareDialog
+from tui.widgets.exchange_list import ExchangeList
 
 
 async def test_a_byte_of_another_row_selects_no_field() -> None:

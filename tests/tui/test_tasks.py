@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from dissector.tui.screens.main_screen import MainScreen
 from tests.conftest import PCAPS
 from tests.tui.main_driver import Screen, opened
+from tui.screens.main_screen import MainScreen
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "tasks.md"
 MOST_KEYS: Final = 8

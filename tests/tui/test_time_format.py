@@ -6,10 +6,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.tui.time_format import REFERENCE, TimeFormat, date_text, time_text
 from tests.cases import cases
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_sort import cells_of
+from tui.time_format import REFERENCE, TimeFormat, date_text, time_text
 
 NS = st.integers(-(10**18), 4 * 10**18)
 

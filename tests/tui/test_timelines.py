@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from dissector.analysis.timelines import Phase, Timeline, TimelineEvent
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screens.timelines_screen import TimelinesScreen
-from dissector.tui.timeline_lines import timeline_lines
-from dissector.tui.widgets.line_list import LineList
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.screens.main_screen import MainScreen
+from tui.screens.timelines_screen import TimelinesScreen
+from tui.timeline_lines import timeline_lines
+from tui.widgets.line_list import LineList
 
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")
 

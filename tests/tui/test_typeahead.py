@@ -13,12 +13,12 @@ from textual.app import SystemCommand
 from textual.command import CommandList
 from textual.widgets import Input, OptionList
 
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.menu import Choice, Menu
-from dissector.tui.screens.prompt import Prompt
-from dissector.tui.typeahead import LONGEST
-from dissector.tui.widgets.filter_bar import FilterBar
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.app import KDissectApp
+from tui.screens.menu import Choice, Menu
+from tui.screens.prompt import Prompt
+from tui.typeahead import LONGEST
+from tui.widgets.filter_bar import FilterBar
 
 NAMES = {"/": "slash", "?": "question_mark", "*": "asterisk", "[": "left_square_bracket", "\\": "backslash",
          "]": "right_square_bracket", "=": "equals_sign", "+": "plus", "-": "minus", " ": "space"}  # fmt: skip

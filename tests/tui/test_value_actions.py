@@ -7,15 +7,15 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.filter import FilterError, parse
-from dissector.tui.app import KDissectApp
-from dissector.tui.exchange_model import ExchangeModel
-from dissector.tui.labels import path_values
-from dissector.tui.list_columns import INFO, all_columns, column_of
-from dissector.tui.messages import AddColumn, ApplyFilter
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.value_filters import cell_filters, column_filter, field_filter
 from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, to
+from tui.app import KDissectApp
+from tui.exchange_model import ExchangeModel
+from tui.labels import path_values
+from tui.list_columns import INFO, all_columns, column_of
+from tui.messages import AddColumn, ApplyFilter
+from tui.screens.main_screen import MainScreen
+from tui.value_filters import cell_filters, column_filter, field_filter
 
 
 class Recorder(MainScreen):

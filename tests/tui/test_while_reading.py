@@ -6,11 +6,11 @@ from pathlib import Path
 
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange, ExchangeRow
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.main_screen import MainScreen
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.main_driver import JAVA, Halting, Screen
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
 
 
 async def test_the_screen_works_while_the_capture_is_read() -> None:

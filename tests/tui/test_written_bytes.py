@@ -18,11 +18,11 @@ from dissector.capture_session import Capture
 from dissector.protocol.codec.writer import write
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.records.values.schema_location import opener_with
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.main_screen import MainScreen
 from tests.terminal import Output
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import Screen
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
 
 EVIL = "a\x1b]0;gone\x07\x1b[2J\x9b31mz\u202e[/b]"
 """A title, an erased screen, a color by a C1 byte, text from right to left, markup."""

@@ -26,7 +26,7 @@ from textual.notifications import Notification, Notifications
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from dissector.tui.typeahead import TypeAhead
+from tui.typeahead import TypeAhead
 
 POSTED = "posted"
 """The attribute of an application's notifications with all of them, expired or not."""

@@ -9,12 +9,12 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widget import Widget
 
-import dissector.tui
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.diff_screen import DiffScreen
-from dissector.tui.screens.live_screen import LiveScreen
-from dissector.tui.screens.main_screen import MainScreen
+import tui
 from tools.docs.markdown import table
+from tui.app import KDissectApp
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.live_screen import LiveScreen
+from tui.screens.main_screen import MainScreen
 
 _HEAD: Final = """# Keys
 
@@ -52,7 +52,7 @@ def page() -> str:
 
 def screens() -> list[type]:
     """All classes that have bindings: the screens that are opened first, then other screens, panes, the program."""
-    for found in pkgutil.walk_packages(dissector.tui.__path__, "dissector.tui."):
+    for found in pkgutil.walk_packages(tui.__path__, "tui."):
         importlib.import_module(found.name)
     rest = sorted((each for base in (Screen, Widget) for each in _subclasses(base)), key=lambda each: each.__name__)
     return [*_FIRST, *(each for each in rest if each not in _FIRST), KDissectApp]
@@ -60,7 +60,7 @@ def screens() -> list[type]:
 
 def _subclasses(base: type) -> Iterator[type]:
     for each in base.__subclasses__():
-        if each.__module__.startswith("dissector.tui."):
+        if each.__module__.startswith("tui."):
             yield each
         yield from _subclasses(each)
 
@@ -69,7 +69,7 @@ def bound(kind: type) -> Iterator[tuple[str, list[Binding]]]:
     """Yield the bindings of a class and of those of ours that it is made of, by feature."""
     groups: dict[str, list[Binding]] = {}
     for part in kind.__mro__:
-        if part.__module__.startswith("dissector.tui."):
+        if part.__module__.startswith("tui."):
             declared = [each for each in part.__dict__.get("BINDINGS", ()) if isinstance(each, Binding)]
             groups.setdefault(part.__dict__.get("FEATURE", "General"), []).extend(declared)
     yield from groups.items()

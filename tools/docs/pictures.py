@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 import dissector
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.main_screen import MainScreen
-from dissector.tui.screenshot import one_text_a_word
 from tests.conftest import PCAPS
 from tests.tui.pictures import Picture, _settle, draw, file_name
 from tools.lab.tools import require
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
+from tui.screenshot import one_text_a_word
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PIXELS: Final = 1482

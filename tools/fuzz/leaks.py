@@ -26,8 +26,8 @@ from dissector.export.transcript import transcript
 from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.rows import Cells, RowGroup
-from dissector.tui.app import KDissectApp
-from dissector.tui.screens.main_screen import MainScreen
+from tui.app import KDissectApp
+from tui.screens.main_screen import MainScreen
 
 LEAST: Final = 6
 """Bytes of a secret that are no chance."""

@@ -27,8 +27,8 @@ from textual.dom import DOMNode
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dissector.tui.app import KDissectApp
 from tools.fuzz.screens import random_screen
+from tui.app import KDissectApp
 
 EVENTS: Final = 150
 SIZES: Final = ((20, 6), (40, 12), (60, 20), (80, 24), (120, 40), (200, 60))

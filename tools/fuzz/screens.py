@@ -15,11 +15,11 @@ from dissector.analysis.diff import DiffSide
 from dissector.capture import GrowingFile
 from dissector.capture.live import CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture, Progress
-from dissector.tui.screens.diff_screen import DiffScreen
-from dissector.tui.screens.live_screen import LiveScreen
-from dissector.tui.screens.main_screen import MainScreen
 from tests.capture.live.loopback import broker, can_capture
 from tests.traffic import request
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.live_screen import LiveScreen
+from tui.screens.main_screen import MainScreen
 
 PCAPS: Final = Path(__file__).parents[2] / "pcaps"
 LARGEST: Final = 3 << 20

@@ -4,8 +4,8 @@ import pytest
 
 from dissector.analysis.stats.breakdowns import BREAKDOWNS
 from dissector.filter import parse
-from dissector.tui.overview_model import PAGES, overview_lines, overview_snapshot
 from tests.analysis.stats.test_statistics_pass import counted, opened
+from tui.overview_model import PAGES, overview_lines, overview_snapshot
 
 WIDER = ("topic", "partition")
 

@@ -27,10 +27,10 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.waiting import WAITING
-from dissector.tui.overview_model import overview_snapshot
 from tests.conftest import PCAPS, costly
 from tests.findings.conversations import MS, Talk, heartbeat, written
 from tests.storage.test_files import LEDGER
+from tui.overview_model import overview_snapshot
 
 SOME = ["java", "java-transactions", "librdkafka-acks0", "kafka-python-as-0.9", "plain-socket-sasl-v0", "two-brokers"]
 KEYS = {api.name: api.key for api in apis()}

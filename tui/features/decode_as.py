@@ -1,0 +1,114 @@
+"""Says what connections are, and reads the capture again with that: "decode as".
+
+The capture is read again from its files, so a choice holds for all of it. The filter stays, and the cursor goes to the
+first row at or after the time of the one that it was on.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from dissector.capture_session import Capture
+from dissector.core.text import clean
+from dissector.detection.decode_as import DecodeAs
+from tui.decode_choices import OfferedConnections, offered_connections
+from tui.features.filter import FilterFeature
+from tui.key_groups import CAPTURE
+from tui.messages import ApplyFilter, ReadAgain
+from tui.screens.menu import Choice, Menu
+
+ROOMY = 120
+"""Width from which on the title has a choice in full."""
+
+
+class DecodeAsFeature(FilterFeature):
+    """U offers connections, what they are, and to undo what was said."""
+
+    FEATURE = CAPTURE
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("U", "decode_as", "Decode as", show=False, id="main.decode_as",
+                tooltip="Say that connections are Kafka, TLS or neither, and which end is the broker; or undo that"),
+    ]  # fmt: skip
+
+    _again_at: int | None = None
+    """The time of the row to begin with, when all is read."""
+    _again_filter = ""
+
+    def begin_with(self, filter: str, time_ns: int | None) -> None:
+        """Begin with a filter, at a time."""
+        self._again_filter, self._again_at = filter, time_ns
+
+    def _rows_added(self, *, done: bool) -> None:
+        super()._rows_added(done=done)
+        if not done:
+            return
+        if self._again_at is not None and len(self.capture):
+            [times] = self.capture.columns(["time_ns"], range(len(self.capture)))
+            rows = (row for row, time in enumerate(times) if isinstance(time, int) and time >= (self._again_at or 0))
+            self.go_to(next(rows, len(times) - 1))
+        if self._again_filter:
+            self.post_message(ApplyFilter(self._again_filter))
+        self._again_at, self._again_filter = None, ""
+
+    def action_decode_as(self) -> None:
+        """Choose connections, then what they are."""
+        if not self._done:
+            self.notify("still reading the capture", timeout=2)
+        elif not can_be_read_again(self.capture):
+            self.notify("this capture can't be read again: use --decode-as", timeout=4)
+        else:
+            self._offer_connections()
+
+    def _offer_connections(self) -> None:
+        said = list(self.capture.decode_as)
+        offered = offered_connections(self.capture, self.number if len(self.capture) else None)
+        menu = [Choice(each.name, each.words) for each in offered]
+        menu += [Choice(clean(f"Undo {each}"), "decode these by content again") for each in said]
+
+        def chosen(at: int | None) -> None:
+            if at is None:
+                return
+            if at < len(offered):
+                self._offer_protocols(offered[at])
+            else:
+                del said[at - len(offered)]
+                self._read_again(said)
+
+        if menu:
+            self.app.push_screen(Menu("Decode as: which connections?", menu), chosen)
+        else:
+            self.notify("there are no connections with data", timeout=3)
+
+    def _offer_protocols(self, connections: OfferedConnections) -> None:
+        choices = connections.choices()
+
+        def chosen(at: int | None) -> None:
+            if at is not None:
+                said = choices[at][1]
+                kept = [each for each in self.capture.decode_as if each.selector != said.selector]
+                self._read_again([*kept, said])
+
+        self.app.push_screen(Menu(f"Decode {connections.name} as", [Choice(words) for words, _ in choices]), chosen)
+
+    def _read_again(self, said: Sequence[DecodeAs]) -> None:
+        row = self.number if len(self.capture) else None
+        time_ns = None if row is None else self.capture.columns(["time_ns"], range(row, row + 1))[0][0]
+        self.post_message(ReadAgain(self, said, self.filter_text, time_ns if isinstance(time_ns, int) else None))
+
+    def _said_in_title(self) -> Sequence[DecodeAs]:
+        """What the user said of connections, as far as the title does not say it otherwise."""
+        return self.capture.decode_as
+
+    def _shown_words(self) -> str:
+        said = self._said_in_title()
+        if not said:
+            return super()._shown_words()
+        words = f"decode as {said[0]}" if len(said) == 1 and self.app.size.width >= ROOMY else f"{len(said)} decode-as"
+        return f" · {words}{super()._shown_words()}"
+
+
+def can_be_read_again(capture: Capture) -> bool:
+    """Whether the capture is files that are whole: no pipe, and no live capture."""
+    return all(isinstance(source, str) and source != "-" for source in capture.sources)

@@ -1,0 +1,362 @@
+"""The filter of the list: typed in its bar, matched in a thread; rows appear as they are found.
+
+While the capture is read, or is live, the filter continues with new rows, and matches rows again whose response came
+since. When rows get their final order all are matched again, and what is shown stays until that is done.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+from rich.text import Text
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+from textual.worker import Worker, get_current_worker
+
+from dissector.core.arrays import Int64
+from dissector.core.text import clean, counted
+from tui.key_groups import FIND
+from tui.messages import ApplyFilter
+from tui.recents import FILTERS, recent, remember
+from tui.screens.core_screen import CoreScreen
+from tui.screens.menu import Choice, Menu
+from tui.time_format import TimeFormat
+from tui.ui_thread import call_on_ui
+from tui.widgets.filter_bar import FilterBar, Offer
+
+if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only for those who filter
+    from dissector.filter import Filter, FilterError
+
+PAUSE: Final = 0.4
+"""Seconds without a key after which errors are shown."""
+REPORT_SECONDS: Final = 0.1
+MOST_PENDING: Final = 10_000
+"""Pending rows that are matched again; the newest."""
+REMEMBERED: Final = 4
+"""Filters whose rows are remembered, so that they are shown at once when a filter comes back."""
+MOST_REMEMBERED: Final = 1 << 20
+"""Rows that are remembered of one of them."""
+
+
+@dataclass
+class FilterRun:
+    """A filter, and how far it is."""
+
+    filter: "Filter"
+    upto: int = 0
+    """Rows before this one are matched."""
+    total: int = 0
+    working: bool = False
+    stopped: bool = False
+    """By the user: it does not continue with new rows."""
+    pending: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Rows that were pending when they were matched."""
+
+    def state(self, shown: int, count: int) -> Text:
+        """Return the progress."""
+        counts = f"{shown:,} of {count:,}"
+        share = f"{100 * self.upto // max(1, self.total)} %"
+        if self.working:
+            return Text(f"○ {share} · {counts}", "bold")
+        return Text(f"■ stopped at {share} · {counts}" if self.stopped else f"✔ {counts}", "bold")
+
+
+class FilterFeature(CoreScreen):
+    """Type, apply, stop, clear; recent filters; the connection of a row."""
+
+    FEATURE = FIND
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only exchanges that match a filter",
+                id="main.filter"),
+        Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose a recent filter",
+                id="main.recent_filters"),
+        Binding("u", "filter_back", "Filter back", show=False, id="main.filter_back",
+                tooltip="Bring back the filter that was removed; again: remove it"),
+        Binding("f", "connection_only", "Connection only", show=False,
+                tooltip="Show only this connection; again: go back",
+                id="main.connection_only"),
+    ]  # fmt: skip
+
+    @property
+    def filter_text(self) -> str:
+        """The filter that is applied; empty if none is."""
+        return self._run.filter.text if self._run is not None else ""
+
+    first_filter = ""
+    """The filter to begin with."""
+    _run: FilterRun | None = None
+    _worker: Worker[None] | None = None
+    _typing: Timer | None = None
+    _removed = ""
+    """The filter that was removed last."""
+    _filter_before = ""
+    _connection_filter = ""
+    """The filter for the connection that `action_connection_only` applied."""
+    _remembered: Mapping[str, Int64] = {}
+    """The rows of filters, the newest last. Of a file that was read: its rows stay as they are."""
+
+    def on_mount(self) -> None:
+        if self.first_filter and self.app.is_running:
+            self.call_after_refresh(self.apply_filter, self.first_filter)
+
+    @property
+    def _bar(self) -> FilterBar:
+        return self.query_one(FilterBar)
+
+    def action_filter(self) -> None:
+        """Edit the filter."""
+        self.prepare_filter(self.filter_text)
+
+    def prepare_filter(self, text: str) -> None:
+        """Put a filter into the bar for editing."""
+        self._bar.edit(text)
+        self._complete(text, len(text))
+
+    def on_apply_filter(self, event: ApplyFilter) -> None:
+        if event.prepare:
+            self.prepare_filter(event.text)
+        else:
+            self.apply_filter(event.text)
+
+    def on_filter_bar_applied(self, event: FilterBar.Applied) -> None:
+        self.apply_filter(event.text)
+
+    def apply_filter(self, text: str) -> None:
+        """Show the rows that match; all rows for an empty text. An invalid filter stays in the bar for correction."""
+        from dissector.filter import FilterError, parse
+
+        self._stop_typing()
+        try:
+            wanted = parse(text, self.capture.opener) if text else None
+        except FilterError as error:
+            self._bar.edit(text, error.column)
+            self._complain(error)
+            return
+        self.workers.cancel_group(self, "filter")
+        self._run = None if wanted is None else FilterRun(wanted)
+        known = self._remembered.get(text)
+        self.view.keep(None if wanted is None else np.zeros(0, np.int64) if known is None else known)
+        self._bar.rest(text)
+        if self._bar.is_open or self.focused is None:
+            self._list.focus()
+        self._list.update_rows()
+        self._draw_title()
+        if self._run is not None:
+            remember(FILTERS, text)
+            if known is None:
+                self._start_matching(self._run)
+            else:
+                self._run.upto = self._run.total = len(self.capture)
+                self._show_found()
+
+    def on_filter_bar_cancelled(self) -> None:
+        self._stop_typing()
+        self._bar.rest(self.filter_text)
+        self._draw_filter()
+        self._list.focus()
+
+    def stop_filter(self) -> bool:
+        """Stop the filter that runs; its rows so far stay."""
+        run = self._run
+        if run is None or not run.working:
+            return False
+        self.workers.cancel_group(self, "filter")
+        run.working, run.stopped = False, True
+        self._draw_filter()
+        return True
+
+    def clear_filter(self) -> bool:
+        """Remove the filter: show all rows. It is kept for `action_filter_back`, and the user is told the key."""
+        if self._run is None:
+            return False
+        self._removed = self._run.filter.text
+        self.apply_filter("")
+        self.notify(f"filter removed; {self._key_of('filter_back')} brings it back", timeout=4)
+        return True
+
+    def action_filter_back(self) -> None:
+        """Bring back the filter that was removed, or remove it again."""
+        if self._run is not None:
+            self.clear_filter()
+        elif self._removed:
+            self.apply_filter(self._removed)
+        else:
+            self.notify("no filter was removed; / makes one", timeout=2)
+
+    def action_recent_filters(self) -> None:
+        filters = recent(FILTERS)
+        if not filters:
+            self.notify("no recent filters", timeout=2)
+            return
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                self.apply_filter(filters[number])
+
+        self.app.push_screen(Menu("Recent filters", [Choice(clean(text)) for text in filters]), chosen)
+
+    def action_connection_only(self) -> None:
+        """Show only this row's connection, or go back."""
+        now = self.filter_text
+        if now and now == self._connection_filter:
+            self.apply_filter(self._filter_before)
+        elif len(self.view):
+            self._filter_before = now
+            self._connection_filter = f"conn == {self.capture.connection_of(self.number)}"
+            self.apply_filter(self._connection_filter)
+
+    # While typing: completions and errors.
+
+    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+        self._stop_typing()
+        self._bar.complain(None)
+        self._typing = self.set_timer(PAUSE, lambda: self._check(event.text))
+        self._complete(event.text, event.cursor)
+
+    @work(thread=True, exclusive=True, group="complete")
+    def _complete(self, text: str, cursor: int) -> None:
+        """In a thread: the first time it reads all tables of the schema."""
+        from dissector.filter import complete
+
+        worker = get_current_worker()
+        offers = [Offer(*each) for each in complete(text, cursor)]
+        if not worker.is_cancelled:
+            call_on_ui(self, self._offer, worker, text, offers)
+
+    def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
+        # a completion that changes nothing is not offered
+        if not worker.is_cancelled and self._bar.is_open and self._bar.text == text:
+            self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
+
+    def _stop_typing(self) -> None:
+        self.workers.cancel_group(self, "complete")
+        if self._typing is not None:
+            self._typing.stop()
+
+    def _check(self, text: str) -> None:
+        from dissector.filter import FilterError, parse
+
+        try:
+            if text.strip():
+                parse(text, self.capture.opener)
+        except FilterError as error:
+            if not self._bar.may_become(error.column):
+                self._complain(error)
+
+    def _complain(self, error: "FilterError") -> None:
+        self._bar.complain((error.column, error.words))
+
+    # While matching.
+
+    @work(thread=True, exclusive=True, group="filter")
+    def _match_rows(self, run: FilterRun, *, restart: bool = False) -> None:
+        """Match the rows that are not matched yet; with `restart` all of them, to be shown when that is done."""
+        worker = get_current_worker()
+        if run.filter.reads_findings and self._done and not self._examine(worker):
+            return
+        capture, start, stop = self.capture, 0 if restart else run.upto, len(self.capture)
+        pending = run.pending if not restart else run.pending[:0]
+        completed = pending[capture.is_complete(pending)]
+        corrected = capture.matching(run.filter, completed) if len(completed) else completed
+        rest = np.setdiff1d(pending, completed, assume_unique=True)
+        new = np.arange(start, stop)
+        pending = np.concatenate([rest, new[~capture.is_complete(new)]])[-MOST_PENDING:]
+        found, reported = [new[:0]], 0.0
+        for step in capture.select(run.filter, start, stop):
+            if worker.is_cancelled:
+                return
+            found.append(step.rows)
+            if time.monotonic() - reported > REPORT_SECONDS:
+                reported = time.monotonic()
+                rows = new[:0] if restart else np.concatenate(found)
+                call_on_ui(self, self._show_step, worker, run, rows, step.upto, stop)
+                found = found if restart else [new[:0]]
+        again = completed, corrected
+        call_on_ui(self, self._matched_all, worker, run, np.concatenate(found), stop, again, pending, restart)
+
+    def _examine(self, worker: Worker[None]) -> bool:
+        """Complete the cross-message findings; return whether that was not cancelled."""
+        return all(not worker.is_cancelled for _ in self.capture.examine())
+
+    def _show_step(self, worker: Worker[None], run: FilterRun, rows: Int64, upto: int, total: int) -> None:
+        """Show the rows of a step."""
+        if not worker.is_cancelled:
+            run.upto, run.total = upto, total
+            self.view.add(rows)
+            self._show_found()
+
+    def _matched_all(
+        self,
+        worker: Worker[None],
+        run: FilterRun,
+        rows: Int64,
+        stop: int,
+        again: tuple[Int64, Int64],
+        pending: Int64,
+        restart: bool,
+    ) -> None:
+        """All rows that there were are matched; there may be more by now."""
+        if worker.is_cancelled:
+            return
+        if restart:
+            self.view.keep(rows)
+        else:
+            self.view.correct(*again)
+            self.view.add(rows)
+        run.upto = run.total = stop
+        run.pending, run.working = pending, False
+        self._show_found()
+        if len(self.capture) > stop:
+            self._start_matching(run)
+        elif self._done and self.RENUMBERS_ROWS and not self.capture.host_names.resolves:
+            self._remember_rows(run.filter.text)
+
+    def _remember_rows(self, text: str) -> None:
+        kept = self.view.kept
+        if kept is not None and len(kept) <= MOST_REMEMBERED:
+            others = [each for each in self._remembered.items() if each[0] != text]
+            self._remembered = dict([*others, (text, kept)][-REMEMBERED:])
+
+    def _show_found(self) -> None:
+        # drawn rows look as before, but for the time since the previous row
+        run = self._run
+        self._list.empty_words = self._empty_words()
+        awaits = run is not None and run.working and run.upto <= self._list.selected
+        self._list.update_rows(redraw=self.appearance.time is TimeFormat.PREVIOUS, awaits=awaits)
+        self._draw_filter()
+        self._draw_title()
+
+    def _empty_words(self) -> str:
+        """Return what to say if no row is shown, with the next keys."""
+        if self._run is None or self._run.working:
+            return "searching…" if self._run is not None else ""
+        return (
+            f"0 of {counted(len(self.capture), 'exchange')} match · {self._key_of('filter')} edits the filter · "
+            f"{self._key_of('escape')} removes it"
+        )
+
+    def _start_matching(self, run: FilterRun, *, restart: bool = False) -> None:
+        run.working, run.total = True, len(self.capture)
+        if restart:
+            run.upto = 0
+        self._draw_filter()
+        self._match_rows(run, restart=restart)
+
+    def _rows_added(self, *, done: bool) -> None:
+        """Match new rows too; all of them again when they have their final order."""
+        super()._rows_added(done=done)
+        run = self._run
+        if run is None or run.stopped:
+            return
+        if done and self.RENUMBERS_ROWS:
+            self._start_matching(run, restart=True)
+        elif not run.working and (len(self.capture) > run.upto or len(run.pending)):
+            self._start_matching(run)
+
+    def _draw_filter(self) -> None:
+        if self._run is not None:
+            self._bar.say(self._run.state(len(self.view), len(self.capture)))

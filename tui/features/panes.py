@@ -1,0 +1,121 @@
+"""The sizes of the panes."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from dissector.capture_session import Capture
+from tui.key_groups import PANES
+from tui.pane_sizes import LIST_SHARE, load_pane_sizes, save_pane_sizes
+from tui.screens.core_screen import CoreScreen
+from tui.widgets.draggable_border import DraggableBorder
+
+SLIM, NARROW = 76, 130
+"""Screen widths below which the bytes pane is narrower."""
+LIST_STEP = 0.15
+LEAST_LINES, LEAST_CELLS = 4, 20
+"""Of a pane."""
+BYTES_WIDTHS = {"slim": 27, "narrow": 43, "wide": 76}
+STEP = 8
+
+
+class PanesFeature(CoreScreen):
+    """Resizes and maximizes panes."""
+
+    FEATURE = PANES
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "backslash", "maximize_pane", "Maximize", key_display="\\", show=False,
+            tooltip="Maximize the focused pane, or restore all", id="main.maximize",
+        ),
+        Binding("plus", "list_room(1)", "More list", key_display="+", show=False, tooltip="Enlarge the list",
+                id="main.more_list"),
+        Binding("minus", "list_room(-1)", "Less list", key_display="-", show=False, tooltip="Shrink the list",
+                id="main.less_list"),
+        Binding("less_than_sign", "bytes_room(1)", "More bytes", key_display="<", show=False,
+                tooltip="Widen the bytes pane", id="main.more_bytes"),
+        Binding("greater_than_sign", "bytes_room(-1)", "Less bytes", key_display=">", show=False,
+                tooltip="Narrow the bytes pane", id="main.less_bytes"),
+    ]  # fmt: skip
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__(capture)
+        self._panes = load_pane_sizes()
+
+    def on_mount(self) -> None:
+        if not self.app.is_running:
+            return
+        self._draw_share()
+        self._draw_widths()
+
+    def on_unmount(self) -> None:
+        if self._panes != load_pane_sizes():
+            save_pane_sizes(self._panes)
+
+    def action_maximize_pane(self) -> None:
+        """Maximize the focused pane, or restore all."""
+        panes: list[Widget] = [self._list, self._fields, self._bytes]
+        alone = any(pane.has_class("hidden") for pane in panes)
+        lower = self.query_one("#lower")
+        for pane in panes:
+            pane.set_class(not alone and pane is not self.focused, "hidden")
+        lower.set_class(not alone and self.focused is self._list, "hidden")
+        self._bytes.styles.width = "1fr" if not alone and self.focused is self._bytes else None
+        self._draw_widths()
+
+    def action_list_room(self, step: int) -> None:
+        self._give_list(self._panes.list_share + step * LIST_STEP)
+
+    def _give_list(self, share: float) -> None:
+        """Share the height between list and lower panes; each keeps a few lines."""
+        least = min(0.5, LEAST_LINES / max(1, self._list.size.height + self.query_one("#lower").size.height))
+        self._panes = self._panes._replace(list_share=max(least, min(1 - least, share)))
+        self._draw_share()
+
+    def _draw_share(self) -> None:
+        share = self._panes.list_share
+        self._list.styles.height, self.query_one("#lower").styles.height = f"{share:.4f}fr", f"{1 - share:.4f}fr"
+
+    def on_draggable_border_dragged(self, event: DraggableBorder.Dragged) -> None:
+        """Move a border to where it was dragged."""
+        if event.left:
+            self._give_bytes(None if event.at is None else self.app.size.width - event.at)
+        elif event.at is None:
+            self._give_list(LIST_SHARE)
+        else:
+            both = self._list.size.height + self.query_one("#lower").size.height
+            above = self.query_one("#lower").region.y - self._list.region.y - self._list.size.height  # the legend
+            self._give_list((event.at - above - self._list.region.y) / max(1, both))
+
+    def action_bytes_room(self, step: int) -> None:
+        self._give_bytes(self._bytes_width() + step * STEP)
+
+    def _give_bytes(self, cells: int | None) -> None:
+        """Give the bytes pane a width, kept as a share of the screen's; its default width for None."""
+        share = None if cells is None else self._within(cells) / max(1, self.app.size.width)
+        self._panes = self._panes._replace(bytes_share=share)
+        self._draw_widths()
+
+    def on_resize(self) -> None:
+        self._draw_widths()
+        self._draw_title()
+
+    def _draw_widths(self) -> None:
+        if not self._fields.has_class("hidden"):
+            self._bytes.styles.width = self._bytes_width()
+
+    def _bytes_width(self) -> int:
+        """Return the width of the bytes pane on a screen of this size."""
+        width, share = self.app.size.width, self._panes.bytes_share
+        return self._within(self._usual_width(width) if share is None else round(share * width))
+
+    def _within(self, cells: int) -> int:
+        """Return the nearest width of the bytes pane that leaves each pane a few cells, and is none too many for lines
+        of 16 bytes."""
+        return max(LEAST_CELLS, min(self.app.size.width - LEAST_CELLS, BYTES_WIDTHS["wide"], cells))
+
+    def _usual_width(self, width: int) -> int:
+        """Return the default width of the bytes pane."""
+        return BYTES_WIDTHS["slim" if width < SLIM else "narrow" if width < NARROW else "wide"]

@@ -1,0 +1,108 @@
+"""Searches text, bytes or a field: in the message that is shown first, then in the exchanges after it."""
+
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+from textual.binding import Binding, BindingType
+
+from dissector.analysis.search import SearchHit, SearchQuery
+from dissector.core.arrays import Int64
+from dissector.core.text import clean
+from tui.features.row_search import Go, RowSearch
+from tui.key_groups import FIND
+from tui.location_history import Location
+from tui.screens.search_dialog import SearchDialog
+
+
+class Hits(NamedTuple):
+    """All hits of the exchange that is shown, and the current one."""
+
+    number: int
+    found: list[tuple[str, SearchHit]]
+    """Side and place, those of the request first."""
+    at: int
+
+
+class SearchFeature(RowSearch):
+    """ctrl+f searches, n and N go to the next and previous hit."""
+
+    FEATURE = FIND
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+f", "search", "Search", show=False,
+                tooltip="Find text, hex bytes or a field", id="main.search"),
+        Binding("n", "hit(1)", "Next hit", show=False, tooltip="Next hit of the search",
+                id="main.next_hit"),
+        Binding("N", "hit(-1)", "Previous hit", show=False, tooltip="Previous hit of the search",
+                id="main.previous_hit"),
+    ]  # fmt: skip
+
+    _query: SearchQuery | None = None
+    _hits: Hits | None = None
+
+    def action_search(self) -> None:
+        """Ask what to search."""
+
+        def begin(query: SearchQuery | None) -> None:
+            if query is not None:
+                self._query, self._hits = query, None
+                self.action_hit(1)
+
+        self.app.push_screen(SearchDialog(self._query), begin)
+
+    def action_hit(self, step: int) -> None:
+        """Go to the next hit, of this exchange or of another."""
+        if self._query is None:
+            self.action_search()
+            return
+        hits, number = self._hits, self.model.number
+        if number is None:
+            return
+        if hits is None or hits.number != number:
+            self._seek_hit(self._query, step, begins_here=True)
+        elif 0 <= hits.at + step < len(hits.found):
+            self._show_hit(self._query, hits._replace(at=hits.at + step))
+        else:
+            self._seek_hit(self._query, step, begins_here=False)
+
+    def _seek_hit(self, query: SearchQuery, step: int, *, begins_here: bool) -> None:
+        """Search the other exchanges; with `begins_here` first the shown one, from the shown side on."""
+        number, side = self.number, self.model.side
+
+        def here() -> Go | None:
+            found = self._hits_of(query, number)
+            first = next((n for n, (its_side, _) in enumerate(found) if its_side == side), len(found))
+            at = first if step > 0 else len(found) - 1
+            return partial(self._show_hit, query, Hits(number, found, at)) if 0 <= at < len(found) else None
+
+        def find(rows: Int64) -> Go | None:
+            there = query.first(self.capture, rows)
+            found = self._hits_of(query, there) if there is not None else []
+            if there is None or not found:
+                return None
+            return partial(self._show_hit, query, Hits(there, found, 0 if step > 0 else len(found) - 1))
+
+        self.search_rows(step, find, repr(query.text), around=True, here=here if begins_here else None)
+
+    def _hits_of(self, query: SearchQuery, number: int) -> list[tuple[str, SearchHit]]:
+        # decoded separately: the screen may be tracing the one that is shown
+        [exchange] = self.capture.at(range(number, number + 1))
+        return [(side, hit) for side, hits in query.hits_of(exchange) for hit in hits]
+
+    def _show_hit(self, query: SearchQuery, hits: Hits) -> None:
+        """Go to a hit."""
+        self._hits = hits
+        side, hit = hits.found[hits.at]
+        self.go_to_place(Location(hits.number, side, hit.path), partial(self._light_up, query, hits))
+
+    def _light_up(self, query: SearchQuery, hits: Hits) -> None:
+        """Highlight all hits of the message that is shown, and select the current one."""
+        side, hit = hits.found[hits.at]
+        others = [other for its_side, other in hits.found if its_side == side]
+        self._fields.light_up({other.path for other in others})
+        if query.data:
+            self.model.lit = [other[1:] for other in others if other.end - other.start == len(query.data)]
+        if hit.end > hit.start:
+            self.model.selection = range(hit.start, hit.end)
+        self._bytes.show_at(hit.start)
+        self._draw_inspector(f"{hits.at + 1} of {len(hits.found):,} in this exchange: {clean(query.text)}")

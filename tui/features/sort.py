@@ -1,0 +1,110 @@
+"""Sorts the list by a column of the index. New rows follow the sorted ones, until there are many."""
+
+from typing import ClassVar, Final
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.worker import get_current_worker
+
+from dissector.core.arrays import Int64
+from dissector.exchange.row_fields import ROW_FIELDS
+from tui.key_groups import LIST
+from tui.list_columns import ListColumn, all_columns, column_of
+from tui.row_order import SortOrder, reversed_order, sorted_rows
+from tui.screens.core_screen import CoreScreen
+from tui.screens.menu import Choice, Menu
+from tui.ui_thread import call_on_ui
+from tui.widgets.exchange_list import ExchangeList
+
+_MORE: Final = 1.25
+"""How much longer the list must be to be sorted again, while rows come."""
+
+
+def _sortable() -> list[ListColumn]:
+    """The columns that the index has; first those that lists are mostly sorted by."""
+    names = [ROW_FIELDS[name].heading for name in ("latency", "response.size", "request.size", "time")]
+    columns = [column for column in all_columns() if column.is_indexed]
+    return sorted(columns, key=lambda column: names.index(column.name) if column.name in names else len(names))
+
+
+class SortFeature(CoreScreen):
+    """By a column, ascending or descending."""
+
+    FEATURE = LIST
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("z", "sort", "Sort", show=False, tooltip="Sort the list by a column", id="main.sort"),
+        Binding("Z", "reverse", "Reverse order", show=False, tooltip="Reverse the sort order", id="main.reverse"),
+    ]
+
+    _ascending: tuple[Int64, int] | None = None
+    """The rows by the column that was chosen last, and how many of them have a value."""
+
+    def action_sort(self) -> None:
+        """Choose the column to sort by."""
+        choices = [Choice("Unsorted", "in the order of row numbers"), *(Choice(c.name, c.words) for c in _sortable())]
+        sorting = self.appearance.sorting
+        at = 0 if sorting is None else 1 + [column.name for column in _sortable()].index(sorting.column)
+        self.app.push_screen(Menu("Sort by", choices, at), self._sort_chosen)
+
+    def _sort_chosen(self, chosen: int | None) -> None:
+        if chosen is not None:
+            self.sort_by(None if chosen == 0 else SortOrder(_sortable()[chosen - 1].name))
+
+    def action_reverse(self) -> None:
+        """Reverse the order; unsorted rows are sorted by number, descending."""
+        sorting = self.appearance.sorting or SortOrder("No.")
+        self.sort_by(sorting._replace(descending=not sorting.descending))
+
+    def on_exchange_list_head_clicked(self, event: ExchangeList.HeadClicked) -> None:
+        """The first click sorts, the second reverses, the third restores the order of row numbers."""
+        sorting = self.appearance.sorting
+        if not column_of(event.column).is_indexed:
+            self.notify(f"can't sort by {event.column}: that needs every message decoded", markup=False, timeout=3)
+        elif sorting is None or sorting.column != event.column:
+            self.sort_by(SortOrder(event.column))
+        else:
+            self.sort_by(None if sorting.descending else sorting._replace(descending=True))
+
+    def sort_by(self, sorting: SortOrder | None) -> None:
+        """Sort the list; with None in the order of row numbers."""
+        before, self.appearance.sorting = self.appearance.sorting, sorting
+        self.notify(_sorted_words(sorting), markup=False, timeout=3)
+        if sorting is None:
+            self.workers.cancel_group(self, "sort")
+            self._ascending = None
+            self.view.sort(None)
+            self._list.update_rows()
+        elif before is not None and before.column == sorting.column and self._ascending is not None:
+            self._show_sorted(*self._ascending)
+        else:
+            self._list.refresh()  # draws the arrow
+            self._order(sorting.column)
+
+    @work(thread=True, exclusive=True, group="sort")
+    def _order(self, column: str) -> None:
+        worker = get_current_worker()
+        found = sorted_rows(self.capture, column_of(column).field, len(self.capture), lambda: worker.is_cancelled)
+        if found is not None:
+            call_on_ui(self, self._show_sorted, *found)
+
+    def _show_sorted(self, order: Int64, present: int) -> None:
+        sorting = self.appearance.sorting
+        if sorting is not None:
+            self._ascending = order, present
+            self.view.sort(reversed_order(order, present) if sorting.descending else order)
+            self._list.update_rows()
+
+    def _rows_added(self, *, done: bool) -> None:
+        super()._rows_added(done=done)
+        sorting, found = self.appearance.sorting, self._ascending
+        if sorting is not None and found is not None and (done or len(self.capture) > _MORE * len(found[0])):
+            self._order(sorting.column)
+
+
+def _sorted_words(sorting: SortOrder | None) -> str:
+    """Say how the list is sorted, and what changes that."""
+    if sorting is None:
+        return "in the order of row numbers"
+    order = "descending" if sorting.descending else "ascending"
+    return f"sorted by {sorting.column}, {order}; Z reverses, z chooses"

@@ -1,0 +1,72 @@
+"""Makes a filter or a column from the value under the cursor: a cell of the list, or a field."""
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from dissector.core.text import clean
+from dissector.exchange.field_values import plain_path
+from dissector.filter import FilterError
+from tui.key_groups import FIND
+from tui.messages import AddColumn, ApplyFilter
+from tui.screens.core_screen import CoreScreen
+from tui.screens.menu import Choice, Menu
+from tui.value_filters import cell_filters, column_filter, field_filter
+
+
+class ValueActionsFeature(CoreScreen):
+    """a applies a filter, A edits it, c adds a column. In the list they take the row's cell, below it the field."""
+
+    FEATURE = FIND
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "as_filter", "As filter", show=False, id="main.apply_as_filter",
+                tooltip="Filter by the field under the cursor, or by the cell in the list"),
+        Binding("A", "to_filter", "Edit filter", show=False, id="main.prepare_as_filter",
+                tooltip="Edit a filter by the field, or by a cell of the row"),
+        Binding("c", "as_column", "As column", show=False, tooltip="Add the field as a column of the list",
+                id="main.as_column"),
+    ]  # fmt: skip
+
+    def action_as_filter(self) -> None:
+        """Apply it."""
+        if self.focused is self._list:
+            column = self._list.column or "API"
+            text = column_filter(self.model.exchange, column) if self.model.exchange is not None else None
+            if text is not None:
+                self.post_message(ApplyFilter(text))
+            else:
+                self.notify(f"no filter for {clean(column)} of this row", timeout=3, markup=False)
+        else:
+            self._filter_field(prepare=False)
+
+    def action_to_filter(self) -> None:
+        """Edit it."""
+        if self.focused is not self._list:
+            self._filter_field(prepare=True)
+            return
+        cells = cell_filters(self.model.exchange) if self.model.exchange is not None else []
+
+        def prepare(chosen: int | None) -> None:
+            if chosen is not None:
+                self.post_message(ApplyFilter(cells[chosen][1], prepare=True))
+
+        self.app.push_screen(Menu("Filter on", [Choice(name, clean(text)) for name, text in cells]), prepare)
+
+    def _filter_field(self, *, prepare: bool) -> None:
+        try:
+            text = field_filter(self.model)
+        except FilterError:
+            self.notify("this part of the frame is not a field, so no filter can match it", timeout=3)
+            return
+        if text is None:
+            self.notify("select a field first: this part of the frame is not one", timeout=2)
+        else:
+            self.post_message(ApplyFilter(text, prepare=prepare))
+
+    def action_as_column(self) -> None:
+        node = self.model.node
+        if node is None or node.name.startswith("("):
+            self.notify("select a field first: this part of the frame is not one", timeout=2)
+        else:
+            self.post_message(AddColumn(plain_path(self.model.path)))

@@ -1,0 +1,110 @@
+"""Shows captures, comparisons or a live capture on the terminal until the user quits; gives exit codes."""
+
+import curses
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence, Set
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final
+
+from dissector.analysis.diff import DiffSide, ManualMatches
+from dissector.capture.live import CaptureSettings, Recording
+from dissector.capture_session import Capture
+from dissector.detection.decode_as import DecodeAs, of_ports
+from tui.app import KDissectApp
+from tui.hangup import end_with_terminal
+from tui.recents import remember_capture
+from tui.screens.diff_screen import DiffScreen
+from tui.screens.live_screen import Begin, LiveScreen
+from tui.screens.main_screen import MainScreen
+from tui.screens.matrix_screen import MatrixScreen
+
+if TYPE_CHECKING:
+    from dissector.records.values.opener import ValueOpener
+
+LEFT: Final = 128 + signal.SIGINT
+"""The exit code of a comparison that the user did not wait for."""
+
+
+def run(
+    paths: Sequence[str],
+    response_to: tuple[int, int] | None = None,
+    *,
+    ports: Set[int] = frozenset(),
+    decode_as: Sequence[DecodeAs] = (),
+    topics: Mapping[str, str] | None = None,
+    key_logs: Sequence[str] = (),
+    show_secrets: bool = False,
+    resolves: bool = False,
+    value_opener: "ValueOpener | None" = None,
+    filter: str | None = None,
+) -> int:
+    """Open captures on the screen, or offer recent ones; return the exit code. `value_opener` opens keys and values of
+    records, `filter` is a valid one to begin with. Raises `capture.CaptureError` before the terminal is taken, or after
+    it is given back if a pipe turned out to be no capture."""
+    _take_terminal()
+
+    given = (*of_ports(ports), *decode_as)
+
+    def opener(paths: Sequence[str], /, *, decode_as: Sequence[DecodeAs] = given) -> Capture:
+        return Capture(
+            paths, response_to=response_to, decode_as=decode_as, topics=topics, key_logs=key_logs,
+            show_secrets=show_secrets, resolves=resolves, opener=value_opener,
+        )  # fmt: skip
+
+    with ExitStack() as opened:
+        main = MainScreen(opened.enter_context(opener(paths))) if paths else None
+        if main is not None:
+            main.first_filter = filter or ""
+            remember_capture(paths)
+        app = KDissectApp(main, opener)
+        _show(app)
+        return app.return_code or 0
+
+
+def run_diff(a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> int:
+    """Show two sides next to each other; return the exit code: 0 if they are the same, 1 if they differ, 2 if there is
+    nothing to compare, 130 if the user quit before the comparison was done. Raises `capture.CaptureError` if a pipe
+    turned out to be no capture."""
+    _take_terminal()
+    screen = DiffScreen(a, b, connections)
+    _show(KDissectApp(screen))
+    found = screen.comparison
+    if found is None:
+        return LEFT
+    return 2 if not (found.a.exchanges and found.b.exchanges) else 0 if found.is_same else 1
+
+
+def run_matrix(sides: Sequence[DiffSide]) -> int:
+    """Show what several sides do, next to each other; return the exit code: 0 if they do the same, 1 if not, 130 if the
+    user quit before. Raises `capture.CaptureError` if a pipe turned out to be no capture."""
+    _take_terminal()
+    screen = MatrixScreen(sides)
+    _show(KDissectApp(screen))
+    return LEFT if screen.matrix is None else 0 if screen.matrix.is_same else 1
+
+
+def run_live(capture: Capture, recording: Recording, wanted: CaptureSettings, begin: Begin) -> None:
+    """Show a live capture, and those that the user starts after it, until the user quits."""
+    _take_terminal()
+    KDissectApp(LiveScreen(capture, recording, wanted, begin)).run()
+
+
+def _show(app: KDissectApp) -> None:
+    """Run the application until the user quits; raise the error that ended it."""
+    app.run()
+    if app.error is not None:
+        raise app.error
+
+
+def _take_terminal() -> None:
+    """End with the terminal. One without colors gets none: nobody knows what it would make of them."""
+    end_with_terminal()
+    try:
+        curses.setupterm(fd=sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+        colors = curses.tigetnum("colors")
+    except (curses.error, OSError):  # nothing is known of the terminal
+        return
+    if colors < 2:
+        os.environ["NO_COLOR"] = "1"

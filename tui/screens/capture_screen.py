@@ -1,0 +1,149 @@
+"""A capture that is being read: its rows come into the list; the title has what is known of it so far, a line what is
+wrong with its files, and a capture without Kafka has words in place of the panes.
+
+Invariant: reading never blocks the screen: it runs in a thread.
+"""
+
+from typing import ClassVar, Final
+
+import numpy as np
+from rich.text import Text
+from textual import work
+from textual.screen import Screen
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from dissector.capture import CaptureError
+from dissector.capture_session import Capture, Progress
+from dissector.core.text import clean, counted
+from dissector.detection.other_protocols import OtherProtocol
+from tui.appearance import Appearance
+from tui.labels import progress_words
+from tui.loader import load
+from tui.messages import CaptureFailed
+from tui.row_view import RowView
+from tui.ui_thread import call_on_ui
+from tui.widgets.exchange_list import ExchangeList
+
+LEAST_NAME: Final = 8
+"""Cells of a capture's name in the title, at least."""
+
+
+class CaptureScreen(Screen[None]):
+    """Title and list of one capture. Who composes it has the list, `#title`, `#notice`, `#empty` and `#lower`."""
+
+    RENUMBERS_ROWS: ClassVar[bool] = True
+    """Whether rows get their final order when all is read."""
+
+    def __init__(self, capture: Capture) -> None:
+        super().__init__()
+        self.capture = capture
+        capture.host_names.spares_main_thread = True
+        self.view = RowView()
+        self.appearance = Appearance()
+        self._progress = Progress(0, 0, 0, 0)
+        self._done = False
+        self._notice = ""
+
+    @property
+    def _list(self) -> ExchangeList:
+        return self.query_one(ExchangeList)
+
+    @property
+    def number(self) -> int:
+        """The row under the list's cursor, from 0."""
+        return self._list.number
+
+    @work(thread=True, exclusive=True, group="load")
+    def _load(self) -> None:
+        worker = get_current_worker()
+
+        def report(progress: Progress, done: bool) -> None:
+            if not worker.is_cancelled:
+                call_on_ui(self, self._loaded, progress, done)
+
+        try:
+            load(self.capture, report, lambda: worker.is_cancelled, sort=self.RENUMBERS_ROWS)
+        except CaptureError as error:  # a pipe that turns out to be no capture: reported when the screen is closed
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.post_message, CaptureFailed(error))
+
+    def _loaded(self, progress: Progress, done: bool) -> None:
+        """Take more rows, and at the end the final order."""
+        self._progress, self._done = progress, done
+        if done:
+            self._rows_renumbered()
+        self._list.show(len(self.capture), redraw=done)
+        self._rows_added(done=done)
+        self._draw_title()
+        if not done:
+            return
+        if len(self.capture):
+            self._choose(self.number)
+        else:
+            self._draw_empty()
+        self._draw_notice()
+
+    def _draw_notice(self) -> None:
+        """Show what is wrong with the files, also if it goes wrong later."""
+        words = "\n".join("! " + clean(problem.message) for problem in self.capture.problems)
+        if words != self._notice:
+            self._notice = words
+            notice = self.query_one("#notice", Static)
+            notice.update(Text(words))
+            notice.add_class("shown")
+
+    def _rows_added(self, *, done: bool) -> None:
+        """There may be more rows; if `done`, these are all. For features."""
+
+    def _rows_renumbered(self) -> None:
+        """Rows have their final numbers. Features that keep numbers take the new ones."""
+        self.view.renumber(self.capture.rows_after_sort)
+        self._list.follow(int(self.capture.rows_after_sort(np.array([self._list.selected]))[0]))
+
+    def _draw_title(self) -> None:
+        title = Text()
+        title.append(
+            f" · {counted(len(self.capture), 'exchange')} · {counted(len(self.capture.connections), 'connection')}", ""
+        )
+        title.append(self._shown_words())
+        state = progress_words(self._progress, done=self._done) + self._status_words()
+        names = Text(", ".join(_title_name(name) for name in self.capture.names), "bold")
+        room = self.app.size.width - 2 - title.cell_len - len(state) - 1
+        names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
+        gap = " " * max(1, room + 1 - names.cell_len)
+        self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
+
+    def _shown_words(self) -> str:
+        """Return how many rows are shown, if not all."""
+        return f" · {len(self.view):,} shown" if self.view.is_filtered else ""
+
+    def _status_words(self) -> str:
+        """Return the progress of background work, for the title. For features."""
+        return ""
+
+    def _draw_empty(self) -> None:
+        seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"
+        protocols = ", ".join(f"{count:,} {name}" for name, count in self.capture.connections.protocols.items())
+        is_tls = OtherProtocol.TLS.label in self.capture.connections.protocols
+        parts = [
+            "No Kafka in this capture",
+            f"{seen}{': ' if protocols else ''}{protocols}.",
+            "Kafka over TLS needs its keys: --keylog FILE; see kdissect explain tls" if is_tls else "",
+            "Start capturing before the client connects:\n\ntcpdump -i any -w out.pcap tcp port 9092",
+            "Or press U, and say which connections are Kafka" if len(self.capture.connections) else "",
+            "ctrl+p opens another capture, ? shows the keys, q quits",
+        ]
+        empty = self.query_one("#empty", Static)
+        empty.update(Text("\n\n".join(filter(None, parts)), justify="center"))
+        empty.add_class("shown")
+        for selector in ("#list", "#lower"):
+            self.query_one(selector).add_class("hidden")
+
+    def _choose(self, number: int) -> None:
+        """A row is selected. For the panes below the list."""
+
+
+def _title_name(name: str) -> str:
+    """Return how a capture is called in the title."""
+    return "standard input" if name == "-" else clean(name.rpartition("/")[2])

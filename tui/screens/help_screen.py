@@ -1,0 +1,144 @@
+"""The help: the keys that work on the current screen, made from its active bindings, as the user mapped them.
+
+The ten that matter most come first, then those of the focused pane, then groups by what one wants to do. Two keys that
+go to the next and to the previous of something are one line.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import ClassVar, Final
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Static
+
+from tui.key_groups import FIRST, PROGRAM, place
+from tui.row_states import RowState
+from tui.screens.dialog import Dialog
+
+Keys = dict[str, list[tuple[str, str]]]
+"""Keys with their descriptions, by heading."""
+START, PANE = "Start with these", "In this pane"
+WIDE: Final = 120
+"""Screen width from which on there are two columns."""
+_MARKS: Final = (
+    (RowState.REFUSED.mark, "an error, or another warning"), (RowState.UNANSWERED.mark, "no response came"),
+    (RowState.WAITING.mark, "the response may still come"), (RowState.ORPHAN.mark, "the request was not captured"),
+    (RowState.DAMAGED.mark, "damaged, or not captured in full"), (RowState.NOTED.mark, "a note"),
+    ("◆ ✎", "marked, commented"),
+)  # fmt: skip
+MARKS: Final = "Marks beside rows"
+_KEY_WIDTH: Final = 13
+"""Cells of a line's keys; if they need more they take several lines."""
+_DIRECTION: Final = re.compile(r"\(-?([\d.]+)\)$")
+"""How far an action goes: back if it is negative."""
+
+
+class HelpScreen(Dialog[None]):
+    """Shows keys; closes on Escape, q, ? and Enter."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,enter", "dismiss", "Close", id="help.close"),
+        Binding("j", "scroll(1)", "Down", show=False, id="help.down"),
+        Binding("k", "scroll(-1)", "Up", show=False, id="help.up"),
+    ]
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__()
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="help") as box:
+            box.border_title = "Keys"
+            box.border_subtitle = "esc closes · ctrl+p finds any command"
+            yield Static(id="help-keys")
+
+    def on_resize(self) -> None:
+        wide = self.app.size.width >= WIDE
+        self.query_one("#help").set_class(wide, "wide")
+        self.query_one(Static).update(_table(self._keys, 2 if wide else 1))
+
+    def action_scroll(self, lines: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
+
+
+def _table(keys: Keys, count: int) -> Table:
+    """Return all keys in so many columns of about the same length."""
+    table = Table.grid(padding=(0, 4))
+    columns: list[list[tuple[str, list[tuple[str, str]]]]] = [[] for _ in range(count)]
+    for group in keys.items():
+        shortest = min(columns, key=lambda groups: sum(len(lines) + 2 for _, lines in groups))
+        shortest.append(group)
+    table.add_row(*(_column(groups) for groups in columns))
+    return table
+
+
+def _column(groups: list[tuple[str, list[tuple[str, str]]]]) -> Group:
+    width = max((cell_len(key) for _, lines in groups for key, _ in lines), default=1)
+    parts: list[RenderableType] = []
+    for title, lines in groups:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(width=min(width, _KEY_WIDTH))
+        table.add_column()
+        for key, words in lines:
+            table.add_row(Text(key, "bold"), Text(words))
+        parts += [Text(title, "bold underline"), table, Text()]
+    return Group(*parts)
+
+
+def keys_of(screen: Screen[object]) -> Keys:
+    """Return the keys of a screen as it is now. Each key is there once."""
+    ours = [
+        active for active in screen.active_bindings.values()
+        if active.binding.description and active.enabled and active.binding.id is not None
+    ]  # fmt: skip
+    first = sorted((each for each in ours if each.binding.id in FIRST), key=_first_place)
+    groups: dict[str, list[ActiveBinding]] = {START: first, PANE: []}
+    for active in ours:
+        if active not in first:
+            pane = active.node is screen.focused
+            groups.setdefault(PANE if pane else feature_of(active), []).append(active)
+    titles = [START, PANE, *sorted(set(groups) - {START, PANE}, key=place)]
+    keys = {title: list(_lines(screen, groups[title])) for title in titles if groups[title]}
+    return keys | ({MARKS: list(_MARKS)} if first else {})
+
+
+def _first_place(active: ActiveBinding) -> int:
+    return FIRST.index(str(active.binding.id))
+
+
+def feature_of(active: ActiveBinding) -> str:
+    """Return the group of a key: the `FEATURE` of the class that binds it."""
+    for kind in type(active.node).__mro__:
+        own = (each.id for each in kind.__dict__.get("BINDINGS", ()) if isinstance(each, Binding))
+        if active.binding.id is not None and active.binding.id in own:
+            return str(kind.__dict__.get("FEATURE", PROGRAM))
+    return PROGRAM
+
+
+def _lines(screen: Screen[object], found: Iterable[ActiveBinding]) -> Iterator[tuple[str, str]]:
+    """Yield a line for each action, with all its keys; for one with its opposite, both."""
+    keys: dict[str, list[str]] = {}
+    words: dict[str, list[str]] = {}
+    for _, binding, _, tooltip in found:
+        action = _DIRECTION.sub(r"(\1)", binding.action)
+        keys.setdefault(action, []).append(screen.app.get_key_display(binding))
+        words.setdefault(action, []).append(tooltip or binding.description)
+    for action, shown in keys.items():
+        said = list(dict.fromkeys(words[action]))
+        text = said[0] if len(said) == 1 else _both(said)
+        yield " ".join(dict.fromkeys(shown)), text
+
+
+def _both(said: list[str]) -> str:
+    """Return the words for two directions: of what is next, and of what is not."""
+    following = next((words for words in said if words.startswith("Next ")), None)
+    if following is not None:
+        return following.replace("Next ", "Next, previous ", 1)
+    return ", ".join([said[0], *(f"{words[0].lower()}{words[1:]}" for words in said[1:])])

@@ -1,0 +1,268 @@
+"""What a user does with the records of all exchanges that a filter leaves, of any topic: filter, find, sort, export."""
+
+import re
+from pathlib import Path
+from typing import ClassVar, Final
+
+from textual import work
+from textual.binding import Binding, BindingType
+from textual.timer import Timer
+from textual.worker import Worker, get_current_worker
+
+from dissector.core.arrays import Int64
+from dissector.core.text import clean, counted
+from dissector.filter import FilterError, complete, parse
+from dissector.records.record_text import value_text
+from tui.recents import FILTERS, remember
+from tui.record_paths import paths_in
+from tui.record_search import find_record
+from tui.record_writing import RECORD_FORMATS, record_chunks
+from tui.records_model import SORTABLE
+from tui.screens.menu import Choice, Menu
+from tui.screens.prompt import Prompt
+from tui.screens.records_core_screen import RecordsCoreScreen
+from tui.screens.write_dialog import WriteDialog
+from tui.ui_thread import call_on_ui
+from tui.widgets.filter_bar import FilterBar, Offer
+from tui.widgets.record_list import RecordLines
+
+TYPING_PAUSE: Final = 0.4
+"""Seconds without a key after which what is typed is checked."""
+SAMPLED: Final = 40
+"""Records whose names are offered while a filter is typed."""
+
+
+class RecordsScreen(RecordsCoreScreen):
+    """The record view with its keys."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "escape", "Back", tooltip="Stop what runs; then clear the filter; then go back",
+                id="records.escape"),
+        Binding("q", "dismiss", "Back", show=False, tooltip="Back to the exchanges", id="records.back"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="records.help"),
+        Binding("tab", "app.focus_next", "Pane", show=False, tooltip="Next pane", id="records.next_pane"),
+        Binding("shift+tab", "app.focus_previous", "Previous pane", show=False, tooltip="Previous pane",
+                id="records.previous_pane"),
+        Binding("slash", "filter", "Filter", key_display="/", id="records.filter",
+                tooltip="Show only records that match a filter: record.value.order.id == 17"),
+        Binding("ctrl+f", "find", "Find", tooltip="Find text in keys, values and headers", id="records.find"),
+        Binding("n", "hit(1)", "Next hit", show=False, tooltip="Next hit of the search", id="records.next_hit"),
+        Binding("N", "hit(-1)", "Previous hit", show=False, tooltip="Previous hit of the search",
+                id="records.previous_hit"),
+        Binding("b", "hex", "Hex", tooltip="Show key and value as bytes; again: decoded", id="records.hex"),
+        Binding("z", "sort", "Sort", show=False, tooltip="Sort the records by a column", id="records.sort"),
+        Binding("Z", "reverse", "Reverse order", show=False, tooltip="Reverse the sort order", id="records.reverse"),
+        Binding("x", "export", "Export", tooltip="Write the listed records to a file", id="records.export"),
+        Binding("y", "copy", "Copy value", show=False, tooltip="Copy the value", id="records.copy"),
+    ]  # fmt: skip
+
+    _typing: Timer | None = None
+    """Runs while the user types a filter."""
+    _query = ""
+    """What was searched last."""
+
+    def on_mount(self) -> None:
+        self._bar.rest(self._filter_text)
+
+    def begin(self) -> None:
+        self._start(self._filter_text)
+
+    def _start(self, text: str) -> None:
+        """List the records that match a filter; an invalid one stays in the bar for correction."""
+        self._stop_typing()
+        try:
+            wanted = parse(text, self._capture.opener) if text.strip() else None
+        except FilterError as error:
+            self._bar.edit(text, error.column)
+            self._complain(error)
+            return
+        self._filter_text = text.strip()
+        self._bar.rest(self._filter_text)
+        if self._bar.is_open or self.focused is None:
+            self._list.focus()
+        self._list_matching(wanted)
+
+    def _all_listed(self) -> None:
+        if self._model.sorting:
+            self._order(self._model.sorting)
+
+    # The record under the cursor.
+
+    def action_hex(self) -> None:
+        self._hex = not self._hex
+        self._draw_record()
+
+    def action_copy(self) -> None:
+        if len(self._model) and (record := self._model.record(self._list.cursor)) is not None:
+            self.app.copy_to_clipboard(value_text(record.opened_value, 1 << 20))
+            self.notify("copied the value", timeout=2)
+
+    # Filter.
+
+    def action_filter(self) -> None:
+        text = self._filter_text
+        self._bar.edit(text)
+        self._complete(text, len(text))
+
+    def on_filter_bar_applied(self, event: FilterBar.Applied) -> None:
+        if event.text.strip() and event.text.strip() != self._filter_text:
+            remember(FILTERS, event.text.strip())
+        self._start(event.text)
+
+    def on_filter_bar_cancelled(self) -> None:
+        self._stop_typing()
+        self._bar.rest(self._filter_text)
+        self._list.focus()
+
+    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
+        self._stop_typing()
+        self._bar.complain(None)
+        self._typing = self.set_timer(TYPING_PAUSE, lambda: self._check(event.text))
+        self._complete(event.text, event.cursor)
+
+    def _stop_typing(self) -> None:
+        self.workers.cancel_group(self, "complete")
+        if self._typing is not None:
+            self._typing.stop()
+
+    def _check(self, text: str) -> None:
+        try:
+            if text.strip():
+                parse(text)
+        except FilterError as error:
+            if not self._bar.may_become(error.column):
+                self._complain(error)
+
+    def _complain(self, error: FilterError) -> None:
+        self._bar.complain((error.column, error.words))
+
+    @work(thread=True, exclusive=True, group="complete")
+    def _complete(self, text: str, cursor: int) -> None:
+        worker = get_current_worker()
+        first = self._list.scroll_offset.y
+        records = [self._model.record(at) for at in range(first, min(first + SAMPLED, len(self._model)))]
+        offers = [Offer(*each) for each in complete(text, cursor, paths_in(records))]
+        if not worker.is_cancelled:
+            call_on_ui(self, self._offer, worker, text, offers)
+
+    def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
+        if not worker.is_cancelled and self._bar.is_open and self._bar.text == text:
+            self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
+
+    def action_escape(self) -> None:
+        """Stop what runs; then clear the filter; then go back."""
+        if self._working:
+            for group in ("read", "find", "sort"):
+                self.workers.cancel_group(self, group)
+            self._say_working("")
+        elif self._filter_text:
+            self._start("")
+        else:
+            self.dismiss()
+
+    # Find.
+
+    def action_find(self) -> None:
+        """Ask what to find, and go to the next record that has it."""
+
+        def begin(given: str | None) -> None:
+            if given:
+                self._query = given
+                self.action_hit(1)
+
+        self.app.push_screen(Prompt("Find in keys, values and headers", self._query), begin)
+
+    def action_hit(self, step: int) -> None:
+        if not self._query:
+            self.action_find()
+        elif len(self._model):
+            self._say_working(f"searching for {clean(self._query)}, esc stops")
+            self._search(self._query, self._list.cursor, step)
+
+    @work(thread=True, exclusive=True, group="find")
+    def _search(self, query: str, start: int, step: int) -> None:
+        worker = get_current_worker()
+        found = find_record(self._model, query, start, step, lambda: worker.is_cancelled)
+        call_on_ui(self, self._found, worker, query, found)
+
+    def _found(self, worker: Worker[None], query: str, found: int | None) -> None:
+        if worker.is_cancelled:
+            return
+        self._say_working("")
+        if found is None:
+            self.notify(f"no record has {clean(query)}", timeout=3, markup=False)
+        else:
+            self._list.cursor = found
+
+    # Order.
+
+    def action_sort(self) -> None:
+        choices = [Choice("Unsorted", "in the order of the capture"), *(Choice(name) for name in SORTABLE)]
+        at = SORTABLE.index(self._model.sorting) + 1 if self._model.sorting else 0
+
+        def chosen(which: int | None) -> None:
+            if which is not None:
+                self._sort("" if which == 0 else SORTABLE[which - 1], descending=False)
+
+        self.app.push_screen(Menu("Sort by", choices, at), chosen)
+
+    def action_reverse(self) -> None:
+        self._sort(self._model.sorting, descending=not self._model.descending)
+
+    def on_record_lines_heading_clicked(self, event: RecordLines.HeadingClicked) -> None:
+        """The first click sorts, the second reverses, the third restores the order."""
+        if event.column not in SORTABLE:
+            self.notify(f"can't sort by {event.column}", timeout=2)
+        elif self._model.sorting != event.column:
+            self._sort(event.column, descending=False)
+        elif not self._model.descending:
+            self._sort(event.column, descending=True)
+        else:
+            self._sort("", descending=False)
+
+    def _sort(self, column: str, *, descending: bool) -> None:
+        self._model.sorting, self._model.descending = column, descending
+        if column:
+            self._say_working("sorting")
+            self._order(column)
+        else:
+            self._sorted(None, None)
+
+    @work(thread=True, exclusive=True, group="sort")
+    def _order(self, column: str) -> None:
+        worker = get_current_worker()
+        order = self._model.ordered(column, lambda: worker.is_cancelled)
+        if order is not None:
+            call_on_ui(self, self._sorted, worker, order)
+
+    def _sorted(self, worker: Worker[None] | None, order: Int64 | None) -> None:
+        if worker is not None and worker.is_cancelled:
+            return
+        if order is not None and len(order) != len(self._model):
+            return
+        model, at = self._model, self._list.cursor
+        here = (model.row(at), model.place(at)) if len(model) else None
+        model.sort(model.sorting, order, descending=model.descending)
+        self._list.show(len(model), (model.position_of(*here) if here is not None else None) or 0)
+        self._say_working("")
+
+    # Export.
+
+    @work(group="export", exclusive=True)
+    async def action_export(self) -> None:
+        """Ask for the format and the file; then write."""
+        if not len(self._model) or self._working:
+            return
+        choices = [Choice(form.entry.label, form.entry.description) for form in RECORD_FORMATS]
+        count = counted(len(self._model), "record")
+        at = await self.app.push_screen_wait(Menu(f"Write {count} as", choices))
+        if at is None:
+            return
+        form = RECORD_FORMATS[at]
+        stem = re.sub(r"[^\w.-]", "-", Path(self._capture.names[0]).stem)[:60].lstrip("-.") or "capture"
+        given = await self.app.push_screen_wait(Prompt(f"Write {count} to", f"{stem}-records{form.entry.suffix}"))
+        if given is None or not given.strip():
+            return
+        chunks = record_chunks(self._model, form)
+        outcome = await self.app.push_screen_wait(WriteDialog(Path(given.strip()), chunks))
+        self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)

@@ -1,0 +1,94 @@
+"""What became of rules or of the lines of a baseline in one capture: a list whose lines go to the exchange and its
+bytes."""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Static
+from textual.worker import Worker, get_current_worker
+
+from tui.location_history import Location
+from tui.screens.dialog import ResultScreen
+from tui.ui_thread import call_on_ui
+from tui.widgets.key_footer import KeyFooter
+from tui.widgets.line_list import LineList, StyledLine
+
+Watch = Callable[[int], None]
+"""Called with the number of each exchange; raises `Left` if the screen is closed."""
+Judge = Callable[[Watch], tuple[str, Sequence[StyledLine]]]
+"""Reads the capture, in a thread; returns the result in a few words, and the lines."""
+
+
+class Left(Exception):  # noqa: N818  # nothing is wrong
+    """The screen was closed."""
+
+
+class VerdictsScreen(ResultScreen[Location | None]):
+    """Returns the location that was opened; None if none was."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "Back", tooltip="Back to the exchanges", id="verdicts.back"),
+        Binding("question_mark", "app.help", "Help", key_display="?", tooltip="Show the keys", id="verdicts.help"),
+    ]
+
+    def __init__(self, title: str, judge: Judge, exchanges: int) -> None:
+        """`exchanges` is how many there are, for the progress."""
+        super().__init__()
+        self._title = title
+        self._judge = judge
+        self._exchanges = exchanges
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title", markup=False)
+        yield LineList(id="lines")
+        yield KeyFooter()
+
+    def on_mount(self) -> None:
+        self.query_one(LineList).focus()
+        self._draw_title("○ reading")
+        self._read()
+
+    def _draw_title(self, state: str) -> None:
+        room = self.app.size.width - 2 - len(self._title) - len(state)
+        self.query_one("#title", Static).update(Text(self._title, "bold").append(" " * max(1, room) + state, "dim"))
+
+    @work(thread=True, exclusive=True, group="judge")
+    def _read(self) -> None:
+        worker = get_current_worker()
+        reported = 0
+
+        def watch(number: int) -> None:
+            nonlocal reported
+            if worker.is_cancelled:
+                raise Left
+            share = 100 * number // max(1, self._exchanges)
+            if share >= reported + 10:
+                reported = share
+                call_on_ui(self, self._draw_title, f"○ {share} %")
+
+        try:
+            state, lines = self._judge(watch)
+        except Left:
+            return
+        call_on_ui(self, self._show, worker, state, lines)
+
+    def _show(self, worker: Worker[None], state: str, lines: Sequence[StyledLine]) -> None:
+        if self.is_mounted and not worker.is_cancelled:
+            self._state = state
+            self._draw_title(state)
+            self.query_one(LineList).show(lambda _: lines)
+
+    def on_resize(self) -> None:
+        if self._state:
+            self._draw_title(self._state)
+
+    _state = ""
+    """The result, once it is there."""
+
+    def on_line_list_target_opened(self, event: LineList.TargetOpened) -> None:
+        assert isinstance(event.target, Location)
+        self.dismiss(event.target)

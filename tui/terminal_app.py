@@ -1,0 +1,102 @@
+"""Textual's application as we need it: notifications, names of keys, dimmed text, help and screenshots, and events on
+which Textual would fail. It knows no captures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.app import ScreenStackError
+from textual.binding import Binding, BindingType
+from textual.errors import NoWidget
+from textual.filter import LineFilter
+from textual.notifications import Notify, SeverityLevel
+
+from dissector.core.text import clean
+from tui.dimming import with_dimming
+from tui.notification import TimedNotification
+from tui.screens.help_screen import HelpScreen, keys_of
+from tui.screenshot import one_text_a_word
+from tui.theme import CSS, default_variables
+from tui.typeahead import TypeAhead
+
+
+class TerminalApp(TypeAhead):
+    """An application without a first screen."""
+
+    CSS = CSS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+p",
+            "command_palette",
+            "Commands",
+            show=False,
+            priority=True,
+            tooltip="Find any command by its name",
+            id="app.palette",
+        ),
+        Binding(
+            "ctrl+s",
+            "picture",
+            "Screenshot",
+            show=False,
+            priority=True,
+            tooltip="Save a screenshot (SVG)",
+            id="app.picture",
+        ),
+    ]
+
+    def notify(
+        self, message: str, *, title: str = "", severity: SeverityLevel = "information", timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:  # fmt: skip
+        """Show a notification, for `timeout` seconds."""
+        seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        self.post_message(Notify(TimedNotification(message, title, severity, seconds, markup)))
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our variables, for themes that are not ours."""
+        return default_variables(self.current_theme)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Keys as people write them."""
+        return super().get_key_display(binding).replace("^", "ctrl+").replace("⏎", "enter").replace("\u23ce", "enter")
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's, with ours for dimmed text: it keeps enough of its color to be read."""
+        return with_dimming(super().get_line_filters())
+
+    async def on_event(self, event: events.Event) -> None:
+        """Drop clicks on what was removed: it is still drawn until the next frame, and Textual fails on its place. What
+        is dragged gets them. Drop keys that come back from a screen when the last one is gone: Textual fails on them,
+        too."""
+        if isinstance(event, events.Key) and not self.screen_stack:
+            return
+        comes = isinstance(event, events.MouseEvent) and not event.is_forwarded and self.mouse_captured is None
+        if isinstance(event, events.MouseEvent) and comes and self._is_gone_at(event.x, event.y):
+            return
+        await super().on_event(event)
+
+    def _is_gone_at(self, x: int, y: int) -> bool:
+        """Return whether a widget is drawn there that was removed."""
+        try:
+            return not self.get_widget_at(x, y)[0].is_attached
+        except (NoWidget, ScreenStackError):
+            return False
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen(keys_of(self.screen)))
+
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        """Return the screen as SVG that converters draw as it is."""
+        return one_text_a_word(super().export_screenshot(title=title, simplify=simplify))
+
+    def action_picture(self) -> None:
+        """Save the screen as SVG in the current folder."""
+        try:
+            path = Path(self.save_screenshot())
+        except OSError as error:
+            words = clean(f"screenshot not saved: {error.strerror or error}")
+            self.notify(words, severity="error", markup=False)
+        else:
+            self.notify(f"saved {path.name}", markup=False)

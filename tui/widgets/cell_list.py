@@ -1,0 +1,194 @@
+"""A list that is drawn line by line, whatever its length, with a heading, a cursor, and the keys of the exchange list.
+
+Invariants:
+  * only lines on the screen are made; their strips are kept in a bounded cache;
+  * moving the cursor repaints two lines.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.widgets.scroll_bar import PlacedScrollBar
+
+KEPT_STRIPS = 512
+CURSOR_WIDTH = 1
+
+
+class CellList(ScrollView, PlacedScrollBar, can_focus=True):
+    """Lines of cells. A subclass defines the heading and the cells of a line."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "cells--head", "cells--cursor", "cells--dim", "cells--strong", "cells--different", "cells--order", "cells--a",
+        "cells--b",
+    }  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down,j", "move(1)", "Down", show=False, id="cells.down"),
+        Binding("up,k", "move(-1)", "Up", show=False, id="cells.up"),
+        Binding("pagedown,ctrl+d", "page(1)", "Page down", show=False, id="cells.page_down"),
+        Binding("pageup,ctrl+u", "page(-1)", "Page up", show=False, id="cells.page_up"),
+        Binding("g,home", "go(0)", "First", show=False, tooltip="First line", id="cells.first"),
+        Binding("G,end", "go(-1)", "Last", show=False, tooltip="Last line", id="cells.last"),
+        Binding("enter", "open", "Open", show=False, id="cells.open"),
+    ]
+    DEFAULT_CSS = """
+    CellList { background: $surface; scrollbar-size: 1 1; overflow-x: hidden; }
+    CellList > .cells--head { background: $panel; color: $secondary; text-style: bold; }
+    CellList > .cells--cursor { background: $idle; }
+    CellList:focus > .cells--cursor { background: $cursor; }
+    CellList > .cells--dim { color: $secondary; }
+    CellList > .cells--strong { text-style: bold; }
+    CellList > .cells--different { color: $warning; text-style: bold; }
+    CellList > .cells--order { color: $accent; text-style: bold; }
+    CellList > .cells--a { color: $hue0; }
+    CellList > .cells--b { color: $hue1; }
+    """
+    cursor: reactive[int] = reactive(0, repaint=False)
+
+    class _OfLine(Message):
+        def __init__(self, lines: "CellList", number: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.number = number
+
+        @property
+        def control(self) -> "CellList":
+            return self.lines
+
+    class LineChosen(_OfLine):
+        """The cursor moved to another line."""
+
+        @property
+        def is_current(self) -> bool:
+            """Whether it is still there: there may be other lines since."""
+            return self.number == self.lines.cursor
+
+    class LineOpened(_OfLine):
+        """A line was opened."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._count = 0
+        self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
+
+    def head(self, width: int) -> str:
+        """Return the heading for `width` cells."""
+        raise NotImplementedError
+
+    def cells(self, number: int, width: int) -> Sequence[tuple[str, str]]:
+        """Return the cells of a line, `width` wide together: texts, and the names of their styles."""
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def show(self, count: int, cursor: int = 0) -> None:
+        """Show other lines, `count` of them, with the cursor on one; no message is posted."""
+        self._count = count
+        self._strips.clear()
+        self.virtual_size = Size(self._across, count + 1)
+        with self.prevent(self.LineChosen):
+            self.cursor = cursor
+        self._into_view()
+        self.refresh()
+
+    def redraw(self) -> None:
+        """Draw the same lines again."""
+        self._strips.clear()
+        self.refresh()
+
+    @property
+    def _across(self) -> int:
+        """Cells of a line, without the scroll bar's."""
+        return self.scrollable_content_region.width
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line of the pane; the heading stays on top."""
+        if y == 0:
+            style = self.get_component_rich_style("cells--head")
+            text = "   " + self.head(self._across - CURSOR_WIDTH)
+            return Strip([Segment(text, style)]).adjust_cell_length(self._across, style)
+        number = self.scroll_offset.y + y - 1
+        if number >= self._count:
+            return Strip.blank(self._across, self.rich_style)
+        key = (number, self._across, number == self.cursor)
+        if key not in self._strips:
+            self._strips[key] = self._strip(number, chosen=number == self.cursor)
+            if len(self._strips) > KEPT_STRIPS:
+                self._strips.popitem(last=False)
+        return self._strips[key]
+
+    def _strip(self, number: int, *, chosen: bool) -> Strip:
+        over = self.get_component_rich_style("cells--cursor") if chosen else Style()
+        if chosen:
+            over = Style(bgcolor=over.bgcolor, bold=True, reverse=self.app.no_color)
+        plain = self.rich_style
+        segments = [Segment("▸" if chosen else " ", plain + over)]
+        for text, tone in self.cells(number, self._across - CURSOR_WIDTH):
+            style = self.get_component_rich_style(f"cells--{tone}") if tone else plain
+            segments.append(Segment(text, style + over))
+        return Strip(segments).adjust_cell_length(self._across, plain + over)
+
+    def notify_style_update(self) -> None:
+        self._strips.clear()
+        super().notify_style_update()
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self._strips.clear()
+        self.virtual_size = Size(self._across, self._count + 1)
+        self._into_view()
+
+    def validate_cursor(self, cursor: int) -> int:
+        return max(0, min(cursor, self._count - 1))
+
+    def watch_cursor(self, before: int, now: int) -> None:
+        if before != now:
+            self._into_view()
+            for number in (before, now):
+                self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
+            self.post_message(self.LineChosen(self, now))
+
+    def _into_view(self) -> None:
+        rows = self.size.height - 1
+        if self.cursor < self.scroll_offset.y:
+            self.scroll_to(y=self.cursor, animate=False, force=True)
+        elif rows > 0 and self.cursor >= self.scroll_offset.y + rows:
+            self.scroll_to(y=self.cursor - rows + 1, animate=False, force=True)
+
+    def action_move(self, lines: int) -> None:
+        self.cursor += lines
+
+    def action_page(self, pages: int) -> None:
+        self.cursor += pages * max(1, self.size.height - 2)
+
+    def action_go(self, number: int) -> None:
+        self.cursor = number if number >= 0 else self._count - 1
+
+    def action_open(self) -> None:
+        if self._count:
+            self.post_message(self.LineOpened(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        place = event.get_content_offset(self)
+        number = self.scroll_offset.y + place.y - 1 if place is not None else -1
+        if place is not None and place.y > 0 and number < self._count:
+            self.cursor = number
+            if event.chain > 1:
+                self.action_open()
