@@ -171,7 +171,7 @@ def decoded(row: Exchange) -> FindingSummary:
 def summaries(capture: Capture) -> list[FindingSummary]:
     """What columns say of each row."""
     rows = np.arange(len(capture))
-    deque(capture.examine_messages(rows), maxlen=0)
+    deque(capture.findings.examine_messages(rows), maxlen=0)
     numbers, known = capture.findings.message_summaries(rows)
     return [known[number] for number in numbers.tolist()]
 

@@ -20,7 +20,7 @@ def findings(path: Path, *ports: int) -> list[Finding]:
     with Capture([str(path)], ports=frozenset(ports)) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         return [*capture.problems, *(finding for exchange in capture.exchanges() for finding in exchange.findings)]
 

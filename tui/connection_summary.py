@@ -53,7 +53,7 @@ def connection_summary(capture: Capture, connection: int) -> ConnectionSummary:
     """Look up what is known of a connection that has rows. It may wait for the resolver: for a worker's thread."""
     known = capture.connections
     facts = known.facts(connection)
-    columns = capture.index_columns(np.arange(len(capture)))
+    columns = capture.index.numbers(np.arange(len(capture)))
     rows = np.flatnonzero(columns.connection == connection)
     named = [*_ends(capture, connection, facts)]
     named += [("client id", _client_ids(capture, rows, columns.client_id[rows]))]
@@ -99,7 +99,8 @@ def _process(process: Process | None) -> str:
 def _client_ids(capture: Capture, rows: Int64, numbers: Int64) -> str:
     """The client ids, in the order of their first rows; those of connections rarely change."""
     firsts = np.sort(np.unique(numbers, return_index=True)[1])
-    names = [name for row in rows[firsts[: MOST_CLIENT_IDS + 1]].tolist() if (name := capture.row(row).client_id)]
+    shown = (capture.exchange(row).row for row in rows[firsts[: MOST_CLIENT_IDS + 1]].tolist())
+    names = [name for row in shown if (name := row.client_id)]
     more = len(firsts) - MOST_CLIENT_IDS - 1
     return ", ".join(_shown(each) for each in names) + (f" and {more:,} more" if more > 0 else "")
 

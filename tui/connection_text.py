@@ -70,7 +70,7 @@ class ConnectionText:
 def _messages(capture: Capture, connection: int) -> tuple[Int64, Bool]:
     """The messages of a connection, in the order of time: their rows, and which are the client's."""
     rows = np.arange(len(capture))
-    columns = capture.index_columns(rows)
+    columns = capture.index.numbers(rows)
     found = np.flatnonzero(columns.connection == connection)
     sent, came = columns.request_size[found] >= 0, columns.response_size[found] >= 0
     neither = ~sent & ~came  # such as a connection that is not Kafka's

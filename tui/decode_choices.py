@@ -33,7 +33,7 @@ def offered_connections(capture: Capture, row: int | None) -> list[OfferedConnec
     """Return the connection of a row, if there is one; all of its server; servers that are not recognized as Kafka."""
     found = []
     if row is not None:
-        number = capture.connection_of(row)
+        number = capture.rows.connection_of(row)
         client, server = (endpoint_of(end) for end in capture.connections.ends(number))
         if client is not None and server is not None:
             one, other = (client.address, client.port), (server.address, server.port)

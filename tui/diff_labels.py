@@ -77,7 +77,7 @@ def _exchange(model: DiffModel, side: int, row: int | None) -> tuple[str, str]:
     if row is None:
         return NOTHING.rjust(digits), ""
     version = model.version(side, row)
-    info = model.sides[side].capture.row(row).info
+    info = model.sides[side].capture.exchange(row).row.info
     return f"{row + 1:>{digits}} {clean(model.api(side, row))}{'' if version is None else f' v{version}'}", clean(info)
 
 

@@ -55,8 +55,8 @@ class DiffModel:
         self.lines: list[FieldLine] = []
         self.line = 0
         self._captures = (a, b)
-        self._apis = [capture.columns(["api"], range(len(capture)))[0] for capture in self._captures]
-        self._versions = [capture.columns(["api_version"], range(len(capture)))[0] for capture in self._captures]
+        self._apis = [capture.index.columns(["api"], range(len(capture)))[0] for capture in self._captures]
+        self._versions = [capture.index.columns(["api_version"], range(len(capture)))[0] for capture in self._captures]
         self._places = [np.full(len(capture), -1) for capture in self._captures]
         for place, pair in enumerate(comparison.pairs):
             for side in SIDES:

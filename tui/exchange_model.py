@@ -175,7 +175,7 @@ class ExchangeModel:
     def tls_records(self) -> list[TlsRecord]:
         """The TLS records that the shown message came in; none if that is not encrypted."""
         assert self.number is not None
-        return self.capture.index.tls_records(self.number, of_client=self.side == "request")
+        return self.capture.frames.tls_records(self.number, of_client=self.side == "request")
 
     def take(self, traced: TracedMessage) -> None:
         """Show a traced message, unless another message is shown by now."""

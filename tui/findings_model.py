@@ -107,7 +107,7 @@ class FindingsModel:
     def places(self, group: FindingGroup) -> list[FindingPlace]:
         """Return the kept findings of a group by client and connection, in the order in which they occurred."""
         rows = np.array([row for row, _ in group.kept], np.int64)
-        connections, clients, times = self._capture.columns(["connection", "client_id", "time_ns"], rows)
+        connections, clients, times = self._capture.index.columns(["connection", "client_id", "time_ns"], rows)
         places: dict[tuple[object, object], FindingPlace] = {}
         for (row, finding), connection, client, time_ns in zip(group.kept, connections, clients, times, strict=True):
             key = client, connection
@@ -141,7 +141,7 @@ class FindingsModel:
 
     def analyze(self) -> Iterator[bool]:
         """Analyze new rows in short steps; each yields whether it changed the rows of cross-message findings."""
-        for progress in self._capture.examine():
+        for progress in self._capture.findings.examine():
             self.done, self.total = progress.done, 2 * progress.total
             yield False
         before, self._cross_message_rows = self._cross_message_rows, self._problem_rows()
@@ -160,7 +160,7 @@ class FindingsModel:
 
     def _analyze_rows(self, rows: Int64) -> Iterator[object]:
         """Only rows that have findings are decoded, for their messages."""
-        yield from self._capture.examine_messages(rows)
+        yield from self._capture.findings.examine_messages(rows)
         speaks = self._capture.findings.may_have_message_findings(rows)
         self._states.values[rows[~speaks]] = CLEAN
         rows = rows[speaks]
@@ -184,4 +184,4 @@ class FindingsModel:
     def _pending_rows(self) -> Int64:
         """Return the rows that are not analyzed and final, ascending."""
         rows = np.flatnonzero(self._states.values == PENDING)
-        return rows if self._capture.is_read else rows[self._capture.is_complete(rows)]
+        return rows if self._capture.is_read else rows[self._capture.index.is_complete(rows)]

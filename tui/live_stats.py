@@ -61,10 +61,10 @@ class ErrorTimes:
         upto = len(capture)
         oldest = max(0, upto - MOST)
         rows = np.concatenate([self._waiting[self._waiting >= oldest], np.arange(max(self._upto, oldest), upto)])
-        complete = capture.is_complete(rows)
+        complete = capture.index.is_complete(rows)
         self._upto, self._waiting = upto, rows[~complete]
         failed = capture.matching(parse("error"), rows[complete])
-        self._times.extend(sorted(capture.index_columns(failed).response_time_ns.tolist()))
+        self._times.extend(sorted(capture.index.numbers(failed).response_time_ns.tolist()))
 
     def since(self, time_ns: int) -> int:
         """Return how many errors came since a time, as far as they are known."""
@@ -75,9 +75,9 @@ def live_stats(capture: Capture, now_ns: int, errors: ErrorTimes) -> LiveStats:
     """Return the statistics at a time, in the clock of the capture."""
     count = len(capture)
     first = max(0, count - MOST)
-    times, latencies, request_sizes, response_sizes, keys = capture.columns(_COLUMNS, range(first, count))
+    times, latencies, request_sizes, response_sizes, keys = capture.index.columns(_COLUMNS, range(first, count))
     time_ns = np.array(times, np.int64)
-    waits = ~capture.is_complete(np.arange(first, count))
+    waits = ~capture.index.is_complete(np.arange(first, count))
     since = now_ns - SECONDS * 10**9
     failed = errors.since(since)
     if count and first and time_ns[0] > since:

@@ -37,7 +37,7 @@ def sorted_rows(capture: Capture, fact: str, count: int, stopped: Callable[[], b
         if stopped():
             return None
         stop = min(count, start + TOGETHER)
-        [values] = capture.columns([fact], range(start, stop))
+        [values] = capture.index.columns([fact], range(start, stop))
         keys[start:stop], missing[start:stop] = _keys(values, words)
     if words:
         ranks = np.zeros(len(words), np.int64)

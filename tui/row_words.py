@@ -27,7 +27,7 @@ class RowWords:
         """Return the comments on a row, of the user and of its packets in the capture."""
         written = [self._appearance.marks.comments.get(number, "")]
         if self._capture.comments:
-            packets = dict.fromkeys(span.packet for span in self._capture.index.spans(number))
+            packets = dict.fromkeys(span.packet for span in self._capture.frames.spans(number))
             lines = "\n".join(self._capture.comments.get(packet, "") for packet in packets).splitlines()
             written += [line for line in lines if not EXPORT_COMMENT.match(line)]
         return clean(" · ".join(line for line in written if line))
@@ -45,5 +45,5 @@ class RowWords:
         return time_text(time_ns, form, since)
 
     def _time_of(self, number: int) -> int:
-        [[time_ns]] = self._capture.columns(["time_ns"], range(number, number + 1))
+        [[time_ns]] = self._capture.index.columns(["time_ns"], range(number, number + 1))
         return time_ns if isinstance(time_ns, int) else self._capture.start_ns

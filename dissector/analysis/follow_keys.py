@@ -44,7 +44,7 @@ class FollowKey:
 
     def first(self, capture: Capture, rows: Int64) -> int | None:
         """Return the first of these rows, from 0 and in the given order, that has the key; None without one."""
-        for number, frames in zip(rows.tolist(), capture.index.raw_frames(rows), strict=True):
+        for number, frames in zip(rows.tolist(), capture.frames.raw_bytes(rows), strict=True):
             if any(mark in frame for frame in frames for mark in self.marks):
                 [exchange] = capture.at(range(number, number + 1))
                 if self.holds(exchange):

@@ -55,7 +55,7 @@ def graph_rows(capture: Capture, rows: Int64) -> GraphRows:
 
 
 def _part(capture: Capture, rows: Int64) -> tuple[Int64, Int64, Int64, Int64, Bool]:
-    columns = capture.index_columns(rows)
+    columns = capture.index.numbers(rows)
     time_ns = np.where(columns.request_time_ns > 0, columns.request_time_ns, columns.response_time_ns)
     carried = np.maximum(columns.request_size, 0) + np.maximum(columns.response_size, 0)
     latency_ns = np.where(columns.has_latency, np.maximum(columns.latency_ns, 0), -1)
@@ -83,7 +83,7 @@ def most_frequent(capture: Capture, name: str, rows: Int64, most: int) -> list[t
     field = ROW_FIELDS[name]
     found = Counter[str]()
     if field.is_indexed:
-        _, columns = capture.index_rows(rows)
+        _, columns = capture.index.field_columns(rows)
         for read in field.from_index:
             column = read(columns)
             show = column.texts or field.show or str

@@ -93,7 +93,7 @@ class RecordList:
         self.topics: list[str] = []
         """Names of topics by the numbers in columns."""
         self._numbers: dict[str, int] = {}
-        capture.index.learn_conversations()
+        capture.connections.learn()
 
     def steps(self, start: int = 0, stop: int | None = None) -> Iterator[RecordStep]:
         """Find the records of the rows from `start` to before `stop`, some rows at a time."""
@@ -121,7 +121,7 @@ class RecordList:
 
     def of_rows(self, rows: Int64) -> Iterator[CarriedRecord]:
         """Yield the records of rows, ascending, that match: of a capture that grows."""
-        self._capture.index.learn_conversations()
+        self._capture.connections.learn()
         if self._filter is not None:
             rows = self._capture.matching(self._filter, rows)
         for some in _cut(self._carrying(rows), self._sizes):
@@ -157,7 +157,7 @@ class RecordList:
         """Return those of some rows that may have records that match, and which have no others."""
         if self._filter is None:
             return rows, np.ones(len(rows), np.bool_)
-        entries, columns = self._capture.index_rows(rows, reads_messages=True)
+        entries, columns = self._capture.index.field_columns(rows, reads_messages=True)
         results = np.concatenate([np.ones(entries, np.int64), self._filter.evaluate_records(columns).astype(np.int64)])
         return rows[results > 0], results[results > 0] == 2
 
@@ -165,7 +165,7 @@ class RecordList:
         """Return those of some rows that may carry records."""
         if not len(rows):
             return rows
-        columns = self._capture.index_columns(rows)
+        columns = self._capture.index.numbers(rows)
         is_exchange = columns.kind == RowKind.EXCHANGE
         may = np.isin(columns.api_key, _CARRIERS) | (is_exchange & (columns.api_key < 0)) | (columns.kind == ENTRY)
         found: Int64 = rows[may]
@@ -253,7 +253,7 @@ class RecordList:
             for name, content in zip(names, header_values, strict=True)
         ]
         is_control = (records.entries["attributes"] & CONTROL != 0).tolist()
-        is_produced = (self._capture.index_columns(rows).api_key == ApiKey.PRODUCE)[carried.row].tolist()
+        is_produced = (self._capture.index.numbers(rows).api_key == ApiKey.PRODUCE)[carried.row].tolist()
         of_batch = list(zip(
             rows[carried.row].tolist(), carried.topic, carried.partition.tolist(), is_control, is_produced, strict=True
         ))  # fmt: skip
@@ -284,10 +284,10 @@ class _NativeReading:
     def __init__(self, capture: Capture, rows: Int64) -> None:
         self._capture = capture
         self._rows = rows
-        columns = capture.index_columns(rows)
+        columns = capture.index.numbers(rows)
         is_plain = (columns.kind == RowKind.EXCHANGE) & (columns.api_key >= 0)
         plain = np.flatnonzero(is_plain)
-        self._plain = plain[capture.index.may_read_records(rows[plain])] if len(plain) else plain
+        self._plain = plain[capture.messages.may_read_records(rows[plain])] if len(plain) else plain
         """Places of the rows to be read natively."""
         has_side = np.where(columns.api_key == ApiKey.PRODUCE, columns.request_size, columns.response_size) >= 0
         self._needs_decoding = ~is_plain | has_side
@@ -305,7 +305,7 @@ class _NativeReading:
         def read(at: Int64) -> None:
             self._needs_decoding[self._plain[at]] = False
 
-        for carried in self._capture.index.records(self._rows[self._plain], read):
+        for carried in self._capture.messages.records(self._rows[self._plain], read):
             placed = carried._replace(row=self._plain[carried.row])
             old = placed.row[placed.records.entries["kind"] == _MESSAGE]
             self._needs_decoding[placed.refused] = True

@@ -126,13 +126,13 @@ class SearchQuery:
 
     def _candidates(self, capture: Capture, rows: Int64) -> Iterator[int]:
         """Yield the rows that may match."""
-        keys = capture.index_columns(rows).api_key
+        keys = capture.index.numbers(rows).api_key
         may = (keys < 0) | np.isin(keys, np.array(sorted(self._apis()), np.int64))
         if not self.data:
             yield from rows[may].tolist()
             return
         for number, wanted, frames in zip(
-            rows.tolist(), (may & (keys >= 0)).tolist(), capture.index.raw_frames(rows), strict=True
+            rows.tolist(), (may & (keys >= 0)).tolist(), capture.frames.raw_bytes(rows), strict=True
         ):
             if wanted or any(self.data in (frame.lower() if self.any_case else frame) for frame in frames):
                 yield number

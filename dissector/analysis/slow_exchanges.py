@@ -17,7 +17,7 @@ QUANTILE: Final = 0.99
 
 def slow_rows(capture: Capture) -> Int64:
     """Return the rows, from 0 and ascending, whose latency is above the 99th percentile of their group."""
-    index_columns = capture.index_columns(np.arange(len(capture)))
+    index_columns = capture.index.numbers(np.arange(len(capture)))
     rows = np.flatnonzero(index_columns.has_latency)
     latency = index_columns.latency_ns[rows]
     of_api = _limits(index_columns.api_key[rows], latency)

@@ -64,7 +64,8 @@ def _connections(capture: Capture) -> dict[str, int]:
 
 def _numbers(capture: Capture, rows: Int64, made: pa.Table) -> pa.Array:
     """Return the number of the exchange of each row."""
-    places = zip(capture.index.positions(rows), rows.tolist(), strict=True)
-    numbers = {(packet + 1, start): row + 1 for (packet, start), row in places}
+    packets, starts = capture.frames.positions(rows)
+    begins = zip((packets + 1).tolist(), starts.tolist(), strict=True)
+    numbers = dict(zip(begins, (rows + 1).tolist(), strict=True))
     keys = zip(made.column("packet").to_pylist(), made.column("start").to_pylist(), strict=True)
     return pa.array([numbers[key] for key in keys], pa.int64())

@@ -139,7 +139,7 @@ class Capture:
     def connections(self) -> list[Connection]:
         """Return the connections that have exchanges."""
         found = self._read()
-        numbers = np.unique([found.connection_of(row) for row in range(len(found))]).tolist() if len(found) else []
+        numbers = np.unique([found.rows.connection_of(row) for row in range(len(found))]).tolist() if len(found) else []
         return [self._connection(number) for number in numbers if number > 0]
 
     def findings(self, filter: str | None = None) -> Iterator[tuple[Exchange, Finding]]:
@@ -261,7 +261,7 @@ class Capture:
     def _examine(self) -> None:
         self._read()
         if not self._is_examined:
-            for _ in self._session.examine():
+            for _ in self._session.findings.examine():
                 pass
             self._is_examined = True
 

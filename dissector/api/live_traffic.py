@@ -84,7 +84,7 @@ class Live:
             if self._watch is not None:
                 self._watch.look_when_due()
             if self._filter is not None and self._filter.reads_findings:
-                for _ in self._session.examine():
+                for _ in self._session.findings.examine():
                     pass
             chosen = rows if self._filter is None else self._session.matching(self._filter, rows)
             yield [Exchange(each, _no_packets) for each in self._session.at(chosen)]

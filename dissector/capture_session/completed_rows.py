@@ -21,7 +21,7 @@ def completed_rows(capture: Capture) -> Iterator[Int64]:
     for _ in capture.read(sort=False):
         pending = np.concatenate([pending, np.arange(known, len(capture))])
         known = len(capture)
-        complete = capture.is_complete(pending)
+        complete = capture.index.is_complete(pending)
         complete[: -DEFAULT.pending_requests] = True
         yield pending[complete]
         pending = pending[~complete]

@@ -1,4 +1,4 @@
-"""Connections of a capture: their ends, their beginnings and ends in time, what their client and server announced.
+"""Connections of a capture: their ends, their beginnings and ends in time, what clients and servers announced on them.
 
 Connections are numbered as `RowSpace` says: Kafka's own files come first, one each.
 """
@@ -10,6 +10,7 @@ from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.detection.decode_as import DecodeAs, End
 from dissector.exchange.connection_facts import ConnectionFacts
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.index.shared_state import SharedState
 from dissector.tls.session import TlsSession
 
 
@@ -17,6 +18,7 @@ class ConnectionIndex:
     """Looks up connections by number."""
 
     def __init__(self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder) -> None:
+        self._pipeline = pipeline
         self._files = pipeline.files
         self._table = pipeline.transport.connections
         self._facts = pipeline.transport.facts
@@ -41,10 +43,24 @@ class ConnectionIndex:
             ends = self._table.endpoints(number)
             yield ends[1 - side], ends[side], protocol.label
 
+    def learn(self) -> None:
+        """Learn now from what clients and servers have said so far, not when the first exchange is decoded."""
+        self._decoder.update_conversation_state()
+
+    def shared_state(self) -> SharedState:
+        """What other partitions of the capture can learn from this one, which is read to its end."""
+        return self._decoder.shared_state()
+
+    def merge_shared_state(self, state: SharedState) -> None:
+        """Add what all partitions have learned, after reading and before rows are decoded."""
+        self._decoder.merge_shared_state(state)
+        if unreachable := self._pipeline.tally.unreachable:
+            unreachable.advertised.update(self.nodes.values())
+
     @property
     def nodes(self) -> Mapping[int, str]:
         """Addresses (`host:port`) of nodes by their ids, as far as the conversations name them."""
-        self._decoder.update_conversation_state()
+        self.learn()
         return self._indexer.conversation_state.nodes
 
     def ends(self, connection: int) -> tuple[str, str]:
@@ -89,7 +105,7 @@ class ConnectionIndex:
 
     def advertised_versions(self, connection: int) -> Mapping[int, tuple[int, int]]:
         """The versions of the server's ApiVersions response on it, by API key; empty where there is none."""
-        self._decoder.update_conversation_state()
+        self.learn()
         return self._indexer.conversation_state.advertised_versions(self._rows.index_connection(connection))
 
     def tls(self, connection: int) -> TlsSession | None:
@@ -99,5 +115,5 @@ class ConnectionIndex:
 
     def software(self, connection: int) -> tuple[str, str]:
         """Name and version of the client's software, from its ApiVersions request (KIP-511); else empty."""
-        self._decoder.update_conversation_state()
+        self.learn()
         return self._indexer.conversation_state.software(self._rows.index_connection(connection))

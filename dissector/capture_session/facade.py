@@ -1,4 +1,4 @@
-"""`Capture`: what command line, screen and tables use."""
+"""`Capture`: what command line, screen and tables use. Whole captures and single rows; its parts have the rest."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -8,29 +8,26 @@ from typing import TYPE_CHECKING, Final, Self
 from dissector.capture_session.checkpoint import load
 from dissector.capture_session.connection_index import ConnectionIndex
 from dissector.capture_session.exchange_cache import ExchangeCache
-from dissector.capture_session.exchange_index import ExchangeIndex, WholeRows
+from dissector.capture_session.exchange_index import ExchangeIndex
 from dissector.capture_session.findings_pass import FindingsPass
 from dissector.capture_session.host_names import HostNames
 from dissector.capture_session.incremental import IncrementalReading
+from dissector.capture_session.many_messages import ManyMessages
 from dissector.capture_session.processes import Processes
+from dissector.capture_session.row_frames import RowFrames
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import Progress, Source, StagePipeline, source_names
 from dissector.capture_session.tally import OTHER_CONNECTIONS
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT, Limits
 from dissector.detection.decode_as import DecodeAs, of_ports
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.listing import Cells
-from dissector.exchange.model import Exchange, ExchangeRow
-from dissector.exchange.row_field import Value
-from dissector.index.index_columns import IndexColumns
+from dissector.exchange.model import Exchange
 from dissector.index.shared_state import SharedState
 
 if TYPE_CHECKING:  # importing the parser of filters costs time that a command without a filter need not spend
     from dissector.core.object_graph import Nodes
-    from dissector.exchange.index_rows import IndexRows
-    from dissector.exchange.json_lines import JsonText
     from dissector.filter import Filter
     from dissector.filter.selection import SelectedRows
     from dissector.records.values.opener import ValueOpener
@@ -78,6 +75,8 @@ class Capture:
             show_secrets=show_secrets,
         )  # fmt: skip
         """Files, stages, and what they count."""
+        self.comments = self.pipeline.comments
+        """Comments on packets, by the packet's number."""
         indexer, connections = self.pipeline.indexer, self.pipeline.transport.connections
         decoder = restored.decoder if restored is not None else ExchangeDecoder(
             indexer, self.pipeline.store, connections, self.pipeline.framer.ignored, self.pipeline.tls.session,
@@ -94,17 +93,24 @@ class Capture:
         indexer.conversation_state.merge(SharedState(topics=named))
         self._lock = threading.Lock()
         """Held while rows change their numbers, once, at the end of reading, and while somebody depends on them."""
-        self._rows = RowSpace(self.pipeline.files, indexer.table)
-        self.index = ExchangeIndex(self.pipeline, self._rows, decoder)
-        """Rows as columns, nothing decoded."""
-        self.connections = ConnectionIndex(self.pipeline, self._rows, decoder)
+        self.rows = RowSpace(self.pipeline.files, indexer.table)
+        """How rows and connections are numbered."""
+        self.connections = ConnectionIndex(self.pipeline, self.rows, decoder)
+        """Their ends, and what they announced."""
         self.findings = FindingsPass(
-            self.pipeline, self._rows, decoder, limits.pending_requests, self._lock,
+            self.pipeline, self.rows, decoder, limits.pending_requests, self._lock,
             None if restored is None else restored.examination,
         )  # fmt: skip
+        """What is found in messages, and in several together."""
+        self.messages = ManyMessages(self.pipeline, self.rows, decoder, self.findings)
+        """Messages of many rows, read at once."""
+        self.index = ExchangeIndex(self.pipeline, self.rows, decoder, self.findings, self.messages)
+        """Rows as columns, nothing decoded."""
+        self.frames = RowFrames(self.pipeline, self.rows)
+        """Where frames are in packets, and their bytes."""
         self._decoder = decoder
-        self._exchanges = ExchangeCache(self.pipeline, self._rows, decoder, self.findings, self._lock)
-        self.incremental = IncrementalReading(self.pipeline, self._rows, self.index, decoder, self.findings, restored)
+        self._exchanges = ExchangeCache(self.pipeline, self.rows, decoder, self.findings, self._lock)
+        self.incremental = IncrementalReading(self.pipeline, self.rows, self.frames, decoder, self.findings, restored)
         """For a capture that comes in pieces."""
 
     def __enter__(self) -> Self:
@@ -120,7 +126,7 @@ class Capture:
 
     def __len__(self) -> int:
         """Rows so far."""
-        return len(self._rows)
+        return len(self.rows)
 
     @property
     def opener(self) -> "ValueOpener":
@@ -146,14 +152,6 @@ class Capture:
         self.pipeline.count()
         yield self.pipeline.progress
 
-    def read_available(self) -> Iterator[Progress]:
-        """Read the packets that there are; what waits for more stays pending. For `incremental`."""
-        return self.pipeline.read_available()
-
-    def rows_after_sort(self, rows: Int64) -> Int64:
-        """The numbers that rows have since `read` sorted them, of rows as they were numbered before."""
-        return self._rows.rows_after_sort(rows)
-
     @property
     def is_read(self) -> bool:
         """Whether everything is read."""
@@ -168,11 +166,6 @@ class Capture:
     def start_ns(self) -> int:
         """Time of the first packet."""
         return self.pipeline.start_ns
-
-    @property
-    def comments(self) -> Mapping[int, str]:
-        """Comments on packets, by the packet's number."""
-        return self.pipeline.comments
 
     @property
     def problems(self) -> list[Finding]:
@@ -194,7 +187,7 @@ class Capture:
 
         parsed = parse(filter, self.opener)
         self._read_all()
-        for _ in self.examine() if parsed.reads_findings else ():
+        for _ in self.findings.examine() if parsed.reads_findings else ():
             pass
         return (exchange for found in self.select(parsed) for exchange in self.at(found.rows))
 
@@ -210,49 +203,7 @@ class Capture:
         """All exchanges in order, secrets shown: for rules that judge bytes, and say nothing of what they read."""
         self._read_all()
         decoder = self._decoder.unmasked(self.pipeline.store)
-        return ExchangeCache(self.pipeline, self._rows, decoder, self.findings, self._lock).exchanges(range(len(self)))
-
-    def release_pages(self) -> None:
-        """Release the memory of its files that is resident since they were read; reading brings it back."""
-        self.pipeline.store.release_pages()
-
-    def row(self, row: int) -> ExchangeRow:
-        """One row as a list shows it. Its frames are decoded for the info column."""
-        return self.exchange(row).row
-
-    def columns(self, names: Sequence[str], rows: range | Int64) -> list[list[Value]]:
-        """Values of row fields that the index has, a list for each name."""
-        return self.index.columns(names, rows)
-
-    def cells(self, names: Sequence[str], rows: range | Int64) -> list[Cells] | None:
-        """The same without a Python object for each row; None of a capture with entries of files."""
-        return self.index.cells(names, rows)
-
-    def info(self, rows: range | Int64) -> list[str | None]:
-        """The info column of rows, without decoding each; None where a row has to be decoded for it."""
-        return self.index.info(rows, self.findings)
-
-    def json_lines(self, rows: range | Int64) -> "Iterator[JsonText]":
-        """The JSON lines of rows, some at a time; a line is empty where the row has to be decoded for it."""
-        return self.index.json_lines(rows, self.findings)
-
-    def whole_exchanges(self, rows: range | Int64) -> Iterator[WholeRows]:
-        """Rows for tables, without an `Exchange` for each: those that need none, some at a time."""
-        return self.index.whole_exchanges(rows, self.findings)
-
-    def index_columns(self, rows: Int64) -> IndexColumns:
-        """What the index has of rows, as numbers."""
-        return self.index.index_columns(rows)
-
-    def connection_of(self, row: int) -> int:
-        """The connection of a row, without decoding it."""
-        return self._rows.connection_of(row)
-
-    def is_complete(self, rows: Int64) -> Bool:
-        """Which rows get nothing added any more, `(n,)`: they can be shown before reading ends."""
-        return self.index.is_complete(rows)
-
-    # Filters.
+        return ExchangeCache(self.pipeline, self.rows, decoder, self.findings, self._lock).exchanges(range(len(self)))
 
     def select(self, filter: "Filter", start: int = 0, stop: int | None = None) -> "Iterator[SelectedRows]":
         """The rows from `start` to before `stop`, or to the last one that there is now, that match a filter: in short
@@ -266,21 +217,6 @@ class Capture:
         from dissector.filter.selection import matching
 
         return matching(filter, self, rows)
-
-    def index_rows(self, rows: range | Int64, *, reads_messages: bool = False) -> "tuple[int, IndexRows]":
-        """How many of these rows, which come first, are entries of files; and the others, as filters read them: by the
-        index alone, or by columns of their messages too."""
-        return self.index.index_rows(rows, self.findings, self.start_ns, reads_messages=reads_messages)
-
-    # Findings.
-
-    def examine(self, step: int | None = None) -> Iterator[Progress]:
-        """Find what only several messages show: `FindingsPass.examine`. Exchanges have these findings from then on."""
-        return self.findings.examine(step=step)
-
-    def examine_messages(self, rows: Int64) -> Iterator[int]:
-        """Find the message findings of rows: `FindingsPass.examine_messages`."""
-        return self.findings.examine_messages(rows)
 
     def has_warning(self, row: int) -> bool:
         """Whether a row has a finding that is a warning or worse."""

@@ -1,7 +1,7 @@
 """A capture whose packets come in pieces: final rows are taken after each, the rest goes on in a checkpoint.
 
     with Capture([piece], checkpoint=state) as capture:
-        for _ in capture.read_available():
+        for _ in capture.pipeline.read_available():
             pass
         rows = capture.incremental.take_final_rows()
         state = capture.incremental.checkpoint()
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dissector.capture_session.checkpoint import Checkpoint, dump
-from dissector.capture_session.exchange_index import ExchangeIndex
 from dissector.capture_session.findings_pass import FindingsPass
+from dissector.capture_session.row_frames import RowFrames
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
@@ -32,13 +32,13 @@ class IncrementalReading:
     """Takes rows as they become final, and makes checkpoints."""
 
     def __init__(
-        self, pipeline: StagePipeline, rows: RowSpace, index: ExchangeIndex, decoder: ExchangeDecoder,
+        self, pipeline: StagePipeline, rows: RowSpace, frames: RowFrames, decoder: ExchangeDecoder,
         findings: FindingsPass, restored: Checkpoint | None,
     ) -> None:  # fmt: skip
         self._pipeline = pipeline
         self._indexer = pipeline.indexer
         self._rows = rows
-        self._index = index
+        self._frames = frames
         self._decoder = decoder
         self._findings = findings
         self._pending = np.zeros(0, np.int64) if restored is None else restored.pending_rows
@@ -109,5 +109,5 @@ class IncrementalReading:
 
     def _position(self, index_row: int) -> "RowPosition":
         """Packet and stream offset: how a row is found again once it was taken."""
-        [position] = self._index.positions(self._rows.capture_rows(np.array([index_row])))
-        return position
+        [packet], [start] = self._frames.positions(self._rows.capture_rows(np.array([index_row])))
+        return int(packet), int(start)

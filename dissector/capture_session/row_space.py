@@ -72,7 +72,7 @@ class RowSpace:
             return self._files.file_of(row)
         return int(self._table.connection.values[at]) + 1 + self.files
 
-    def rows_after_sort(self, rows: Int64) -> Int64:
-        """The numbers that rows have since the index was sorted, of rows as they were numbered before."""
+    def after_sort(self, rows: Int64) -> Int64:
+        """The numbers that rows have since `Capture.read` sorted them, of rows as they were numbered before."""
         moved = self._table.rows_after_sort(np.maximum(rows - self.entries, 0)) + self.entries
         return np.where(self.is_entry(rows), rows, moved)

@@ -30,7 +30,7 @@ def write_connections(capture: Capture, rows: Int64 | None, form: StatsFormat) -
 
 def connections_of(capture: Capture, rows: Int64 | None) -> Iterator[dict[str, Any]]:
     """The connections of these rows, or of all, as JSON objects; times in nanoseconds, sizes in bytes."""
-    numbers = capture.index_columns(np.arange(len(capture)) if rows is None else rows).connection
+    numbers = capture.index.numbers(np.arange(len(capture)) if rows is None else rows).connection
     for number, count in zip(*(each.tolist() for each in np.unique(numbers, return_counts=True)), strict=True):
         facts = capture.connections.facts(number)
         if facts is None:

@@ -32,7 +32,7 @@ def follow(
     examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
     for complete in completed_rows(capture):
         if examines:
-            for _ in capture.examine():
+            for _ in capture.findings.examine():
                 pass
         rows = complete if row_filter is None else capture.matching(row_filter, complete)
         rows = rows if limit is None else rows[: limit - printed]

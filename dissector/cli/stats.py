@@ -147,7 +147,7 @@ def _stats_of_tables(
 
 def _over_time(capture: Capture, rows: Int64 | None) -> LatencyOverTime | None:
     """Return latencies over time of these rows, or of all; None without a response."""
-    columns = capture.index_columns(np.arange(len(capture)) if rows is None else rows)
+    columns = capture.index.numbers(np.arange(len(capture)) if rows is None else rows)
     complete = columns.where(columns.has_latency)
     return LatencyOverTime.of(complete.request_time_ns, complete.latency_ns)
 

@@ -54,7 +54,7 @@ class WholeFile:
             sys.stdout.buffer.write(self._head)
             self._head = b""
         if not self._is_cheap:
-            self._capture.index.learn_conversations()
+            self._capture.connections.learn()
         if limit is not None and self._filter is not None:
             self._print_first(self._filter, limit)
         else:
@@ -90,8 +90,8 @@ class WholeFile:
 
     def _examining(self) -> Iterator[Progress]:
         """Examine: a short step first, so that the first rows come soon, then long ones, which are cheaper."""
-        yield from islice(self._capture.examine(FIRST_STEP), 1)
-        yield from self._capture.examine(ROWS_PER_STEP)
+        yield from islice(self._capture.findings.examine(step=FIRST_STEP), 1)
+        yield from self._capture.findings.examine(step=ROWS_PER_STEP)
 
     def _print_early(self) -> int:
         """Print the first rows while others are examined; return the first row of the rest."""
@@ -155,7 +155,8 @@ class WholeFile:
 
         found = candidates(row_filter, self._capture, rows)
         if row_filter.reads_findings and not found.is_sure.all():
-            for _ in self._capture.examine_messages(found.rows[~found.is_sure]):  # before the fork: workers don't share
+            unsure = found.rows[~found.is_sure]
+            for _ in self._capture.findings.examine_messages(unsure):  # before the fork: workers don't share
                 pass
             found = candidates(row_filter, self._capture, rows)
         return found

@@ -57,7 +57,7 @@ def export_rows(
     """
     check_request(capture.names, request)
     needs_packets = request.redact or request.format.entry.needs_packets
-    if needs_packets and not any(capture.index.spans(number) for number in rows):
+    if needs_packets and not any(capture.frames.spans(number) for number in rows):
         which = "any row" if request.chosen is None else f"row {request.chosen}"
         raise NoPacketsError(f"no packets carried {which}: only rows of packets can be a capture, or be redacted")
     if request.redact:
@@ -65,7 +65,7 @@ def export_rows(
     if request.format.entry.needs_packets and _shows_login(capture, rows, request):
         warn("these packets hold a login as it was sent: redact them (--redact) before you share them")
     if request.format.entry.needs_packets and request.has_secrets and not request.is_decrypted:
-        connections = capture.index.decrypted_connections(rows)
+        connections = capture.frames.decrypted_connections(rows)
         if connections:
             words = f"the file has the secrets of {counted(len(connections), 'TLS connection')}"
             warn(f"{words}: anyone who has it can decrypt them; --no-secrets leaves them out")
@@ -77,11 +77,11 @@ def _shows_login(capture: Capture, rows: Sequence[int], request: ExportRequest) 
     if request.is_decrypted and not capture.shows_secrets:  # packets are made of frames, and those are masked
         return False
     numbers = np.asarray(rows, np.int64)
-    columns = capture.index_columns(numbers)
+    columns = capture.index.numbers(numbers)
     logins = numbers[(columns.kind == RowKind.SASL) | np.isin(columns.api_key, LOGIN)].tolist()
     if request.has_secrets or request.is_decrypted:
         return bool(logins)
-    return any(not capture.index.decrypted_connections([row]) for row in logins)
+    return any(not capture.frames.decrypted_connections([row]) for row in logins)
 
 
 def _redacted(
@@ -92,7 +92,7 @@ def _redacted(
     if export_format.entry.needs_packets:
         yield from _redacted_capture(capture, rows, redactor, warn)
         return
-    carried = [row for row in range(len(capture)) if capture.index.spans(row)]
+    carried = [row for row in range(len(capture)) if capture.frames.spans(row)]
     with TemporaryDirectory() as folder:
         path = Path(folder) / "redacted.pcapng"
         with path.open("wb") as file:
@@ -110,8 +110,8 @@ def _redacted(
 def _redacted_capture(
     capture: Capture, rows: Sequence[int], redactor: Redactor, warn: Callable[[str], object]
 ) -> Iterator[bytes]:
-    encrypted = capture.index.decrypted_connections(rows)
-    is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.index.spans(row)) for row in rows]
+    encrypted = capture.frames.decrypted_connections(rows)
+    is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.frames.spans(row)) for row in rows]
     plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), redactor)
     made = made_packets(
         capture,
@@ -128,5 +128,5 @@ def _redacted_capture(
 def _identities(capture: Capture, rows: Sequence[int]) -> list[tuple[object, ...]]:
     """Return fields that identify rows, also in a copy."""
     names = ("kind", "request.time_ns", "request.size", "response.size", "correlation_id")
-    table = list(zip(*capture.columns(names, range(len(capture))), strict=True))
+    table = list(zip(*capture.index.columns(names, range(len(capture))), strict=True))
     return [table[row] for row in rows]

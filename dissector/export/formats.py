@@ -30,9 +30,9 @@ def _pcapng(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -
     if request.is_decrypted:
         made = made_packets(capture, rows, lambda message: message.data[: message.whole])
         return pcapng(made, comment, notes=notes)
-    connections = capture.index.decrypted_connections(rows) if request.has_secrets else set()
+    connections = capture.frames.decrypted_connections(rows) if request.has_secrets else set()
     packets = carrying_packets(capture, rows, request.comments)
-    return pcapng(packets, comment, capture.index.tls_secrets(connections), notes=notes)
+    return pcapng(packets, comment, capture.pipeline.tls.key_log_of(connections), notes=notes)
 
 
 def _transcript(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:

@@ -21,7 +21,7 @@ def made_packets(
     """Yield packets of these rows, from 0 and ascending. `address` replaces the addresses of both ends."""
     writer = PacketWriter()
     for row in rows:
-        spans = capture.index.spans(row)
+        spans = capture.frames.spans(row)
         if not spans:
             continue
         exchange = capture.exchange(row)

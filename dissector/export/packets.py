@@ -82,13 +82,13 @@ class _CarrierSearch:
         """Comments by the packet with a frame's first byte."""
         stretches: list[tuple[int, int, int]] = []
         for number, fields in _row_fields(capture, rows):
-            for place, span in enumerate(capture.index.packet_spans(number)):
+            for place, span in enumerate(capture.frames.packet_spans(number)):
                 stretches.append(span[:3])
                 if place == 0 and number in comments:
                     self.comments[span.packet].append(comments[number])
                 self.comments[span.packet].append(_comment(number, *fields, of_client=span.of_client))
-        decrypted = filter(capture.index.is_decrypted, {direction >> 1 for direction, _, _ in stretches})
-        stretches += capture.index.control_stretches(decrypted)
+        decrypted = filter(capture.pipeline.tls.is_decrypted, {direction >> 1 for direction, _, _ in stretches})
+        stretches += capture.frames.control_stretches(decrypted)
         stretches.sort()
         columns = np.array(stretches, np.int64).reshape(-1, 3)
         self._direction, self._start, size = columns.T
@@ -168,9 +168,8 @@ def _row_fields(capture: Capture, rows: Iterable[int]) -> Iterator[tuple[int, tu
     """Yield each row with its fields from the index, read in batches."""
     for batch, numbers in groupby(rows, lambda number: number // ROWS_PER_BATCH):
         start = batch * ROWS_PER_BATCH
-        table = list(
-            zip(*capture.columns(_COMMENT_FIELDS, range(start, min(start + ROWS_PER_BATCH, len(capture)))), strict=True)
-        )
+        some = range(start, min(start + ROWS_PER_BATCH, len(capture)))
+        table = list(zip(*capture.index.columns(_COMMENT_FIELDS, some), strict=True))
         yield from ((number, table[number - start]) for number in numbers)
 
 

@@ -13,7 +13,7 @@ from dissector.capture_session import Capture
 
 def process_notes(capture: Capture, rows: Sequence[int]) -> Iterator[ProcessNote]:
     """Yield a note for each end of the rows' connections whose process is known, as of the connection's beginning."""
-    numbers = np.unique(capture.index_columns(np.asarray(rows, np.int64)).connection)
+    numbers = np.unique(capture.index.numbers(np.asarray(rows, np.int64)).connection)
     for connection in numbers.tolist():
         facts = capture.connections.facts(connection)
         begin_ns = capture.connections.first_time_ns(connection)

@@ -89,7 +89,7 @@ def _of_rows(capture: Capture, name: str, some: Sequence[CarriedRecord]) -> list
     """Return a row field of the exchanges of records."""
     rows = np.unique(np.array([each.row for each in some], np.int64))
     if ROW_FIELDS[name].is_indexed:
-        [values] = capture.columns([name], rows)
+        [values] = capture.index.columns([name], rows)
     else:
         values = [ROW_FIELDS[name].from_exchange(exchange) for exchange in capture.at(rows)]
     known = dict(zip(rows.tolist(), values, strict=True))

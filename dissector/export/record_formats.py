@@ -80,7 +80,7 @@ def _json(capture: Capture, records: Iterator[CarriedRecord], writing: RecordWri
         rows = np.array([found.row for found in some], np.int64)
         of_rows = np.unique(rows)
         known = dict(
-            zip(of_rows.tolist(), zip(*capture.columns(_EXCHANGE_FIELDS, of_rows), strict=True), strict=True)
+            zip(of_rows.tolist(), zip(*capture.index.columns(_EXCHANGE_FIELDS, of_rows), strict=True), strict=True)
         )  # fmt: skip
         yield b"".join(dumps(_object(found, known[found.row])) + b"\n" for found in some)
 

@@ -49,6 +49,16 @@ class Candidates(NamedTuple):
     """Which of them do match."""
 
 
+class _Index(Protocol):
+    def field_columns(self, rows: range | Int64, *, reads_messages: bool = False) -> tuple[int, IndexRows]:
+        """Return how many of these rows, which come first, are not in the index, and columns of the others."""
+
+
+class _Findings(Protocol):
+    def examine_messages(self, rows: Int64) -> Iterator[object]:
+        """Examine rows in short steps, and keep their findings and errors."""
+
+
 class SelectableRows(Protocol):
     """A capture, as far as selecting rows needs it."""
 
@@ -56,14 +66,16 @@ class SelectableRows(Protocol):
     def start_ns(self) -> int:
         """Start of the capture, nanoseconds since 1970."""
 
-    def index_rows(self, rows: range | Int64, *, reads_messages: bool = False) -> tuple[int, IndexRows]:
-        """Return how many of these rows, which come first, are not in the index, and columns of the others."""
+    @property
+    def index(self) -> _Index:
+        """Its rows as columns."""
+
+    @property
+    def findings(self) -> _Findings:
+        """What its messages are found to have."""
 
     def at(self, rows: Int64) -> Iterator[Exchange]:
         """Decode rows on demand."""
-
-    def examine_messages(self, rows: Int64) -> Iterator[object]:
-        """Examine rows in short steps, and keep their findings and errors."""
 
 
 def select(filter: Filter, capture: SelectableRows, start: int, stop: int) -> Iterator[SelectedRows]:
@@ -84,7 +96,7 @@ def evaluate_index(
 ) -> UInt8:
     """Evaluate a filter on the index for rows in ascending order, `(n,)`: `NO`, `OPEN`, `YES`; and on columns of their
     messages too if that is wanted."""
-    entries, columns = capture.index_rows(rows, reads_messages=reads_messages)
+    entries, columns = capture.index.field_columns(rows, reads_messages=reads_messages)
     of_index = filter.evaluate(columns)
     return np.concatenate([np.full(entries, OPEN, np.uint8), of_index]) if entries else of_index
 
@@ -109,7 +121,7 @@ def matching(filter: Filter, capture: SelectableRows, rows: Int64) -> Int64:
         results = evaluate_index(filter, capture, some)
         undecided = _evaluate_messages(filter, capture, some, results, np.flatnonzero(results == OPEN))
         if filter.reads_findings and len(undecided):
-            for _ in capture.examine_messages(some[undecided]):
+            for _ in capture.findings.examine_messages(some[undecided]):
                 pass
             undecided = _evaluate_messages(filter, capture, some, results, undecided)
         for at, exchange in zip(undecided.tolist(), capture.at(some[undecided]), strict=True):
@@ -128,7 +140,7 @@ def _select_decoded(filter: Filter, capture: SelectableRows, start: int, results
         some = undecided[first : first + EXAMINED_TOGETHER]
         some = _evaluate_messages(filter, capture, rows, results, some)
         if filter.reads_findings:
-            for _ in capture.examine_messages(start + some):
+            for _ in capture.findings.examine_messages(start + some):
                 if perf_counter() - step_start > STEP:
                     yield SelectedRows(start + reported, np.zeros(0, np.int64))
                     step_start = perf_counter()

@@ -1,1 +1,1 @@
-"""Cross-message findings, and explanations of the codes of all findings: `Capture.examine` finds them."""
+"""Cross-message findings, and explanations of the codes of all findings: `Capture.findings.examine` finds them."""

@@ -50,9 +50,9 @@ def read_shared_state(
     """Return what the other partitions need from this one: of all that it has read so far and, after the last packets,
     also of what was pending."""
     with _open(blocks, partition, carry_over, [], secrets, options=WriteOptions(decode_as=decode_as)) as capture:
-        for _ in capture.read(sort=False) if is_last else capture.read_available():
+        for _ in capture.read(sort=False) if is_last else capture.pipeline.read_available():
             pass
-        return capture.index.shared_state()
+        return capture.connections.shared_state()
 
 
 def rows(
@@ -68,9 +68,9 @@ def rows(
     partition."""
     routing_tallies: list[CaptureTally] = []
     with _open(blocks, partition, carry_over, routing_tallies, secrets, options=options) as capture:
-        for _ in capture.read_available() if save is not None else capture.read(sort=False):
+        for _ in capture.pipeline.read_available() if save is not None else capture.read(sort=False):
             pass
-        capture.index.merge_shared_state(shared_state)
+        capture.connections.merge_shared_state(shared_state)
         for _ in capture.findings.examine_in_order(now_ns):
             yield from (row_of(each, Sources()) for each in capture.findings.take_observations())
         yield from revisions_of(capture.incremental.take_revisions(), origins)
@@ -88,7 +88,7 @@ class _FinalRows(RowBuilder):
     def final_rows(self, connections: set[int]) -> Iterator[TableRow]:
         """Yield the final rows, and update `connections`, which have no row of `connections` yet."""
         final = np.sort(self._capture.incremental.take_final_rows())
-        connections.update(self._capture.index_columns(final).connection.tolist())
+        connections.update(self._capture.index.numbers(final).connection.tolist())
         for table, row in self.rows_of(final):
             if table != "connections":
                 yield table, row

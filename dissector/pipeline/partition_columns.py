@@ -48,7 +48,7 @@ def partition_rows(capture: Capture, rows: Int64, exchanges: Columns) -> Partiti
     """Return the rows of some exchanges, given with their columns of the table `exchanges`."""
     texts = ValueNumbers[str]()
     lists = [{int(api): names for api in APIS if all(names := LISTS[api][side])} for side in (0, 1)]
-    read = capture.index.body_partitions
+    read = capture.messages.partitions
     sent = read(rows, lists[0], _SENT_FIELDS, _ALONE, texts, is_request=True)
     received = read(rows, lists[1], _RECEIVED_FIELDS, (), texts, is_request=False)
     is_plain = np.array([bool(text) and text.isascii() and text.isprintable() for text in texts.values], np.bool_)

@@ -119,15 +119,16 @@ class RowBuilder:
             yield from self._rows_of(single)
 
     def _at(self, rows: Int64) -> Iterator[_SingleRow]:
-        columns = self._capture.index_columns(rows)
+        columns = self._capture.index.numbers(rows)
         expected = [
             bool(expects) if known else None
             for expects, known in zip(
                 columns.expects_response, columns.is_exchange & (columns.api_key >= 0), strict=True
             )
         ]
-        places, exchanges = self._capture.index.positions(rows), self._capture.at(rows)
-        return map(_SingleRow, rows.tolist(), places, exchanges, expected)
+        packets, starts = self._capture.frames.positions(rows)
+        begins = zip(packets.tolist(), starts.tolist(), strict=True)
+        return map(_SingleRow, rows.tolist(), begins, self._capture.at(rows), expected)
 
     def _rows_of(self, single: _SingleRow) -> Iterator[TableRow]:
         number, begin, exchange, expected_response = single
@@ -149,7 +150,7 @@ class RowBuilder:
         for nth, finding in enumerate((*(exchange.findings if row.severity else ()), *lost)):
             yield "findings", key | finding_cells(finding) | {"nth": nth, "replaces": None}
         if row.kind in ("gap", "unparsed"):
-            for span in capture.index.spans(number)[:1]:
+            for span in capture.frames.spans(number)[:1]:
                 side = "request" if span.of_client else "response"
                 yield "gaps", where | {"kind": row.kind, "direction": side, "size": span.size}
         if exchange.is_stored:
@@ -263,7 +264,7 @@ def read_shared_state(
 ) -> SharedState:
     """Return what the other partitions need from this one, decrypted with the `secrets` of a key log."""
     with _read(blocks, partition, WriteOptions(decode_as=decode_as), [], secrets) as capture:
-        return capture.index.shared_state()
+        return capture.connections.shared_state()
 
 
 def rows(
@@ -290,7 +291,7 @@ def rows_with(
     """Yield the same; `shared_state` is asked once all packets are read."""
     routing_tallies, sources = list[CaptureTally](), Sources()
     with _read(_noted(blocks, sources), partition, options, routing_tallies, secrets) as capture:
-        capture.index.merge_shared_state(shared_state(capture))
+        capture.connections.merge_shared_state(shared_state(capture))
         for _ in capture.findings.examine(part=True, step=EXAMINED_TOGETHER):
             yield from (row_of(each, sources) for each in capture.findings.take_observations())
         yield from RowBuilder(capture, Origins(origins, sources), options).rows()

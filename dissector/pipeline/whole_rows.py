@@ -54,10 +54,10 @@ class WholeRowBuilder:
 
     def rows(self, rows: Int64) -> Iterator[Made]:
         """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
-        for whole in self._capture.whole_exchanges(rows):
+        for whole in self._capture.messages.whole_exchanges(rows):
             if not len(whole.rows):
                 continue
-            info = self._capture.info(whole.rows)
+            info = self._capture.messages.info(whole.rows)
             is_known = np.array([text is not None for text in info], np.bool_)
             is_known &= whole.bodies.requests.sizes <= cell_json.MAX_BYTES
             is_known &= whole.bodies.responses.sizes <= cell_json.MAX_BYTES
@@ -76,7 +76,7 @@ class WholeRowBuilder:
         findings = [(at, finding) for at, _, finding in whole.bodies.errors if is_known[at]]
         if findings:
             found.append(("findings", pa.table(_finding_columns(findings, where))))
-        api_keys = self._capture.index_columns(whole.rows).api_key
+        api_keys = self._capture.index.numbers(whole.rows).api_key
         partitions = partition_rows(self._capture, whole.rows, exchanges)
         is_kept = is_known[partitions.row]
         if is_kept.any():
@@ -90,12 +90,12 @@ class WholeRowBuilder:
 
     def _where(self, rows: Int64) -> Columns:
         """The columns that tables share."""
-        columns, capture = self._capture.index_columns(rows), self._capture
-        packets, starts = capture.index.position_columns(rows)
+        columns, capture = self._capture.index.numbers(rows), self._capture
+        packets, starts = capture.frames.positions(rows)
         connections, which = np.unique(columns.connection, return_inverse=True)
         ends = [capture.connections.ends(each) for each in connections.tolist()]
         names = [self._names.of(each) for each in connections.tolist()]
-        (api,) = capture.columns(("api",), rows)
+        (api,) = capture.index.columns(("api",), rows)
         client_ids, of_client = np.unique(columns.client_id, return_inverse=True)
         return {
             **self._origins.keys(packets), "start": pa.array(starts), "time_ns": pa.array(columns.request_time_ns),
@@ -106,11 +106,11 @@ class WholeRowBuilder:
         }  # fmt: skip
 
     def _exchanges(self, whole: WholeRows, where: Columns, info: Sequence[str | None]) -> Columns:
-        columns, count = self._capture.index_columns(whole.rows), len(whole.rows)
-        packets, _ = self._capture.index.position_columns(whole.rows)
+        columns, count = self._capture.index.numbers(whole.rows), len(whole.rows)
+        packets, _ = self._capture.frames.positions(whole.rows)
         connections, which = np.unique(columns.connection, return_inverse=True)
         software = [self._capture.connections.software(each) for each in connections.tolist()]
-        (correlation_id,) = self._capture.columns(("correlation_id",), whole.rows)
+        (correlation_id,) = self._capture.index.columns(("correlation_id",), whole.rows)
         return {
             **where, "merged_packet": pa.array(self._origins.merged_packets(packets)),
             "kind": chosen(["exchange"], np.zeros(count, np.int64)),
@@ -121,7 +121,7 @@ class WholeRowBuilder:
             "latency_ns": pa.array(columns.latency_ns, mask=~columns.has_latency),
             "request_size": pa.array(columns.request_size), "response_size": pa.array(columns.response_size),
             "expected_response": pa.array(columns.expects_response),
-            **number_columns(partial(self._capture.index.body_numbers, whole.rows)),
+            **number_columns(partial(self._capture.messages.numbers, whole.rows)),
             "errors": _errors(whole), "info": pa.array(info, pa.string()),
         }  # fmt: skip
 
@@ -141,7 +141,7 @@ class WholeRowBuilder:
         refused = [np.zeros(0, np.int64)]
         pieces: list[CarriedColumns] = []
         count = 0
-        for carried in self._capture.index.records(rows, are_whole=True):
+        for carried in self._capture.messages.records(rows, are_whole=True):
             refused.append(carried.refused)
             if carried.is_batch.any():
                 pieces.append(kept(carried))

@@ -141,7 +141,7 @@ def _files(connection: Connection, job: PartitionJob, partition: Partition) -> I
     blocks = (block for split in job.splits for _, block in route(split, partition.parts, only=partition.number))
 
     def share(capture: Capture) -> SharedState:
-        connection.send_bytes(pickle.dumps(capture.index.shared_state()))
+        connection.send_bytes(pickle.dumps(capture.connections.shared_state()))
         shared_state: SharedState = pickle.loads(connection.recv_bytes())
         return shared_state
 

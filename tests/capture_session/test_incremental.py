@@ -52,10 +52,10 @@ def described(capture: Capture, rows: Sequence[int]) -> list[Row]:
         exchange = capture.exchange(number)
         shown = exchange_object(exchange)
         del shown["number"]
-        spans = capture.index.spans(number)
+        spans = capture.frames.spans(number)
         found.append(
             (
-                capture.index.positions(range(number, number + 1))[0][0],
+                int(capture.frames.positions(range(number, number + 1))[0][0]),
                 spans[0].start if spans else -1,
                 json.dumps([shown, exchange.row.info], default=str),
             )
@@ -80,7 +80,7 @@ def carried(blocks: list[Block], cuts: Sequence[int], *, taking: bool) -> tuple[
     for low, high in pairwise(edges):
         with Capture([CapturePartition("some", together(blocks[low:high]))], checkpoint=state) as capture:
             is_last = high == len(blocks)
-            for _ in capture.read(sort=False) if is_last else capture.read_available():
+            for _ in capture.read(sort=False) if is_last else capture.pipeline.read_available():
                 pass
             if taking or is_last:
                 found += described(capture, capture.incremental.take_final_rows().tolist())
@@ -168,22 +168,22 @@ def test_findings_are_those_of_a_capture_that_grows(path: Path) -> None:
     with Capture([CapturePartition("all", together(blocks))]) as capture:
         for _ in capture.read(sort=False):
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
-        begun = [packet for packet, _ in capture.index.positions(range(len(capture)))]
+        begun = capture.frames.positions(range(len(capture)))[0].tolist()
         whole = sorted((begun[row], finding.code) for row, finding in capture.findings.cross_message())
     assert whole, "a trouble has its finding"
     found, state = [], None
     for low in range(0, len(blocks), 40):
         with Capture([CapturePartition("some", together(blocks[low : low + 40]))], checkpoint=state) as capture:
             is_last = low + 40 >= len(blocks)
-            for _ in capture.read(sort=False) if is_last else capture.read_available():
+            for _ in capture.read(sort=False) if is_last else capture.pipeline.read_available():
                 pass
-            for _ in capture.examine():
+            for _ in capture.findings.examine():
                 pass
             shown = dict(capture.findings.cross_message())
             final = capture.incremental.take_final_rows()
-            begins = zip(final.tolist(), capture.index.positions(final), strict=True)
-            found += [(packet, shown[row].code) for row, (packet, _) in begins if row in shown]
+            begins = zip(final.tolist(), capture.frames.positions(final)[0].tolist(), strict=True)
+            found += [(packet, shown[row].code) for row, packet in begins if row in shown]
             state = None if is_last else capture.incremental.checkpoint()
     assert sorted(found) == whole

@@ -70,7 +70,7 @@ def test_lines_of_a_capture_are_those_of_its_exchanges(path: Path) -> None:
     with Capture([str(path)]) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         expected = "".join(f"{row_line(exchange.row, capture.start_ns)}\n" for exchange in capture.exchanges())
         assert bytes(text_lines(capture, np.arange(len(capture)))).decode() == expected

@@ -38,7 +38,7 @@ def examined(*paths: Path) -> Capture:
     capture = Capture([str(path) for path in paths])
     for _ in capture.read():
         pass
-    for _ in capture.examine():
+    for _ in capture.findings.examine():
         pass
     return capture
 
@@ -102,15 +102,15 @@ def test_the_first_rows_are_printed_before_the_last_are_examined(monkeypatch: py
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        whole = capture.examine
+        whole = capture.findings.examine
         sizes: list[int] = []
 
-        def examine(rows: int) -> Iterator[Progress]:
-            for step in whole(rows):
+        def examine(*, step: int) -> Iterator[Progress]:
+            for examined in whole(step=step):
                 sizes.append(len(out.buffer.getvalue()))
-                yield step
+                yield examined
 
-        monkeypatch.setattr(capture, "examine", examine)
+        monkeypatch.setattr(capture.findings, "examine", examine)
         WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(None)
         assert len(sizes) > 5
         assert sizes[1] < sizes[len(sizes) // 2] < len(out.buffer.getvalue())
@@ -125,7 +125,7 @@ def test_a_limit_ends_the_examination_too(monkeypatch: pytest.MonkeyPatch) -> No
             pass
         WholeFile(capture, RowRenderer.of(Format.TEXT, None), parse("api == Produce")).print(1)
         assert out.buffer.getvalue().count(b"\n") == 2
-        assert next(capture.examine(10)).done < len(capture)
+        assert next(capture.findings.examine(step=10)).done < len(capture)
 
 
 @pytest.mark.parametrize("form", [Format.TEXT, Format.JSON])
@@ -134,7 +134,7 @@ def test_a_filter_that_no_row_matches_examines_nothing(form: Format, monkeypatch
     with Capture([str(PCAPS / "librdkafka-pipelined.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        monkeypatch.setattr(capture, "examine", lambda _: pytest.fail("rows are examined"))
+        monkeypatch.setattr(capture.findings, "examine", lambda **_: pytest.fail("rows are examined"))
         wanted = parse("request.max_wait_ms == 77777")
         assert not WholeFile(capture, RowRenderer.of(form, None), wanted).print(None)
     assert out.buffer.getvalue() == b""

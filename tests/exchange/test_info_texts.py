@@ -15,14 +15,14 @@ def opened(path: Path, *, show_secrets: bool = False) -> Capture:
     capture = Capture([str(path)], show_secrets=show_secrets)
     for _ in capture.read():
         pass
-    capture.index.learn_conversations()
+    capture.connections.learn()
     return capture
 
 
 def check(capture: Capture) -> int:
     """Hold the texts against decoded rows; return how many there are."""
     rows = range(len(capture))
-    found = capture.info(rows)
+    found = capture.messages.info(rows)
     for text, exchange in zip(found, capture.at(rows), strict=True):
         assert text is None or text == exchange.row.info
     return sum(text is not None for text in found)
@@ -44,7 +44,7 @@ def test_most_rows_need_no_careful_look(name: str, least: float) -> None:
 
 def test_rows_with_findings_of_several_messages_are_decoded() -> None:
     capture = opened(PCAPS / "java-streams.pcapng")
-    for _ in capture.examine():
+    for _ in capture.findings.examine():
         pass
     check(capture)
 
@@ -60,17 +60,17 @@ def test_few_keys_and_texts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_text_does_not_depend_on_which_rows_are_asked_for() -> None:
     capture = opened(PCAPS / "librdkafka.pcapng")
-    every = capture.info(range(len(capture)))
-    assert [capture.info(range(row, row + 1))[0] for row in range(len(capture))] == every
+    every = capture.messages.info(range(len(capture)))
+    assert [capture.messages.info(range(row, row + 1))[0] for row in range(len(capture))] == every
 
 
 def test_frames_in_pieces_are_joined_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = opened(PCAPS / "two-brokers.pcapng")
-    every = capture.info(range(len(capture)))
+    every = capture.messages.info(range(len(capture)))
     monkeypatch.setattr(body_columns, "JOINED_TOGETHER", 1 << 10)
     bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=False)
     rows = np.arange(len(capture))
     parts = [part for side in (True, False) for part in bodies.messages(rows, is_request=side)]
     whole = {(part.api_key, part.layout) for part in parts}
     assert len(parts) > len(whole)
-    assert opened(PCAPS / "two-brokers.pcapng").info(range(len(capture))) == every
+    assert opened(PCAPS / "two-brokers.pcapng").messages.info(range(len(capture))) == every

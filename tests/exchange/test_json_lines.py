@@ -29,7 +29,7 @@ def check(capture: Capture) -> int:
 
 def printed(capture: Capture, rows: range | Int64) -> bytes:
     """The lines, in place of some `CAREFUL`."""
-    texts = capture.json_lines(rows)
+    texts = capture.messages.json_lines(rows)
     return b"".join(CAREFUL if part is None else bytes(part) for text in texts for part in text.parts())
 
 
@@ -37,7 +37,7 @@ def printed(capture: Capture, rows: range | Int64) -> bytes:
 @pytest.mark.parametrize("path", BUNDLED)
 def test_lines_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None:
     capture = opened(path, show_secrets=show_secrets)
-    for _ in capture.examine():
+    for _ in capture.findings.examine():
         pass
     check(capture)
 

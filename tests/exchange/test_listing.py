@@ -18,14 +18,14 @@ def check(*paths: str, response_to: tuple[int, int] | None = None) -> list[str]:
     """The kinds of rows that were compared."""
     with Capture(paths, response_to=response_to) as capture:
         decoded = [[ROW_FIELDS[name].from_exchange(exchange) for name in NAMES] for exchange in capture.exchanges()]
-        columns = capture.columns(NAMES, range(len(capture)))
+        columns = capture.index.columns(NAMES, range(len(capture)))
         assert [list(row) for row in zip(*columns, strict=True)] == decoded
         middle = len(capture) // 2
-        assert capture.columns(NAMES, range(middle, middle + 1)) == [[column[middle]] for column in columns]
-        cells = capture.cells(NAMES, range(len(capture)))
+        assert capture.index.columns(NAMES, range(middle, middle + 1)) == [[column[middle]] for column in columns]
+        cells = capture.index.cells(NAMES, range(len(capture)))
         assert cells is None or tab_lines(cells) == as_tabs(columns)
         for name, column in zip(NAMES, columns, strict=True):
-            assert capture.columns([name], range(len(capture))) == [column]
+            assert capture.index.columns([name], range(len(capture))) == [column]
         return [str(row[NAMES.index("kind")]) for row in decoded]
 
 

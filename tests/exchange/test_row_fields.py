@@ -46,7 +46,7 @@ def opened(name: str) -> Capture:
         capture = Capture([capture_of(folder, conversation(made.turns))], key_logs=key_logs)
     else:
         capture = Capture([str(PCAPS / f"{name}.pcapng")])
-    for _ in (*capture.read(), *capture.examine()):
+    for _ in (*capture.read(), *capture.findings.examine()):
         pass
     return capture
 
@@ -74,7 +74,7 @@ def test_all_surfaces_agree_on_values(capture: str, name: str) -> None:
         f"{printed(value)}\n" for value in values
     )
     if field.is_indexed:
-        assert opened(capture).columns([name], range(len(exchanges))) == [values]
+        assert opened(capture).index.columns([name], range(len(exchanges))) == [values]
         rows = range(len(exchanges))
         assert b"".join(index_lines(opened(capture), parse(name), rows)) == b"".join(exchange_lines([name], exchanges))
     for value, whole in zip(values, objects(capture), strict=True):

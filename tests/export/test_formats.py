@@ -18,7 +18,7 @@ def test_every_format_produces_bytes(export_format: ExportFormat) -> None:
     with Capture([str(PCAPS / "java.pcapng")]) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         assert b"".join(export_rows(capture, range(5), ExportRequest(export_format), pytest.fail))
 

@@ -115,7 +115,7 @@ def test_fetches_of_the_metadata_log_are_read_from_columns_where_nothing_is_mask
 def test_messages_are_decoded_once_for_equal_values(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = opened("java")
     decoded = []
-    decoder = capture.index._decoder
+    decoder = capture._decoder
     exchanges_of = type(decoder).exchanges
 
     def watched(self: object, rows: range) -> object:

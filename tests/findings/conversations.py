@@ -65,7 +65,7 @@ def troubles(path: str) -> list[tuple[int, Finding]]:
     with Capture([path]) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         return capture.findings.cross_message()
 

@@ -49,7 +49,7 @@ def test_rows_that_come_while_it_is_examined_are_found_as_well(recorded: Path, t
     cuts = [len(whole) * n // 12 for n in range(1, 12)]
     rows: list[tuple[int, Finding]] = []
     for capture in grown(tmp_path / "growing.pcapng", whole, cuts):
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         rows = capture.findings.cross_message()
     assert [finding.code for _, finding in rows] == [finding.code for _, finding in troubles(str(recorded))]
@@ -64,12 +64,12 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with Capture([path]) as capture:
         for _ in capture.read():
             pass
-        steps = capture.examine()
+        steps = capture.findings.examine()
         assert next(steps).done == 5
         assert isinstance(steps, Generator)
         steps.close()
         assert not capture.findings.cross_message()
-        assert [step.done for step in capture.examine()] == [*range(10, 61, 5)]
+        assert [step.done for step in capture.findings.examine()] == [*range(10, 61, 5)]
         assert [code for _, finding in capture.findings.cross_message() if (code := finding.code)] == ["tiny-batches"]
 
 
@@ -81,7 +81,7 @@ def test_concurrent_threads_find_what_one_finds(recorded: Path, monkeypatch: pyt
         for _ in capture.read():
             pass
         with ThreadPoolExecutor(3) as threads:
-            steps = list(threads.map(lambda _: [step.done for step in capture.examine()], range(3)))
+            steps = list(threads.map(lambda _: [step.done for step in capture.findings.examine()], range(3)))
         assert max(done for each in steps for done in each) == len(capture)
         assert capture.findings.cross_message() == whole
 
@@ -133,7 +133,7 @@ def test_an_exchange_has_what_was_found_in_findings_severity_and_words(tmp_path:
         for _ in capture.read():
             pass
         assert capture.exchange(1).row.severity is None
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         for exchange in (capture.exchange(1), *capture.at(range(1, 2))):
             assert [finding.code for finding in exchange.findings] == ["duplicate-correlation-id"]
@@ -151,7 +151,7 @@ def test_files_of_kafka_have_none_and_rows_behind_them_have_theirs(tmp_path: Pat
     with Capture([str(segment), written(tmp_path, talk)]) as capture:
         for _ in capture.read():
             pass
-        steps = list(capture.examine())
+        steps = list(capture.findings.examine())
         [(row, _)] = capture.findings.cross_message()
         assert row == len(capture) - 1
         assert (steps[-1].done, steps[-1].total) == (len(capture), len(capture))
@@ -184,7 +184,7 @@ def test_findings_say_where_in_the_exchange_they_are(recorded: Path) -> None:
     with Capture([str(recorded)]) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         for row, finding in capture.findings.cross_message():
             side, *fields = finding.path.replace("]", "").replace("[", ".").split(".")

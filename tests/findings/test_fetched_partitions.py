@@ -69,7 +69,7 @@ def read_fetched(capture: Capture) -> tuple[Found, dict[int, int]]:
     some: Found = {each: [] for each in row.tolist()}
     if not len(row):
         return some, {}
-    capture.index.learn_conversations()
+    capture.connections.learn()
     none = np.zeros(len(row), np.int64)
     columns = dict.fromkeys(ExaminedRows._fields, none) | {
         name: getattr(table, name).values[row].astype(np.int64) for name in ("version", "request", "response")

@@ -25,7 +25,7 @@ def findings(capture: Capture, rows: Sequence[int] | None = None) -> list[tuple[
     capture.findings.restart()
     if rows is not None:
         capture.findings.limit_to(np.array(rows, np.int64))
-    for _ in capture.examine():
+    for _ in capture.findings.examine():
         pass
     return [each for each in capture.findings.cross_message() if rows is None or each[0] in set(rows)]
 

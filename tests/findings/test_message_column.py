@@ -54,7 +54,7 @@ def kept(capture: Capture) -> list[FindingSummary | None]:
 
 
 def examine_rows(capture: Capture, rows: Iterable[int]) -> None:
-    for _ in capture.examine_messages(np.array(sorted(rows), np.int64)):
+    for _ in capture.findings.examine_messages(np.array(sorted(rows), np.int64)):
         pass
 
 
@@ -62,7 +62,7 @@ def opened(path: Path, *, examined: bool = False) -> Capture:
     capture = Capture([str(path)])
     for _ in capture.read():
         pass
-    for _ in capture.examine() if examined else ():
+    for _ in capture.findings.examine() if examined else ():
         pass
     return capture
 
@@ -135,7 +135,7 @@ def test_while_a_capture_grows_nothing_is_kept_that_changes_later(path: Path, tm
     whole = path.read_bytes()
     early: list[FindingSummary | None] = []
     for capture in grown(tmp_path / "growing.pcapng", whole, [len(whole) * n // 9 for n in range(1, 9)]):
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         examine_rows(capture, range(len(capture)))
         now = kept(capture)
@@ -155,7 +155,7 @@ def test_cross_message_findings_count_where_nothing_else_is_found(tmp_path: Path
         wanted = parse("severity == error && finding == duplicate-correlation-id")
         examine_rows(capture, range(2))
         assert not capture.matching(wanted, np.arange(2)).tolist()
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         assert evaluate_index(wanted, capture, range(2)).tolist() == [0, YES]
 
@@ -168,7 +168,7 @@ def test_concurrent_threads_give_the_same_summaries() -> None:
 
 def test_most_rows_of_a_busy_capture_are_summarized_without_decoding_them(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(PCAPS / "librdkafka-pipelined.pcapng") as capture:
-        lookup, read_rows = capture.index._decoder, []
+        lookup, read_rows = capture._decoder, []
         look = lookup.exchanges
         monkeypatch.setattr(lookup, "exchanges", lambda rows: look(read_rows.append(len(rows)) or rows))
         monkeypatch.setattr("dissector.findings.message_column.TOGETHER", 64)

@@ -16,7 +16,7 @@ def learned(path: Path) -> list[object]:
     with Capture([str(path)]) as capture:
         for _ in capture.read():
             pass
-        capture.index.learn_conversations()
+        capture.connections.learn()
         state, table = capture.pipeline.indexer.conversation_state, capture.pipeline.indexer.table
         connections = np.unique(table.connection.values[:]).tolist()
         of_connections = [(state.advertised_versions(each), state.software(each)) for each in connections]

@@ -142,5 +142,5 @@ def test_many_rows_at_once_know_what_a_session_forgets(tmp_path: Path) -> None:
     turns = [Turn(True, fetch(n, n, *step)) for n, step in enumerate(steps)]
     with Capture([capture_of(tmp_path, conversation(turns))]) as capture:
         infos = [exchange.row.info for exchange in capture.exchanges()]
-        assert list(capture.info(range(len(infos)))) == infos
+        assert list(capture.messages.info(range(len(infos)))) == infos
     assert infos[3] == "session a[0,2]"

@@ -64,7 +64,7 @@ def test_holes_are_searched_without_a_round_through_the_index_each(tmp_path: Pat
     with Capture([capture_of(tmp_path, holes_behind(client=client)(500))]) as capture:
         deque(capture.read(), maxlen=0)
         assert capture.pipeline.indexer.generation < 50
-        [kinds] = capture.columns(["kind"], range(len(capture)))
+        [kinds] = capture.index.columns(["kind"], range(len(capture)))
         assert kinds.count("exchange") >= 495
 
 

@@ -41,7 +41,7 @@ def shown() -> tuple[Lines, Lines]:
     with Capture(list(map(str, FILES))) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         assert len({finding.code for _, finding in capture.findings.cross_message()}) > 15
         for exchange in capture.exchanges():

@@ -48,7 +48,7 @@ KEPT = FollowState(
 def some() -> CarryOver:
     """That of a capture in the middle of which a file ended."""
     with Capture([PCAPS / "librdkafka.pcapng"]) as capture:
-        for _ in capture.read_available():
+        for _ in capture.pipeline.read_available():
             pass
         return CarryOver(capture.incremental.checkpoint(), frozenset((3, 4)))
 

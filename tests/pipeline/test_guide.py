@@ -29,7 +29,7 @@ def exchanges() -> list[Exchange]:
     from tests.pipeline.ingested import CAPTURES
 
     with Capture(CAPTURES) as capture:
-        for step in (capture.read(), capture.examine()):
+        for step in (capture.read(), capture.findings.examine()):
             for _ in step:
                 pass
         found = list(capture.exchanges())

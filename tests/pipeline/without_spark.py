@@ -125,7 +125,7 @@ def _shown(files: tuple[tuple[str, int], ...], key_logs: tuple[tuple[str, int], 
     with Capture([path for path, _ in files], key_logs=[path for path, _ in key_logs]) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         return Counter(_line(exchange_object(exchange)) for exchange in capture.exchanges())
 

@@ -258,7 +258,7 @@ def test_files_and_captures_stand_beside_each_other(tmp_path: Path) -> None:
     path = capture_of(tmp_path, conversation(exchanges(2)))
     with Capture([path, LEDGER, path, CODECS]) as capture:
         found = [exchange.row for exchange in capture.exchanges()]
-        assert [capture.connection_of(n) for n in range(len(found))] == [row.connection for row in found]
+        assert [capture.rows.connection_of(n) for n in range(len(found))] == [row.connection for row in found]
         assert capture.start_ns == found[0].time_ns
     assert [row.number for row in found] == list(range(1, len(found) + 1))
     assert [row.kind for row in found[-2:]] == ["exchange", "exchange"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def counted(captures: list[str], text: str | None) -> Statistics:
     with Capture(captures) as capture:
-        for step in (capture.read(), capture.examine()):
+        for step in (capture.read(), capture.findings.examine()):
             for _ in step:
                 pass
         chosen = None if text is None else [row for some in capture.select(parse(text)) for row in some.rows.tolist()]
@@ -72,7 +72,7 @@ def test_latency_over_time_is_that_of_the_captures(tables: "Tables", text: str |
         rows = np.arange(len(capture))
         if text is not None:
             rows = np.concatenate([some.rows for some in capture.select(parse(text))])
-        index_columns = capture.index_columns(rows)
+        index_columns = capture.index.numbers(rows)
         complete = index_columns.where(index_columns.has_latency)
         wanted = LatencyOverTime.of(complete.request_time_ns, complete.latency_ns)
     found = over_time(tables, None if text is None else parse(text))

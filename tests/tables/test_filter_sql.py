@@ -57,7 +57,7 @@ def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(tables: "Tabl
     found = sorted(tables.engine.rows(f"SELECT number, {columns} FROM ({sql}) AS found"), key=lambda row: row["number"])
     assert [each.is_exact for each in narrow] == [text in EXACT for text in texts]
     with Capture(CAPTURES) as capture:
-        for step in (capture.read(), capture.examine()):
+        for step in (capture.read(), capture.findings.examine()):
             for _ in step:
                 pass
         assert [row["number"] for row in found] == list(range(1, len(capture) + 1))
@@ -75,11 +75,11 @@ def test_rows_that_columns_cannot_decide_are_decoded(tables: "Tables", text: str
     schema = pa.schema([("number", pa.int64()), ("conn", pa.int64())])
     made = tables.converted(parse(text), lambda some: ((e.fields.number, e.fields.connection) for e in some), schema)
     with Capture(CAPTURES) as capture:
-        for step in (capture.read(), capture.examine()):
+        for step in (capture.read(), capture.findings.examine()):
             for _ in step:
                 pass
         wanted = [row for some in capture.select(parse(text)) for row in some.rows.tolist()]
-        numbers = [(row + 1, capture.connection_of(row)) for row in wanted]
+        numbers = [(row + 1, capture.rows.connection_of(row)) for row in wanted]
     assert list(map(tuple, made)) == numbers
     assert tables.counted(parse(text)) == len(numbers)
 

@@ -28,7 +28,7 @@ READ_INDEXES = [path for path in INDEXES if path.suffix != ".txnindex"]
 def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator[tuple[Exchange, Exchange]]:
     """Each exchange of a capture, and what comes back from its row."""
     with Capture([str(path)]) as capture:
-        for step in (capture.read(), capture.examine()):
+        for step in (capture.read(), capture.findings.examine()):
             for _ in step:
                 pass
         origins = Origins(FileOrigins([Origin(0, "0" * 64, capture.start_ns, 1)], []), Sources())
@@ -39,7 +39,8 @@ def pairs(path: Path, *, frames: bool = False, records: bool = True) -> Iterator
                 findings[row["packet"], row["start"]].append(row)
             elif table in ("exchanges", "bodies"):
                 rows[row["packet"], row["start"]] |= row
-        places = [(packet + 1, start) for packet, start in capture.index.positions(range(len(capture)))]
+        packets, starts = capture.frames.positions(range(len(capture)))
+        places = list(zip((packets + 1).tolist(), starts.tolist(), strict=True))
         assert sorted(places) == sorted(rows)
         for number, (place, original) in enumerate(zip(places, capture.exchanges(), strict=True)):
             row = rows[place]

@@ -35,7 +35,7 @@ def sessions_of(capture: Capture) -> list[TlsSession]:
 
 def test_a_recording_opens_with_its_own_secrets_and_all_of_it(recording: Path) -> None:
     with Capture([str(recording)]) as capture:
-        for _ in (*capture.read(), *capture.examine()):
+        for _ in (*capture.read(), *capture.findings.examine()):
             pass
         rows = [exchange.row for exchange in capture.exchanges()]
         raw_tokens = {"sasl"} if recording.stem.startswith("java-0.10") else set()

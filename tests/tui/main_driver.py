@@ -77,5 +77,5 @@ async def opened(*paths: str, size: tuple[int, int] = (120, 40)) -> AsyncIterato
 async def to(screen: Screen, api: str) -> None:
     """Go to the first exchange of an API."""
     capture = screen.main.model.capture
-    screen.list.cursor = next(n for n in range(len(capture)) if capture.row(n).api == api)
+    screen.list.cursor = next(n for n in range(len(capture)) if capture.exchange(n).row.api == api)
     await screen.settle()

@@ -45,7 +45,7 @@ async def test_an_error_colors_its_mark_and_its_name_and_not_the_row(coloring: s
         warning = screen.list.color("warning").color
         alarms = [part.text for part in line if part.style is not None and part.style.color == warning]
         assert [text.strip() for text in alarms] == ["!", first_error(capture.exchange(error))]
-        assert alarms[-1].strip() == capture.row(error).info.partition(" · ")[0], "errors come first"
+        assert alarms[-1].strip() == capture.exchange(error).row.info.partition(" · ")[0], "errors come first"
 
 
 @cases("theme", OURS, ids=lambda theme: theme.name)

@@ -105,7 +105,7 @@ def test_indexed_columns_are_those_of_the_index() -> None:
     with Capture([JAVA]) as capture:
         list(capture.exchanges())
         indexed = [column for column in all_columns() if column.is_indexed]
-        assert all(len(capture.columns([column.field], range(3))[0]) == 3 for column in indexed)
+        assert all(len(capture.index.columns([column.field], range(3))[0]) == 3 for column in indexed)
 
 
 @cases("name", [name for name in ROW_FIELDS if name != "info"])

@@ -44,14 +44,15 @@ def dialog(screen: Screen) -> ConnectionDialog:
 async def test_a_key_opens_the_connection_of_the_row_and_goes_to_its_ends() -> None:
     async with opened(JAVA, size=(80, 24)) as screen:
         await screen.press("2", "0", "G", "W")
-        connection = screen.main.capture.connection_of(19)
+        connection = screen.main.capture.rows.connection_of(19)
         assert dialog(screen)._connection == connection
         text = screen.lines()
         assert f"Connection C{connection}" in text
         assert "handshake RTT" in text
         assert "zero windows" in text
         await screen.press("G")
-        rows = [row for row in range(len(screen.main.capture)) if screen.main.capture.connection_of(row) == connection]
+        capture = screen.main.capture
+        rows = [row for row in range(len(capture)) if capture.rows.connection_of(row) == connection]
         assert screen.main.number == rows[-1]
         await screen.press("W", "g")
         assert screen.main.number == rows[0]

@@ -24,7 +24,7 @@ async def opened_narrow(path: str) -> AsyncIterator[Screen]:
 
 def clients(screen: Screen) -> list[str]:
     capture = screen.main.capture
-    return [capture.row(row).client for row in range(len(capture))]
+    return [capture.exchange(row).row.client for row in range(len(capture))]
 
 
 async def test_a_connection_is_hidden_and_comes_back() -> None:

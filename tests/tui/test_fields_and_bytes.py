@@ -67,7 +67,7 @@ async def test_every_byte_leads_to_the_leaf_that_claims_it(bundled: Path) -> Non
 async def test_decompressed_records_are_another_source_of_bytes() -> None:
     async with opened(JAVA) as screen:
         model = screen.main.model
-        number = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
+        number = next(n for n in range(len(model.capture)) if "gzip" in model.capture.exchange(n).row.info)
         screen.list.cursor = number
         await screen.settle()
         assert model.traced is not None

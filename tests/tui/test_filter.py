@@ -29,7 +29,7 @@ def shown(screen: Screen) -> list[int]:
 
 def fitting(screen: Screen, api: str) -> list[int]:
     capture = screen.main.capture
-    return [n for n in range(len(capture)) if capture.row(n).api == api]
+    return [n for n in range(len(capture)) if capture.exchange(n).row.api == api]
 
 
 async def typed(screen: Screen, text: str) -> None:
@@ -189,9 +189,9 @@ async def test_f_follows_the_connection_and_comes_back() -> None:
         await screen.settle()
         before = shown(screen)
         capture = screen.main.capture
-        connection = capture.connection_of(screen.list.number)
+        connection = capture.rows.connection_of(screen.list.number)
         await screen.press("f")
-        assert shown(screen) == [n for n in range(len(capture)) if capture.connection_of(n) == connection]
+        assert shown(screen) == [n for n in range(len(capture)) if capture.rows.connection_of(n) == connection]
         await screen.press("f")
         assert shown(screen) == before
 
@@ -272,12 +272,12 @@ async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_
             await screen.until(lambda: "50%" in screen.lines())
             screen.main.apply_filter("api == Fetch")
             await screen.until(lambda: len(screen.main.view))
-            before = capture.row(screen.list.number)
+            before = capture.exchange(screen.list.number).row
             capture.may_end.set()
             await screen.settle()
             await screen.settle()
             assert shown(screen) == fitting(screen, "Fetch")
-            assert capture.row(screen.list.number)._replace(number=before.number) == before
+            assert capture.exchange(screen.list.number).row._replace(number=before.number) == before
 
 
 async def test_a_filter_and_an_order_go_together() -> None:
@@ -358,7 +358,7 @@ async def test_a_filter_on_findings_matches_cross_message_findings() -> None:
     path = str(PCAPS / "trouble-metadata-storm.pcapng")
     with Capture([path]) as capture:
         list(capture.exchanges())
-        list(capture.examine())
+        list(capture.findings.examine())
         findings = capture.findings.cross_message()
     assert findings
     code = findings[0][1].code

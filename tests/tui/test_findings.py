@@ -83,7 +83,7 @@ async def test_findings_say_who_and_when_and_those_of_a_connection_are_together(
         lines = [line for line in drawn if "MEMBER_ID_REQUIRED:" in line or "NOT_COOR" in line]
         capture = screen.main.capture
         for line in lines:
-            row = capture.row(int(line.split()[0]) - 1)
+            row = capture.exchange(int(line.split()[0]) - 1).row
             when = seconds(row.time_ns - capture.start_ns)
             assert line.split()[1:4] == [when, f"C{row.connection}", row.client_id]
         connections = [line.split()[2] for line in lines]
@@ -120,7 +120,7 @@ async def test_cross_message_findings_appear_by_themselves() -> None:
     path = str(PCAPS / "trouble-metadata-storm.pcapng")
     with Capture([path]) as capture:
         list(capture.exchanges())
-        list(capture.examine())
+        list(capture.findings.examine())
         row, finding = capture.findings.cross_message()[0]
     async with opened(path) as screen:
         await screen.press(*str(row + 1), "G")
@@ -151,7 +151,7 @@ def test_the_first_row_with_a_warning_does_not_depend_on_how_much_is_analyzed(na
     with Capture([str(PCAPS / name)]) as capture:
         for _ in capture.read():
             pass
-        for _ in capture.examine():
+        for _ in capture.findings.examine():
             pass
         wrong = [number for number in range(len(capture)) if capture.has_warning(number)]
         rows = np.arange(len(capture))
@@ -214,7 +214,7 @@ def test_only_rows_with_findings_are_decoded_for_their_text(monkeypatch: pytest.
         for _ in capture.read():
             pass
         with_findings, at = [row for row in range(len(capture)) if capture.exchange(row).findings], capture.at
-        for _ in capture.examine_messages(np.arange(len(capture))):
+        for _ in capture.findings.examine_messages(np.arange(len(capture))):
             pass
         decoded: list[int] = []
         monkeypatch.setattr(capture, "at", lambda rows: at(decoded.extend(rows.tolist()) or rows))

@@ -75,7 +75,7 @@ async def test_a_long_connection_is_read_as_one_scrolls(monkeypatch: pytest.Monk
     monkeypatch.setattr("tui.screens.follow_screen.AHEAD", 10)
     monkeypatch.setattr("tui.screens.follow_screen.MESSAGES_AT_ONCE", 1)
     async with opened(str(PCAPS / "librdkafka.pcapng"), size=(80, 24)) as screen:
-        counts = [screen.main.capture.connection_of(row) for row in range(len(screen.main.capture))]
+        counts = [screen.main.capture.rows.connection_of(row) for row in range(len(screen.main.capture))]
         screen.list.cursor = counts.index(max(set(counts), key=counts.count))
         await screen.settle()
         await screen.press("V")
@@ -96,6 +96,6 @@ async def test_the_text_is_written_to_a_file(tmp_path: Path) -> None:
         screen.pilot.app.screen.query_one(Input).value = str(tmp_path / "text.txt")
         await screen.pilot.press("enter")
         await screen.until(lambda: any("text.txt" in words for words in screen.notifications()))
-        connection = screen.main.capture.connection_of(0)
+        connection = screen.main.capture.rows.connection_of(0)
         expected = "".join(f"{line}\n" for line in ConnectionText(screen.main.capture, connection).text())
     assert (tmp_path / "text.txt").read_text() == expected

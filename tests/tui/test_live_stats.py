@@ -12,7 +12,7 @@ MILLISECOND = 1_000_000
 def test_the_wait_of_a_long_poll_is_no_latency() -> None:
     with Capture([JAVA]) as capture:
         deque(capture.read(), maxlen=0)
-        rows = [capture.row(number) for number in range(len(capture))]
+        rows = [capture.exchange(number).row for number in range(len(capture))]
         waits = [row.latency_ns or 0 for row in rows if row.api == "Fetch"]
         assert max(waits) > 400 * MILLISECOND
         stats = live_stats(capture, max(row.time_ns for row in rows), ErrorTimes())

@@ -80,10 +80,10 @@ async def test_r_shows_the_other_message_and_brackets_stay_on_the_connection() -
         assert screen.main.model.side == "request"
         await to(screen, "CreateTopics")
         capture = screen.main.model.capture
-        before, connection = screen.row, capture.connection_of(screen.row)
+        before, connection = screen.row, capture.rows.connection_of(screen.row)
         await screen.press("right_square_bracket")
         assert screen.row > before
-        assert capture.connection_of(screen.row) == connection
+        assert capture.rows.connection_of(screen.row) == connection
         await screen.press("left_square_bracket")
         assert screen.row == before
 

@@ -69,8 +69,9 @@ async def test_enter_opens_the_exchanges_that_show_a_cell_at_their_field() -> No
         assert detail.model.node is not None
         assert detail.model.node.path == "body.acks"
         assert detail.model.number is not None
-        assert detail.capture.row(detail.model.number).api == "Produce"
-        assert len(detail.view) == sum(detail.capture.row(n).api == "Produce" for n in range(len(detail.capture)))
+        assert detail.capture.exchange(detail.model.number).row.api == "Produce"
+        (apis,) = detail.capture.index.columns(["api"], range(len(detail.capture)))
+        assert len(detail.view) == apis.count("Produce")
         await screen.press("q")
         assert isinstance(screen.pilot.app.screen, MatrixScreen)
         await screen.to("Fetch version", 0)

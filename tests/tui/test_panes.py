@@ -86,7 +86,7 @@ async def test_a_click_selects_a_field_and_a_click_on_the_arrow_or_a_double_clic
 async def test_b_cycles_through_the_sources_of_bytes() -> None:
     async with opened(JAVA) as screen:
         model = screen.main.model
-        screen.list.cursor = next(n for n in range(len(model.capture)) if "gzip" in model.capture.row(n).info)
+        screen.list.cursor = next(n for n in range(len(model.capture)) if "gzip" in model.capture.exchange(n).row.info)
         await screen.settle()
         assert model.traced is not None
         count = len(model.traced.message.sources)

@@ -44,7 +44,7 @@ def test_each_state_with_something_to_say_looks_different() -> None:
 
 def test_what_is_colored_of_the_info_column_is_what_is_wrong() -> None:
     with Capture([str(PCAPS / "trouble-rebalance-loop.pcapng")]) as capture:
-        list(capture.examine())
+        list(capture.findings.examine())
         for exchange in capture.exchanges():
             state, info = row_state(exchange, is_read=True), exchange.row.info
             alarm = info[: alarm_size(exchange, state)]
@@ -57,7 +57,7 @@ async def test_cells_that_say_the_same_as_the_row_above_are_faint() -> None:
     async with opened(JAVA) as screen:
         faint = screen.list.color("repeated").color
         for position in range(2, 12):
-            above, row = (screen.main.capture.row(number) for number in (position - 1, position))
+            above, row = (screen.main.capture.exchange(number).row for number in (position - 1, position))
             line = screen.list.render_line(position + 1)
             parts = {part.text.strip() for part in line if part.style is not None and part.style.color == faint}
             assert (f"C{row.connection}" in parts) == (row.connection == above.connection)

@@ -113,7 +113,7 @@ async def test_escape_closes_the_menu_and_keeps_the_order() -> None:
 async def test_clicks_on_a_heading_sort_reverse_and_restore_the_order() -> None:
     async with opened(JAVA) as screen:
         capture = screen.main.capture
-        versions = [row.version for row in map(capture.row, range(len(capture))) if row.version is not None]
+        versions = [each.row.version for each in capture.exchanges() if each.row.version is not None]
         await _click_head(screen, "v")
         assert cells_of(screen, "v")[0] == str(min(versions))
         assert screen.notifications() == ["sorted by v, ascending; Z reverses, z chooses"]

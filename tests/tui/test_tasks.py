@@ -41,7 +41,7 @@ TASKS: Final = (
     Task("Read the response to a request", "java", "r", "api_keys",
          lambda screen: screen.main.model.side == "response"),
     Task("See the next exchange of the same connection", "java", "]", "▸",
-         lambda screen: screen.main.capture.connection_of(screen.row) == 1),
+         lambda screen: screen.main.capture.rows.connection_of(screen.row) == 1),
     Task("Show only one connection", "java", "f", "conn == 1", _is_filtered),
     Task("Show all exchanges with the API of this one", "java", "a", "api == ApiVersions", _is_filtered),
     Task("Show those with the same value of a field, and stay on the field", "java", "enter j j j j j a",
@@ -55,8 +55,8 @@ TASKS: Final = (
     Task("Make a field a column of the list", "java", "enter j j c", "request_api_key"),
     Task("Go to an exchange by its number", "java", "4 2 G", "▸", lambda screen: screen.row == 41),
     Task("See the slowest exchanges first", "java", "z j enter Z", "Latency▼",
-         lambda screen: screen.main.capture.row(screen.main.view.number(0)).latency_ns
-         == max(row.latency_ns or 0 for row in map(screen.main.capture.row, range(len(screen.main.capture))))),
+         lambda screen: screen.main.capture.exchange(screen.main.view.number(0)).row.latency_ns
+         == max(each.row.latency_ns or 0 for each in screen.main.capture.exchanges())),
     Task("Show times in UTC", "java", "t t t", "UTC time of day"),
     Task("Export two exchanges as a capture", "java", "m j m x enter enter enter enter", f"wrote {WRITTEN}",
          lambda _: Path(WRITTEN).is_file()),

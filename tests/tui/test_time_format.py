@@ -40,7 +40,7 @@ def test_formats_go_round_through_all() -> None:
 
 async def test_t_changes_the_format() -> None:
     async with opened(JAVA) as screen:
-        rows = [screen.main.capture.row(n) for n in range(8)]
+        rows = [screen.main.capture.exchange(n).row for n in range(8)]
         start = screen.main.capture.start_ns
         assert cells_of(screen, "Time")[1] == f"{(rows[1].time_ns - start) // 1000 / 1e6:.6f}"
         await screen.press("t")
@@ -59,7 +59,7 @@ async def test_t_changes_the_format() -> None:
 
 async def test_shift_t_counts_from_a_row_and_back() -> None:
     async with opened(JAVA) as screen:
-        rows = [screen.main.capture.row(n) for n in range(5)]
+        rows = [screen.main.capture.exchange(n).row for n in range(5)]
         await screen.press("j", "j", "T")
         shown = cells_of(screen, "Time")
         assert shown[2] == REFERENCE

@@ -71,7 +71,7 @@ def test_a_decompressed_field_marks_the_records_of_its_section() -> None:
         for _ in capture.read():
             pass
         model = ExchangeModel(capture)
-        model.choose(next(row for row in range(len(capture)) if "20 records zstd" in capture.row(row).info))
+        model.choose(next(row for row in range(len(capture)) if "20 records zstd" in capture.exchange(row).row.info))
         assert model.traced is not None
         tree = model.traced.message.tree
         model.node = next(node for node in tree.walk() if node.source and node.name == "value")

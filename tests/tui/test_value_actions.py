@@ -70,7 +70,7 @@ async def test_in_the_list_a_filters_by_the_row() -> None:
         await screen.press("a")
         assert main.filters == [("api == CreateTopics", False)]
         await screen.press("A", "down", "enter")
-        assert main.filters[-1] == (f"conn == {main.capture.connection_of(screen.row)}", True)
+        assert main.filters[-1] == (f"conn == {main.capture.rows.connection_of(screen.row)}", True)
 
 
 async def test_in_the_list_a_filters_by_the_selected_column() -> None:
@@ -81,14 +81,14 @@ async def test_in_the_list_a_filters_by_the_selected_column() -> None:
         assert screen.list.column == "API"
         await screen.press("right", "a")
         assert screen.list.column == names[names.index("API") + 1] == "v"
-        version = main.capture.row(screen.row).version
+        version = main.capture.exchange(screen.row).row.version
         assert main.filters == [(f"version == {version}", False)]
         await screen.press(*["left"] * 20, "a")
         assert main.filters[-1] == (f"number == {screen.row + 1}", False)
         await to(screen, "JoinGroup")
         screen.list.column = "Latency"
         await screen.press("a")
-        latency_ns = main.capture.row(screen.row).latency_ns
+        latency_ns = main.capture.exchange(screen.row).row.latency_ns
         assert latency_ns is not None
         assert main.filters[-1][0] == f"latency >= {latency_ns // 1_000_000}ms"
         await screen.press(*["right"] * 20)
@@ -102,17 +102,17 @@ async def test_a_click_selects_a_cell_and_underlines_it() -> None:
         line = screen.row - screen.list.scroll_offset.y + 1
         await screen.pilot.click(screen.list, offset=(drawn.index("Conn") + 3, line))
         await screen.press("a")
-        assert main.filters == [(f"conn == {main.capture.connection_of(screen.row)}", False)]
+        assert main.filters == [(f"conn == {main.capture.rows.connection_of(screen.row)}", False)]
         for y in (0, line):
             underlined = [
                 part.text.strip() for part in screen.list.render_line(y) if part.style and part.style.underline
             ]
-            assert underlined == [["Conn", f"C{main.capture.connection_of(screen.row)}"][y > 0]]
+            assert underlined == [["Conn", f"C{main.capture.rows.connection_of(screen.row)}"][y > 0]]
 
 
 async def test_the_size_prefix_is_the_size_of_the_column_and_of_the_filter() -> None:
     async with recording() as (screen, main):
-        size = main.capture.row(0).request_size
+        size = main.capture.exchange(0).row.request_size
         await screen.press("enter", "g")
         assert f"request, size prefix · {size - 4}" in screen.text("#inspector")
         await screen.press("a", "c")

@@ -47,11 +47,11 @@ async def test_the_cursor_stays_with_its_row_when_rows_get_their_final_order() -
             await pilot.press(*["j"] * 9)
             await pilot.pause()
             assert screen.row == 9
-            before = capture.row(9)
+            before = capture.exchange(9).row
             capture.may_end.set()
             await screen.settle()
             assert screen.row != 9
-            assert capture.row(screen.row)._replace(number=before.number) == before
+            assert capture.exchange(screen.row).row._replace(number=before.number) == before
             assert screen.main.model.number == screen.row
 
 

@@ -55,7 +55,7 @@ def rows(path: Path) -> None:
     with Capture([str(path)]) as capture:
         for _ in capture.read():
             pass
-        capture.index.learn_conversations()
+        capture.connections.learn()
         print(
             f"\nselect, {len(capture):,} rows\n  {'':46}{'rows':>9}{'first s':>9}{'all s':>9}{'cpu s':>9}{'step s':>9}"
         )

@@ -67,7 +67,7 @@ def rare_faces(capture: Capture) -> Iterator[Face]:
     """The same of faces that cost more: columns as for CSV, tables, exports, redacted ones too."""
     names = [name for name, field in ROW_FIELDS.items() if field.from_index]
     rows = range(len(capture))
-    yield "columns", _encoded(repr(list(zip(names, capture.columns(names, rows), strict=True))))
+    yield "columns", _encoded(repr(list(zip(names, capture.index.columns(names, rows), strict=True))))
     for options in (WriteOptions(), WriteOptions(frames=True)):
         for table, content in RowBuilder(
             capture, Origins(FileOrigins([Origin(0, "0" * 64, 0, 1)], []), Sources()), options

@@ -21,7 +21,7 @@ class ConnectionFeature(NeedsWholeCapture):
 
     def action_connection_facts(self) -> None:
         if self.has_rows() and len(self.view):
-            connection = self.capture.connection_of(self.number)
+            connection = self.capture.rows.connection_of(self.number)
             if not self.capture.connections.ends(connection)[0]:
                 self.notify("entries of Kafka's own files have no connection", timeout=3)
                 return

@@ -45,7 +45,7 @@ class DecodeAsFeature(FilterFeature):
         if not done:
             return
         if self._again_at is not None and len(self.capture):
-            [times] = self.capture.columns(["time_ns"], range(len(self.capture)))
+            [times] = self.capture.index.columns(["time_ns"], range(len(self.capture)))
             rows = (row for row, time in enumerate(times) if isinstance(time, int) and time >= (self._again_at or 0))
             self.go_to(next(rows, len(times) - 1))
         if self._again_filter:
@@ -94,7 +94,7 @@ class DecodeAsFeature(FilterFeature):
 
     def _read_again(self, said: Sequence[DecodeAs]) -> None:
         row = self.number if len(self.capture) else None
-        time_ns = None if row is None else self.capture.columns(["time_ns"], range(row, row + 1))[0][0]
+        time_ns = None if row is None else self.capture.index.columns(["time_ns"], range(row, row + 1))[0][0]
         self.post_message(ReadAgain(self, said, self.filter_text, time_ns if isinstance(time_ns, int) else None))
 
     def _said_in_title(self) -> Sequence[DecodeAs]:

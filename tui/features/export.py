@@ -112,7 +112,7 @@ class ExportFeature(NeedsWholeCapture):
         if not form.entry.can_redact:
             return SHOWN
         whole: Sequence[_Contents] = (UNCHANGED,) if form.entry.needs_packets else (SHOWN,)
-        if form.entry.needs_packets and self.capture.index.decrypted_connections(wanted.rows):
+        if form.entry.needs_packets and self.capture.frames.decrypted_connections(wanted.rows):
             whole = ENCRYPTED
         offered = (*whole, REDACTED)
         at = await self.app.push_screen_wait(Menu("Contents", [each.choice for each in offered]))
@@ -134,7 +134,7 @@ class ExportFeature(NeedsWholeCapture):
             from dissector.export.exporter import export_rows
 
             if form.entry.needs_findings:
-                for _ in capture.examine():
+                for _ in capture.findings.examine():
                     pass
             request = ExportRequest(
                 form, contents.redact, chosen, comments=comments, has_secrets=contents.has_secrets,

@@ -206,7 +206,7 @@ class FilterFeature(CoreScreen):
             self.apply_filter(self._filter_before)
         elif len(self.view):
             self._filter_before = now
-            self._connection_filter = f"conn == {self.capture.connection_of(self.number)}"
+            self._connection_filter = f"conn == {self.capture.rows.connection_of(self.number)}"
             self.apply_filter(self._connection_filter)
 
     # While typing: completions and errors.
@@ -260,11 +260,11 @@ class FilterFeature(CoreScreen):
             return
         capture, start, stop = self.capture, 0 if restart else run.upto, len(self.capture)
         pending = run.pending if not restart else run.pending[:0]
-        completed = pending[capture.is_complete(pending)]
+        completed = pending[capture.index.is_complete(pending)]
         corrected = capture.matching(run.filter, completed) if len(completed) else completed
         rest = np.setdiff1d(pending, completed, assume_unique=True)
         new = np.arange(start, stop)
-        pending = np.concatenate([rest, new[~capture.is_complete(new)]])[-MOST_PENDING:]
+        pending = np.concatenate([rest, new[~capture.index.is_complete(new)]])[-MOST_PENDING:]
         found, reported = [new[:0]], 0.0
         for step in capture.select(run.filter, start, stop):
             if worker.is_cancelled:
@@ -280,7 +280,7 @@ class FilterFeature(CoreScreen):
 
     def _examine(self, worker: Worker[None]) -> bool:
         """Complete the cross-message findings; return whether that was not cancelled."""
-        return all(not worker.is_cancelled for _ in self.capture.examine())
+        return all(not worker.is_cancelled for _ in self.capture.findings.examine())
 
     def _show_step(self, worker: Worker[None], run: FilterRun, rows: Int64, upto: int, total: int) -> None:
         """Show the rows of a step."""

@@ -31,7 +31,7 @@ class LongMessagesFeature(CoreScreen):
         if self.model.untraced is not None and self.model.number is not None:
             number, side = self.model.number, self.model.side
             self._trace(
-                self.model.untraced, partial(self.capture.index.tls_records, number, of_client=side == "request")
+                self.model.untraced, partial(self.capture.frames.tls_records, number, of_client=side == "request")
             )
 
     @work(thread=True, group="read")

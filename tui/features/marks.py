@@ -86,7 +86,7 @@ class MarksFeature(CoreScreen):
 
     def _rows_renumbered(self) -> None:
         super()._rows_renumbered()
-        self.appearance.marks.renumber(self.capture.rows_after_sort)
+        self.appearance.marks.renumber(self.capture.rows.after_sort)
 
     def _rows_added(self, *, done: bool) -> None:
         super()._rows_added(done=done)

@@ -74,7 +74,7 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
             connection = self.model.exchange.row.connection
             self.search_rows(
                 step,
-                lambda rows: self._first(rows, self.capture.index_columns(rows).connection == connection),
+                lambda rows: self._first(rows, self.capture.index.numbers(rows).connection == connection),
                 "exchanges on this connection",
             )
 

@@ -53,4 +53,4 @@ class TimesFeature(CoreScreen):
     def _rows_renumbered(self) -> None:
         super()._rows_renumbered()
         if self.appearance.reference is not None:
-            self.appearance.reference = int(self.capture.rows_after_sort(np.array([self.appearance.reference]))[0])
+            self.appearance.reference = int(self.capture.rows.after_sort(np.array([self.appearance.reference]))[0])

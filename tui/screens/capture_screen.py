@@ -98,8 +98,8 @@ class CaptureScreen(Screen[None]):
 
     def _rows_renumbered(self) -> None:
         """Rows have their final numbers. Features that keep numbers take the new ones."""
-        self.view.renumber(self.capture.rows_after_sort)
-        self._list.follow(int(self.capture.rows_after_sort(np.array([self._list.selected]))[0]))
+        self.view.renumber(self.capture.rows.after_sort)
+        self._list.follow(int(self.capture.rows.after_sort(np.array([self._list.selected]))[0]))
 
     def _draw_title(self) -> None:
         title = Text()

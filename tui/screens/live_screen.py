@@ -250,7 +250,7 @@ class LiveScreen(MainScreen):
         self._waits = len(self.capture) > 0 and not self._is_complete(number)
 
     def _is_complete(self, number: int) -> bool:
-        return bool(self.capture.is_complete(np.array([number]))[0])
+        return bool(self.capture.index.is_complete(np.array([number]))[0])
 
     @property
     def _ports(self) -> str:

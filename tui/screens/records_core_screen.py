@@ -115,7 +115,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
     def _read(self, wanted: Filter | None, stop: int) -> None:
         worker = get_current_worker()
         if wanted is not None and wanted.reads_findings and self._capture.is_read:
-            for _ in self._capture.examine():
+            for _ in self._capture.findings.examine():
                 if worker.is_cancelled:
                     return
         listed = RecordList(self._capture, wanted)
@@ -190,7 +190,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
             self.query_one(RecordPane).show(lambda _: ())
             return
         row, as_hex = self._model.row(position), self._hex
-        [[api]] = self._capture.columns(["api"], range(row, row + 1))
+        [[api]] = self._capture.index.columns(["api"], range(row, row + 1))
         carried = f"{clean(str(api))} {row + 1:,}" if api else f"row {row + 1:,}"
 
         def build(width: int) -> list[Pieces]:

@@ -83,7 +83,7 @@ class ProducedBatches:
     def _add_requests(self, capture: Capture, rows: Int64, times_ms: Int64) -> None:
         is_read = np.zeros(len(rows), np.bool_)
         batches = np.zeros(len(rows), np.int64)
-        for fields in capture.index.produced_records(rows, lambda places: is_read.__setitem__(places, True)):
+        for fields in capture.messages.produced_records(rows, lambda places: is_read.__setitem__(places, True)):
             batches += self._add_fields(fields, times_ms)
         for at in np.flatnonzero(~is_read).tolist():
             request = capture.exchange(int(rows[at])).request

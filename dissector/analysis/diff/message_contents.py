@@ -50,7 +50,7 @@ class MessageContents:
         self._capture = capture
         self._is_request = is_request
         self.part = "request" if is_request else "response"
-        self._numbers = capture.index.field_keys(_is_compared, is_request=is_request, outlines=_is_outlined)
+        self._numbers = capture.messages.field_keys(_is_compared, is_request=is_request, outlines=_is_outlined)
         self._known: dict[int, MessageContent] = {}
         self._leaves = 0
 

@@ -82,7 +82,7 @@ class SideProfile:
         self._responses = MessageContents(side.capture, is_request=False)
         self._classified: dict[tuple[int, int, int], ClassifiedExchange] = {}
         """By the numbers of the contents and of the manual match."""
-        side.capture.index.learn_conversations()
+        side.capture.connections.learn()
         left_out = array("q")
         for batch in side.rows():
             self._add_rows(batch, left_out)
@@ -114,7 +114,7 @@ class SideProfile:
 
     def _add_rows(self, rows: Int64, left_out: "array[int] | None") -> None:
         """Add rows, but those between brokers to `left_out`, if there is one."""
-        found = self.side.capture.index_columns(rows)
+        found = self.side.capture.index.numbers(rows)
         has_request = found.is_exchange & (found.request_size >= 0)
         for row in rows[~has_request].tolist():
             kind = self.side.capture.exchange(row).fields.kind
@@ -217,7 +217,7 @@ class SideProfile:
 
     def _finish(self) -> None:
         """Read the pending messages in the order of rows, so that names are numbered in that order."""
-        self.side.capture.release_pages()
+        self.side.capture.pipeline.store.release_pages()
         for profile in sorted(self.keys.values(), key=lambda profile: profile.rows[0]):
             profile.read_pending(self._add_name)
 

@@ -103,7 +103,7 @@ class SequenceDiagram:
 def sequence_diagram(capture: Capture, rows: Iterable[int]) -> SequenceDiagram:
     """Return the diagram of these rows, from 0, of a capture that has been read."""
     chosen = np.unique(rows if isinstance(rows, np.ndarray) else np.fromiter(rows, np.int64))
-    found = capture.index_columns(chosen)
+    found = capture.index.numbers(chosen)
     which = found.kind >= 0
     if not which.all():  # else all columns would be there twice
         found, chosen = found.where(which), chosen[which]

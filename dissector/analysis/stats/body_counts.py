@@ -51,11 +51,11 @@ class BodyCounts:
     def __init__(self, capture: Capture, statistics: Statistics) -> None:
         self._capture = capture
         self._statistics = statistics
-        self._requests = capture.index.field_keys(
+        self._requests = capture.messages.field_keys(
             partial(reads, is_request=True), has_records, _is_epoch, is_request=True
         )
-        self._responses = capture.index.field_keys(partial(reads, is_request=False), has_records, is_request=False)
-        self._equal = capture.index.equal_exchanges(_careful)
+        self._responses = capture.messages.field_keys(partial(reads, is_request=False), has_records, is_request=False)
+        self._equal = capture.messages.equal_exchanges(_careful)
         self._known: dict[tuple[int, Session | None], ExchangeContents] = {}
         """By numbers of the request and the response, and by fetch session."""
         self.has_error = np.zeros(0, np.bool_)
@@ -82,7 +82,7 @@ class BodyCounts:
         self._count_subjects(found, contents, which, sent, received)
 
     def _session(self, row: int) -> Session | None:
-        partitions = self._capture.index.fetch_session(row)
+        partitions = self._capture.messages.fetch_session(row)
         return None if partitions is None else tuple((topic, tuple(some)) for topic, some in partitions.items())
 
     def _contents(

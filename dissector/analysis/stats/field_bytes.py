@@ -110,13 +110,13 @@ def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[
     """Add the messages of rows, ascending, all of them exchanges with a request. Those of equal shape are traced once,
     and of those without a shape equal ones. Yields between short steps, each of few APIs and versions: rows of one
     layout are read together."""
-    shaped = capture.index.message_shapes(_paths_of_plain)
-    equal = capture.index.equal_exchanges(_shared_paths)
-    found = capture.index_columns(rows)
+    shaped = capture.messages.shapes(_paths_of_plain)
+    equal = capture.messages.equal_exchanges(_shared_paths)
+    found = capture.index.numbers(rows)
     rows = rows[np.argsort(found.api_key << 16 | found.version, kind="stable")]
     for start in range(0, len(rows), ROWS_PER_STEP):
         some = rows[start : start + ROWS_PER_STEP]
-        columns = capture.index_columns(some)
+        columns = capture.index.numbers(some)
         sizes = columns.request_size, columns.response_size
         paths = shaped(some, True), shaped(some, False)
         is_bare = [(size >= 0) & np.array([each is None for each in of]) for size, of in zip(sizes, paths, strict=True)]

@@ -37,7 +37,7 @@ class RowFieldPass:
         done, total = 0, len(self._rows)
         for start in range(0, total, ROWS_PER_STEP):
             rows = self._rows[start : start + ROWS_PER_STEP]
-            for _ in self._capture.examine_messages(rows):
+            for _ in self._capture.findings.examine_messages(rows):
                 yield StatisticsProgress(done, total)
             for _ in self._count(rows):
                 yield StatisticsProgress(done, total)
@@ -46,8 +46,8 @@ class RowFieldPass:
 
     def _count(self, rows: Int64) -> Iterator[None]:
         """Count rows by columns; those of which they do not tell all are decoded, in short steps."""
-        entries, columns = self._capture.index_rows(rows)
-        indexed = self._capture.index_columns(rows)
+        entries, columns = self._capture.index.field_columns(rows)
+        indexed = self._capture.index.numbers(rows)
         measures = MeasureColumns.of(indexed, np.arange(len(rows)))._replace(unanswered=are_unanswered(indexed))
         groups = RowGroups(self._field)
         is_open = np.ones(len(rows), np.bool_)

@@ -69,7 +69,7 @@ class StatisticsPass:
             done += len(rows)
             yield StatisticsProgress(done, total)
         for rows in self._row_batches(bodies):
-            found = self._capture.index_columns(rows)
+            found = self._capture.index.numbers(rows)
             which = found.is_exchange
             found = found.where(which)
             for _ in self._bodies.add(rows[which], found):
@@ -88,7 +88,7 @@ class StatisticsPass:
     def _count_index(self, rows: Int64) -> None:
         """Count the columns of the index."""
         statistics = self.statistics
-        found = self._capture.index_columns(rows)
+        found = self._capture.index.numbers(rows)
         for kind, count in zip(*(column.tolist() for column in np.unique(found.kind, return_counts=True)), strict=True):
             name = "entry" if kind == ENTRY else RowKind(kind).name.lower()
             statistics.kinds[name] = statistics.kinds.get(name, 0) + count

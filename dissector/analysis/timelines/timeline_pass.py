@@ -65,7 +65,7 @@ class TimelinePass:
         clients = [_NONE]
         for start in range(0, len(self._capture), ROWS_PER_STEP):
             some = np.arange(start, min(start + ROWS_PER_STEP, len(self._capture)))
-            found = self._capture.index_columns(some)
+            found = self._capture.index.numbers(some)
             asks = found.is_exchange & (found.request_size >= 0)
             rows.append(some[asks & np.isin(found.api_key, relevant)])
             ids.append(np.unique(found.client_id[asks & np.isin(found.api_key, transactional)]))

@@ -51,8 +51,8 @@ def index_lines(
     """Render fields that the index has, many rows at once."""
     for first in range(0, len(rows), ROWS_PER_BATCH):
         some = rows[first : first + ROWS_PER_BATCH]
-        cells = capture.cells(names, some) if form is as_tabs else None
-        yield tab_lines(cells) if cells else form(capture.columns(names, some))
+        cells = capture.index.cells(names, some) if form is as_tabs else None
+        yield tab_lines(cells) if cells else form(capture.index.columns(names, some))
 
 
 def exchange_lines(names: Sequence[str], exchanges: Iterable[Exchange], form: TableForm = as_tabs) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ MOST_EXACT: Final = 1 << 53
 
 def text_lines(capture: Capture, rows: Int64) -> memoryview:
     """Return the lines of rows, ascending. Only those are decoded that need it."""
-    info, columns = capture.info(rows), capture.index_columns(rows)
+    info, columns = capture.messages.info(rows), capture.index.numbers(rows)
     latency = np.where(columns.has_latency, columns.latency_ns, NO_LATENCY)
     is_exact = ~columns.has_latency | (np.abs(latency) < MOST_EXACT)
     has_columns = is_exact & np.array([text is not None for text in info], np.bool_)

@@ -103,7 +103,7 @@ class RowRenderer(NamedTuple):
 def json_lines(capture: Capture, rows: range | Int64) -> Iterator[bytes | memoryview]:
     """Render rows as JSON. Only those are decoded that need it."""
     first = 0
-    for text in capture.json_lines(rows):
+    for text in capture.messages.json_lines(rows):
         some = np.asarray(rows[first : first + len(text.ends)], np.int64)
         exchanges = iter(capture.at(some[text.careful]))
         yield from (json_line(next(exchanges)) if part is None else part for part in text.parts())

@@ -41,9 +41,9 @@ def read_with_progress(capture: Capture) -> None:
 def examine_with_progress(capture: Capture) -> None:
     """Examine the rest of the rows that were read."""
     if _shows_bar(capture):
-        step_with_progress(capture.examine(ROWS_PER_STEP), "analyzing")
+        step_with_progress(capture.findings.examine(step=ROWS_PER_STEP), "analyzing")
         return
-    for _ in capture.examine(ROWS_PER_STEP):
+    for _ in capture.findings.examine(step=ROWS_PER_STEP):
         pass
 
 

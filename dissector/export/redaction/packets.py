@@ -82,7 +82,7 @@ def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) 
 
 def _frames(capture: Capture, rows: Iterable[int]) -> Iterator[_ChosenFrame]:
     for row in rows:
-        for span in capture.index.spans(row):
+        for span in capture.frames.spans(row):
             yield _ChosenFrame(span.direction, span.start, span.start + span.size, row, span.of_client)
 
 
@@ -92,7 +92,7 @@ def _ends(capture: Capture, chosen: Sequence[_ChosenFrame], redactor: Redactor) 
     for direction, of_client, row in {
         each.direction: (each.direction, each.of_client, each.row) for each in chosen
     }.values():
-        [[client], [server]] = capture.columns(("client", "server"), range(row, row + 1))
+        [[client], [server]] = capture.index.columns(("client", "server"), range(row, row + 1))
         pair = _redacted_end(str(client), redactor), _redacted_end(str(server), redactor)
         ends[direction] = pair if of_client else pair[::-1]
         ends[direction ^ 1] = ends[direction][::-1]

@@ -11,7 +11,7 @@ JAVA, AGAIN, LIBRDKAFKA = (f"compare-{name}" for name in ("java-1", "java-2", "l
 
 def numbers(name: str, api: str) -> list[int]:
     capture = side(bundled(name)).capture
-    return [n for n in range(len(capture)) if capture.row(n).api == api]
+    return [n for n in range(len(capture)) if capture.exchange(n).row.api == api]
 
 
 def test_manually_matched_rows_are_a_pair_and_every_other_row_is_in_one_pair() -> None:
@@ -26,7 +26,7 @@ def test_manually_matched_rows_are_a_pair_and_every_other_row_is_in_one_pair() -
 def test_manually_matched_rows_of_other_subjects_are_compared_field_by_field() -> None:
     a, b = side(bundled(JAVA)), side(bundled(LIBRDKAFKA))
     alone = next(pair.b for pair in diff(a, b).pairs if pair.verdict is PairVerdict.ONLY_B and pair.b is not None
-                 and b.capture.row(pair.b).api == "Metadata")  # fmt: skip
+                 and b.capture.exchange(pair.b).row.api == "Metadata")  # fmt: skip
     request_row = numbers(JAVA, "Metadata")[0]
     comparison = diff(a, b, rows=((request_row, alone),))
     pair = ExchangePair(request_row, alone, PairVerdict.DIFFERENT)

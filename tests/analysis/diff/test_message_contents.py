@@ -17,8 +17,8 @@ def check(capture: Capture) -> tuple[int, int]:
     numbers there are."""
     for _ in capture.read():
         pass
-    capture.index.learn_conversations()
-    columns = capture.index_columns(np.arange(len(capture)))
+    capture.connections.learn()
+    columns = capture.index.numbers(np.arange(len(capture)))
     rows = np.flatnonzero(columns.is_exchange & (columns.request_size >= 0))
     sides = MessageContents(capture, is_request=True), MessageContents(capture, is_request=False)
     messages = numbers = 0

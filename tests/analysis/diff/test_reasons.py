@@ -301,7 +301,7 @@ def test_a_recording_and_its_first_half_do_not_differ_in_how_often_they_ask(name
 
 def first_half(whole: DiffSide) -> DiffSide:
     """The exchanges up to the one in the middle of the fetches."""
-    fetches = [n for n in range(len(whole.capture)) if whole.capture.row(n).api == "Fetch"]
+    fetches = [n for n in range(len(whole.capture)) if whole.capture.exchange(n).row.api == "Fetch"]
     return DiffSide(whole.capture, "half", parse(f"number <= {fetches[len(fetches) // 2] + 1}"))
 
 

@@ -32,7 +32,7 @@ FIELDS = list(row_fields())
 @cache
 def examined(name: str) -> tuple[Capture, list[Exchange]]:
     capture = Capture([str(PCAPS / f"{name}.pcapng")])
-    for _ in (*capture.read(), *capture.examine()):
+    for _ in (*capture.read(), *capture.findings.examine()):
         pass
     return capture, list(capture.exchanges())
 

@@ -247,7 +247,7 @@ def test_entries_of_kafka_files_are_counted_as_entries() -> None:
         statistics = counted(capture)
         assert statistics.kinds == {"entry": len(capture) - 60, "exchange": 60}
         assert {connection.number for connection in statistics.connections.counts} == {
-            capture.connection_of(number) for number in range(len(capture) - 60, len(capture))
+            capture.rows.connection_of(number) for number in range(len(capture) - 60, len(capture))
         }
 
 

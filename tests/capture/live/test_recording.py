@@ -43,7 +43,8 @@ def until(true: Callable[[], object], seconds: float = 20) -> bool:
 
 
 def rows(capture: Capture) -> list[tuple[str, int | None, int | None]]:
-    return sorted((row.api, row.correlation_id, row.latency_ns) for row in map(capture.row, range(len(capture))))
+    rows = [exchange.row for exchange in capture.exchanges()]
+    return sorted((row.api, row.correlation_id, row.latency_ns) for row in rows)
 
 
 def finished(recording: Recording) -> None:

@@ -88,7 +88,7 @@ def test_live_retransmissions_after_a_row_is_complete_are_reported(tmp_path: Pat
     seen = [
         [(row, finding.code) for row, finding in capture.findings.cross_message()]
         for capture in grown(tmp_path / "growing.pcap", whole, [len(whole) - 200])
-        for _ in [list(capture.examine())]
+        for _ in [list(capture.findings.examine())]
     ]
     assert seen[0] == []
     assert seen[-1] == [(0, "near-loss")]

@@ -1,0 +1,204 @@
+"""The messages of many rows, read at once by the kernel, without an `Exchange` for each.
+
+Rows are numbered as `RowSpace` says, and those given in arrays are ascending. What is asked for rows of connections
+leaves out entries of files.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from dissector.capture_session.findings_pass import FindingsPass
+from dissector.capture_session.row_space import RowSpace
+from dissector.capture_session.stage_pipeline import StagePipeline
+from dissector.core.arrays import Bool, Int64
+from dissector.core.finding import Finding
+from dissector.exchange.body_columns import BodyColumns
+from dissector.exchange.decoder import ExchangeDecoder
+from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
+
+if TYPE_CHECKING:  # imported on use: a command needs few of them
+    from dissector.core.columns import ValueNumbers
+    from dissector.exchange.body_numbers import BodyNumbers, OfBodies
+    from dissector.exchange.body_partitions import BodyPartitions, Lists, OfPartitions
+    from dissector.exchange.equal_exchanges import SharedRow, Shown
+    from dissector.exchange.info_texts import InfoTexts
+    from dissector.exchange.json_lines import JsonLines, JsonText
+    from dissector.exchange.message_answers import MessageAnswers
+    from dissector.exchange.message_shapes import Traced
+    from dissector.exchange.model import Exchange
+    from dissector.exchange.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
+    from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
+    from dissector.protocol.message import MessageLayout
+
+ROWS_PER_STEP: Final = 1 << 16
+"""Rows whose messages are read together."""
+
+
+class WholeRows(NamedTuple):
+    """Rows that need no `Exchange`, and what they have."""
+
+    rows: Int64
+    bodies: "WholeBodies"
+
+
+class ManyMessages:
+    """What messages of rows have, by columns. Each way to read them keeps the programs that it made."""
+
+    def __init__(
+        self, pipeline: StagePipeline, rows: RowSpace, decoder: ExchangeDecoder, findings: FindingsPass
+    ) -> None:
+        self._pipeline = pipeline
+        self._indexer = pipeline.indexer
+        self._rows = rows
+        self._decoder = decoder
+        self._findings = findings
+        self._bodies = BodyColumns(pipeline.indexer, pipeline.store, show_secrets=decoder.shows_secrets)
+
+    @cached_property
+    def _json(self) -> "JsonLines":
+        from dissector.exchange.json_lines import JsonLines
+
+        return JsonLines(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
+
+    @cached_property
+    def _whole(self) -> "WholeExchanges":
+        from dissector.exchange.whole_exchanges import WholeExchanges
+
+        return WholeExchanges(self._indexer, self._pipeline.store, self._decoder)
+
+    @cached_property
+    def _info(self) -> "InfoTexts":
+        from dissector.exchange.info_texts import InfoTexts
+
+        return InfoTexts(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
+
+    def _is_ended(self, connection: int) -> bool:
+        """Whether a connection was closed."""
+        return any(self._pipeline.transport.connections.ended(connection))
+
+    @cached_property
+    def answers(self) -> "MessageAnswers":
+        from dissector.exchange.message_answers import MessageAnswers
+
+        return MessageAnswers(self._bodies, self._decoder, self._indexer.conversation_state.topic_names)
+
+    @cached_property
+    def _records(self) -> "RecordsOfRows":
+        from dissector.exchange.record_columns import RecordsOfRows
+
+        return RecordsOfRows(self._bodies)
+
+    @cached_property
+    def _numbers(self) -> "BodyNumbers":
+        from dissector.exchange.body_numbers import BodyNumbers
+
+        return BodyNumbers(self._bodies)
+
+    @cached_property
+    def _partitions(self) -> "BodyPartitions":
+        from dissector.exchange.body_partitions import BodyPartitions
+
+        return BodyPartitions(self._bodies)
+
+    def info(self, rows: range | Int64) -> list[str | None]:
+        """The info column of rows; None for entries of files, and where a row has to be decoded for it."""
+        entries, indexed = self._rows.split(rows)
+        found: list[str | None] = [None] * len(entries)
+        numbers = np.asarray(indexed, np.int64)
+        for first in range(0, len(numbers), ROWS_PER_STEP):
+            some = numbers[first : first + ROWS_PER_STEP]
+            found += self._info.texts(some, self._cross_message(some))
+        return found
+
+    def json_lines(self, rows: range | Int64) -> "Iterator[JsonText]":
+        """The JSON lines of rows, some at a time; empty for entries of files, and where a row has to be decoded."""
+        from dissector.exchange.json_lines import JsonText
+
+        entries, indexed = self._rows.split(rows)
+        if len(entries):
+            yield JsonText([], np.zeros(len(entries), np.int64))
+        for some in self._json.steps(np.asarray(indexed, np.int64)):
+            yield self._json.lines(some, self._rows.entries, self._rows.files, self._cross_message(some))
+
+    def whole_exchanges(self, rows: range | Int64) -> Iterator[WholeRows]:
+        """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
+        _, indexed = self._rows.split(rows)
+        for some in self._whole.steps(np.asarray(indexed, np.int64)):
+            marked, _ = self._findings.cross_message_summaries(some)
+            some = some[marked == 0]
+            found = self._whole.bodies(some)
+            yield WholeRows(some[found.at] + self._rows.entries, found)
+
+    def may_read_records(self, rows: Int64) -> Bool:
+        """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
+        return self._whole.may_read_records(self._rows.index_rows(rows))
+
+    def records(
+        self, rows: Int64, read: Callable[[Int64], object] = lambda _: None, *, are_whole: bool = False
+    ) -> "Iterator[CarriedColumns]":
+        """The records of rows that are exchanges: valid until the next. A row may be refused. `read` gets the places of
+        rows that are read so; `are_whole` says that all are those of `whole_exchanges`."""
+        return self._whole.records(self._rows.index_rows(rows), read, are_whole=are_whole)
+
+    def produced_records(self, rows: Int64, read: Callable[[Int64], object]) -> "Iterator[RecordsFields]":
+        """The `records` fields of the requests of rows that are Produce exchanges. `read` gets the places of rows that
+        are read so; others have to be decoded."""
+        return self._records.fields(self._rows.index_rows(rows), self._indexer.conversation_state.topic_names, read)
+
+    def field_keys(
+        self,
+        keys: Choose,
+        values: Choose = no_column,
+        nonzero: Choose = no_column,
+        *,
+        is_request: bool,
+        outlines: Choose = no_column,
+    ) -> Callable[[Int64, Visit | None], Int64]:
+        """What numbers rows of connections by fields of their messages: see `FieldKeys`."""
+        found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request, outlines=outlines)
+        return lambda rows, visit: found.numbers(self._rows.index_rows(rows), visit)
+
+    def equal_exchanges(
+        self, show: "Callable[[Exchange], SharedRow[Shown]]"
+    ) -> "Callable[[Int64], list[Shown | None]]":
+        """What shows rows of connections, ascending, of equal ones one for all: see `EqualExchanges`."""
+        from dissector.exchange.equal_exchanges import EqualExchanges
+        from dissector.exchange.missing_responses import MissingResponses
+
+        found = EqualExchanges(self._indexer, self._decoder, MissingResponses(self._indexer, self._is_ended), show)
+        return lambda rows: found.of(self._rows.index_rows(rows))
+
+    def shapes(
+        self, trace: "Callable[[MessageLayout, bytes], Traced]"
+    ) -> "Callable[[Int64, bool], list[Traced | None]]":
+        """What traces messages of rows of connections, of one shape one: see `MessageShapes`."""
+        from dissector.exchange.message_shapes import MessageShapes
+
+        shapes = MessageShapes(self._bodies, trace)
+        return lambda rows, is_request: shapes.traced(self._rows.index_rows(rows), is_request=is_request)
+
+    def numbers(self, rows: Int64, names: Sequence[str], *, is_request: bool) -> "dict[str, OfBodies]":
+        """Numbers that stand alone in the bodies of rows of connections, by name: see `BodyNumbers`."""
+        return self._numbers.of(self._rows.index_rows(rows), names, is_request=is_request)
+
+    def partitions(
+        self, rows: Int64, lists: "Mapping[int, Lists]", fields: Sequence[str], alone: Sequence[str],
+        texts: "ValueNumbers[str]", *, is_request: bool,
+    ) -> "OfPartitions":  # fmt: skip
+        """The partitions of topics in the bodies of rows of connections: see `BodyPartitions`."""
+        names = self._indexer.conversation_state.topic_names
+        return self._partitions.of(
+            self._rows.index_rows(rows), lists, fields, alone, names, texts, is_request=is_request
+        )
+
+    def fetch_session(self, row: int) -> dict[str, list[int]] | None:
+        """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""
+        return self._decoder.fetch_session(self._rows.index_row(row))
+
+    def _cross_message(self, index_rows: Int64) -> dict[int, list[Finding]]:
+        """The cross-message findings of rows of the index, by the places of those that have some."""
+        marked, _ = self._findings.cross_message_summaries(index_rows)
+        return {at: self._findings.of_index_row(int(index_rows[at])) for at in np.flatnonzero(marked).tolist()}
