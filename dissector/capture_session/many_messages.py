@@ -130,7 +130,7 @@ class ManyMessages:
             marked, _ = self._findings.cross_message_summaries(some)
             some = some[marked == 0]
             found = self._whole.bodies(some)
-            yield WholeRows(some[found.at] + self._rows.entries, found)
+            yield WholeRows(self._rows.capture_rows(some[found.at]), found)
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dissector.capture import CaptureError
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
-from dissector.cli.formats import Format
 from dissector.cli.options import NO_OPTIONS, THIS_MACHINE, CaptureOptions, Cluster, no_match_message
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.spark import StageProgress, spark_session
@@ -117,7 +116,7 @@ def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None
     with open_tables(folder, cluster) as (tables, bar):
         head, printed = printing.head, 0
         out = sys.stdout.buffer
-        if printing.form is Format.CSV:  # column names are printed even without rows
+        if printing.format.names_columns:  # column names are printed even without rows
             out.write(head)
             head = b""
         for line in lines(tables, printing, row_filter, limit):
@@ -129,7 +128,7 @@ def show(folder: str, cluster: Cluster, printing: RowRenderer, limit: int | None
         if not printed:
             print_error(no_rows_message(folder, tables, row_filter))
             return NEGATIVE
-        if printing.form is Format.TREE and not tables.has_frames:
+        if printing.format.needs_frames and not tables.has_frames:
             print_error(f"{folder}: {NO_FRAMES}")
         captures_read = summary(folder, tables, printed)
     print(captures_read, file=sys.stderr)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dissector.capture_session import Capture, Progress
-from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.render.progress import ROWS_PER_STEP, examine_with_progress
 from dissector.cli.workers import CHUNK, CHUNK_OF_LINES, MIN_CHUNKS, MIN_CHUNKS_OF_JSON, print_rows, put
@@ -50,7 +49,7 @@ class WholeFile:
 
     def print(self, limit: int | None) -> bool:
         """Print at most `limit` rows; return whether there was one. Raises `WorkerError`, `BrokenPipeError`."""
-        if self._printing.form is Format.CSV:  # column names are printed even without rows
+        if self._printing.format.names_columns:  # column names are printed even without rows
             sys.stdout.buffer.write(self._head)
             self._head = b""
         if not self._is_cheap:
@@ -76,7 +75,7 @@ class WholeFile:
         """Yield ranges of rows when all that is printed of them is known.
 
         A finding is found when its row is examined; only its message may change later."""
-        if self._examines and self._printing.names_findings_only:
+        if self._examines and self._printing.format.names_findings_only:
             start = 0
             for step in self._examining():
                 yield range(start, min(step.done, self._stop))
@@ -96,7 +95,7 @@ class WholeFile:
     def _print_early(self) -> int:
         """Print the first rows while others are examined; return the first row of the rest."""
         tested = stop = 0
-        is_early = self._examines and self._printing.names_findings_only and self._stop > 0
+        is_early = self._examines and self._printing.format.names_findings_only and self._stop > 0
         for rows in self._examined() if is_early else ():
             some, is_sure = self._candidates(rows)
             self._write(self._matching(some, is_sure))
@@ -117,7 +116,7 @@ class WholeFile:
                 yield from self._printing.lines(self._capture, self._matching(rows[batch], is_sure[batch]))
 
         are_lines = self._printing.reads_columns and bool(is_sure.all())
-        is_json = self._printing.form is Format.JSON and bool(is_sure.all())
+        is_json = self._printing.writes_messages and bool(is_sure.all())
 
         def sizes(first: int, stop: int) -> Int64:
             if are_lines:

@@ -49,12 +49,12 @@ class Candidates(NamedTuple):
     """Which of them do match."""
 
 
-class _Index(Protocol):
+class _RowColumns(Protocol):
     def field_columns(self, rows: range | Int64, *, reads_messages: bool = False) -> tuple[int, IndexRows]:
         """Return how many of these rows, which come first, are not in the index, and columns of the others."""
 
 
-class _Findings(Protocol):
+class _RowFindings(Protocol):
     def examine_messages(self, rows: Int64) -> Iterator[object]:
         """Examine rows in short steps, and keep their findings and errors."""
 
@@ -67,11 +67,11 @@ class SelectableRows(Protocol):
         """Start of the capture, nanoseconds since 1970."""
 
     @property
-    def index(self) -> _Index:
+    def index(self) -> _RowColumns:
         """Its rows as columns."""
 
     @property
-    def findings(self) -> _Findings:
+    def findings(self) -> _RowFindings:
         """What its messages are found to have."""
 
     def at(self, rows: Int64) -> Iterator[Exchange]:

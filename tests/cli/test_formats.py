@@ -2,11 +2,11 @@
 
 from dissector.cli.diff import RENDERERS as DIFF_RENDERERS
 from dissector.cli.formats import DiffFormat, Format
-from dissector.cli.render.printing import RENDERERS
+from dissector.cli.render.printing import FORMATS
 
 
 def test_every_format_of_rows_has_a_renderer() -> None:
-    assert set(RENDERERS) == set(Format)
+    assert set(FORMATS) == set(Format)
 
 
 def test_every_format_of_a_diff_has_a_renderer() -> None:
