@@ -209,7 +209,7 @@ class Capture:
         >>> "acks = " in capture.baseline()
         True
         """
-        from dissector.api.baselines import baseline_of
+        from dissector.api.rules import baseline_of
 
         return baseline_of(self._read())
 
@@ -226,7 +226,7 @@ class Capture:
         >>> {outcome.status.value for outcome in outcomes}
         {'held'}
         """
-        from dissector.api.baselines import held_to
+        from dissector.api.rules import held_to
 
         return held_to(self._read(), baseline, fail_on, ignore)
 
@@ -245,7 +245,7 @@ class Capture:
         >>> capture.check(ignore=["throttle-time"]).breaches
         []
         """
-        from dissector.api.checking import check
+        from dissector.api.rules import check
 
         return check(self._read(), ignore)
 

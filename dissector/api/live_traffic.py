@@ -9,7 +9,6 @@ from typing import Final, Self
 from dissector.api.exchange import Exchange, Packet
 from dissector.capture.live import LOOPBACK, CaptureSettings, Recording, recording_source
 from dissector.capture_session import Capture as Session
-from dissector.capture_session.completed_rows import completed_rows
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.filter import Filter, parse
 
@@ -80,7 +79,7 @@ class Live:
 
     def _steps(self) -> Iterator[list[Exchange]]:
         """Yield what each step of reading has completed: often nothing. A step takes a fifth of a second at most."""
-        for rows in completed_rows(self._session):
+        for rows in self._session.completed_rows():
             if self._watch is not None:
                 self._watch.look_when_due()
             if self._filter is not None and self._filter.reads_findings:

@@ -1,6 +1,5 @@
 """SQL for tables that `kdissect ingest` wrote."""
 
-from dissector.capture.errors import CaptureError
 from dissector.tables.view_engine import ViewEngine
 
 
@@ -20,19 +19,9 @@ def table_views(tables: str, engine: str = "duckdb") -> list[str]:
 
     In Spark, ``spark.sql(statement)`` in place of ``database.execute(statement)``.
     """
-    from dissector.tables.file_systems import normal_uri  # they need the extra, which the name alone does not
-    from dissector.tables.snapshot import OtherVersionError, snapshot
-    from dissector.tables.storage import StorageError
+    from dissector.tables.snapshot import seen_tables  # it needs the extra, which the name alone does not
     from dissector.tables.views import statements
 
     if engine not in [*ViewEngine]:
         raise ValueError(f"{engine!r} is no engine: there are {', '.join(ViewEngine)}")
-    try:
-        seen = snapshot(normal_uri(tables))
-    except OtherVersionError:
-        raise CaptureError(f"{tables}: tables of another version: ingest the captures again") from None
-    except StorageError as error:
-        raise CaptureError(str(error)) from None
-    if seen is None:
-        raise CaptureError(f"{tables}: no tables found")
-    return list(statements(seen, ViewEngine(engine)))
+    return list(statements(seen_tables(tables), ViewEngine(engine)))

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
+import numpy as np
+
 from dissector.capture_session.checkpoint import load
 from dissector.capture_session.connection_index import ConnectionIndex
 from dissector.capture_session.exchange_cache import ExchangeCache
@@ -151,6 +153,21 @@ class Capture:
                 self.findings.restart()
         self.pipeline.count()
         yield self.pipeline.progress
+
+    def completed_rows(self) -> Iterator[Int64]:
+        """Read to the end, and yield the rows that each step has completed, often none: every row once, pending ones at
+        the end. The oldest of more than `pending_requests` come before they are complete, as `Pairing` gives up
+        theirs."""
+        known = 0
+        pending: Int64 = np.zeros(0, np.int64)
+        for _ in self.read(sort=False):
+            pending = np.concatenate([pending, np.arange(known, len(self))])
+            known = len(self)
+            complete = self.index.is_complete(pending)
+            complete[: -self.limits.pending_requests] = True
+            yield pending[complete]
+            pending = pending[~complete]
+        yield pending
 
     @property
     def is_read(self) -> bool:

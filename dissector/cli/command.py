@@ -1,4 +1,5 @@
-"""Functions as commands: parameters become options, the result the exit code, an error one line on stderr."""
+"""Functions as commands: parameters become options, the result the exit code, an error one line on stderr. And the
+parameters that several commands have."""
 
 import inspect
 import signal
@@ -7,13 +8,43 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter
-from typing import Any, NoReturn, TypeVar, get_args
+from typing import Annotated, Any, NoReturn, TypeVar, get_args
 
 import typer
 from typer.core import TyperCommand
 
+from dissector.cli import completing
 from dissector.cli.errors import UsageError, output_error_code, print_error
 
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE…", help="Captures, hex dumps, Kafka log segments, or a folder of tables; - is standard input."
+    ),
+]
+CaptureFiles = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE…", help="Captures, hex dumps, or Kafka log segments; - is standard input."),
+]
+"""Where tables can't stand for captures."""
+Fields = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B,C",
+        autocompletion=completing.row_fields,
+        help="Print these row fields and field paths as columns: conn,api,latency,request.acks.",
+    ),
+]
+RowFilter = Annotated[
+    str | None,
+    typer.Option(
+        "-Y",
+        metavar="FILTER",
+        autocompletion=completing.filter_word,
+        help='Only matching rows: "api == Fetch && latency > 50ms".',
+    ),
+]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Stop after this many rows.")]
 Function = TypeVar("Function", bound=Callable[..., int])
 
 

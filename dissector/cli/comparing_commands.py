@@ -9,7 +9,7 @@ from dissector.cli.command import command, examples
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import DiffFormat, RuleFormat
 from dissector.cli.options import CaptureOptions, Cluster
-from dissector.cli.terminal import takes_screen
+from dissector.cli.screen import takes_screen
 
 comparing_commands = typer.Typer()
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 from dissector.capture_session import Capture
-from dissector.capture_session.completed_rows import completed_rows
 from dissector.cli.render.printing import RowRenderer
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
@@ -30,7 +29,7 @@ def follow(
     """
     printed = 0
     examines = printing.shows_findings or (row_filter is not None and row_filter.reads_findings)
-    for complete in completed_rows(capture):
+    for complete in capture.completed_rows():
         if examines:
             for _ in capture.findings.examine():
                 pass

@@ -94,6 +94,6 @@ def probe(
 @command(message_commands, "man", epilog=examples({"read it": "kdissect man | man -l -"}))
 def man(context: typer.Context) -> int:
     """Print the manual page."""
-    from dissector.cli.man import print_manual
+    from dissector.cli.reference import print_manual
 
     return print_manual(context.find_root().command)

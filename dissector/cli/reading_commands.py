@@ -5,11 +5,10 @@ from typing import Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.arguments import CaptureFiles, Fields, Files, Limit, RowFilter
-from dissector.cli.command import command, examples
+from dissector.cli.command import CaptureFiles, Fields, Files, Limit, RowFilter, command, examples
 from dissector.cli.formats import Format, RecordsFormat, StatsFormat
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
-from dissector.cli.terminal import takes_screen
+from dissector.cli.screen import takes_screen
 
 reading_commands = typer.Typer()
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from dissector.analysis.record_list import CarriedRecord, RecordList
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
-from dissector.capture_session.completed_rows import completed_rows
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.export import STDOUT, is_same_file, save
 from dissector.cli.options import NO_OPTIONS, PLAIN_CSV, CaptureOptions, CsvOptions, parse_filter
@@ -83,7 +82,7 @@ def _all(capture: Capture, record_filter: "Filter | None") -> Iterator[CarriedRe
 def _growing(capture: Capture, record_filter: "Filter | None") -> Iterator[CarriedRecord]:
     """Yield the records of rows as they are complete."""
     listed: RecordList | None = None
-    for rows in completed_rows(capture):
+    for rows in capture.completed_rows():
         if len(rows):
             listed = listed or RecordList(capture, record_filter)
             yield from listed.of_rows(rows)

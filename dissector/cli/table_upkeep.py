@@ -9,7 +9,7 @@ from dissector.capture import CaptureError
 from dissector.cli.cut_connections import print_cut_connections
 from dissector.cli.errors import NEGATIVE, UsageError, print_error
 from dissector.cli.formats import StatsFormat
-from dissector.cli.tables import require_tables, seen_tables
+from dissector.cli.tables import require_tables
 from dissector.core.text import clean, counted
 from dissector.core.text import size as size_words
 
@@ -149,6 +149,8 @@ def _seen(folder: str) -> "Snapshot":
     """Return what is to be seen of the tables. Raises `CaptureError` if there are none, or no libraries for them: what
     needs those is imported behind this."""
     require_tables()
+    from dissector.tables.snapshot import seen_tables
+
     return seen_tables(folder)
 
 

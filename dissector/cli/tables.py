@@ -21,7 +21,6 @@ from dissector.exchange.model import Exchange
 if TYPE_CHECKING:
     from dissector.filter import Filter
     from dissector.tables.reader import Tables
-    from dissector.tables.snapshot import Snapshot
 
 NO_FRAMES: Final = "frames were not kept (use ingest --frames): these were encoded from their fields"
 MISSING: Final = "tables need more libraries: pip install 'kafka-dissector[tables]'"
@@ -66,6 +65,7 @@ def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageP
     """Open the tables of a folder, with Spark's progress. Raises `CaptureError`, also if there are no tables."""
     require_tables()
     from dissector.tables.reader import Tables
+    from dissector.tables.snapshot import seen_tables
 
     seen = seen_tables(folder)
     if not cluster.is_set:
@@ -85,24 +85,6 @@ def open_tables(folder: str, cluster: Cluster) -> "Iterator[tuple[Tables, StageP
 
         with stage(spark, "reading tables", bar):
             yield Tables(Spark(spark), folder, seen), bar
-
-
-def seen_tables(folder: str) -> "Snapshot":
-    """Return what is to be seen of the tables of a folder. Raises `CaptureError` if there are none."""
-    from dissector.tables.delta_log import OTHER_VERSION
-    from dissector.tables.file_systems import normal_uri
-    from dissector.tables.snapshot import OtherVersionError, snapshot
-    from dissector.tables.storage import StorageError
-
-    try:
-        found = snapshot(normal_uri(folder))
-    except OtherVersionError:
-        raise CaptureError(f"{folder}: {OTHER_VERSION}: ingest the captures again") from None
-    except StorageError as error:
-        raise CaptureError(str(error)) from None
-    if found is None:
-        raise CaptureError(f"{folder}: no tables found")
-    return found
 
 
 def require_tables() -> None:

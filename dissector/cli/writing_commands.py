@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 
 from dissector.cli import completing
-from dissector.cli.arguments import CaptureFiles, Fields, Limit, RowFilter
-from dissector.cli.command import command, examples
+from dissector.cli.command import CaptureFiles, Fields, Limit, RowFilter, command, examples
 from dissector.cli.formats import Format
 from dissector.cli.options import CaptureOptions, Cluster, CsvOptions
-from dissector.cli.terminal import is_terminal
+from dissector.cli.screen import is_terminal
 from dissector.export.formats import ExportFormat
 
 writing_commands = typer.Typer()

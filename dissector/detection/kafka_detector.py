@@ -42,7 +42,7 @@ from dissector.detection.frame_heuristics import (
 from dissector.detection.other_protocols import OtherProtocol
 from dissector.detection.tls_alerts import NO_ALERT, alert_number
 from dissector.framing import Classification, FrameEvidence, FrameHeuristics
-from dissector.framing.sizes import ALERT_SIZE
+from dissector.framing.detector import ALERT_SIZE
 
 KAFKA_PORTS: Final = frozenset({9092})
 NO_CLIENT: Final = -1

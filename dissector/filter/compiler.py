@@ -9,6 +9,7 @@ searches for a regular expression of RE2, ignoring case, as in Wireshark; ``(?-i
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dissector.core.arrays import UInt8
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, places
@@ -16,7 +17,6 @@ from dissector.exchange.index_rows import IndexRows
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import RowField
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.filter import wireshark_names
 from dissector.filter.conditions import (
     Condition,
     FieldTest,
@@ -36,6 +36,17 @@ from dissector.filter.row_field_kinds import counts_nanoseconds, row_field_kind
 from dissector.filter.value_types import ValueKind, ValueType, is_time
 from dissector.records.record import PLAIN_OPENER
 from dissector.records.values.opener import ValueOpener
+
+WIRESHARK: Final = {
+    "frame.number": "number", "frame.time": "time", "frame.time_relative": "time", "frame.len": "size",
+    "tcp.stream": "conn", "_ws.expert": "finding",
+    "kafka.api_key": "api", "kafka.api_version": "version", "kafka.client_id": "client_id",
+    "kafka.consumer_group": "group", "kafka.correlation_id": "corr", "kafka.error": "error", "kafka.len": "size",
+    "kafka.partition_id": "partition", "kafka.request_frame": "request", "kafka.required_acks": "request.acks",
+    "kafka.response_frame": "response", "kafka.topic_name": "topic",
+    "tls.handshake.extensions_server_name": "tls.sni",
+}  # fmt: skip
+"""Fields of Wireshark's, and the names of ours that have the same: what is suggested to those who type them."""
 
 
 @dataclass(frozen=True)
@@ -195,8 +206,8 @@ def _fields_below(place: FieldPlace) -> Iterable[str]:
 
 def near_names(name: str) -> tuple[str, ...]:
     """Return the names most similar to an unknown one; of a field of Wireshark's, ours."""
-    if name in wireshark_names.OURS:
-        return (wireshark_names.OURS[name],)
+    if name in WIRESHARK:
+        return (WIRESHARK[name],)
     side, dot, rest = name.partition(".")
     if side not in SIDES:
         side, dot, rest = "", "", name

@@ -14,8 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from dissector.filter.errors import MismatchError, nearest
-from dissector.filter.grammar import FilterWord
-from dissector.filter.units import BYTES, NANOSECONDS
+from dissector.filter.grammar import BYTES, NANOSECONDS, FilterWord
 from dissector.protocol.schema.enums import API_KEY, members, name_of, number_of
 from dissector.protocol.schema.loader import api_named
 

@@ -1,7 +1,13 @@
 """Byte streams split into size-prefixed frames, and resynchronized after gaps. Knows nothing of Kafka's messages."""
 
-from dissector.framing.detector import Classification, ProtocolDetector
-from dissector.framing.frame_search import FoundFrame, FrameEvidence, FrameHeuristics, FrameSeries
+from dissector.framing.detector import (
+    Classification,
+    FoundFrame,
+    FrameEvidence,
+    FrameHeuristics,
+    FrameSeries,
+    ProtocolDetector,
+)
 from dissector.framing.framer import Framer
 
 __all__ = [

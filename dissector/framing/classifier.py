@@ -8,10 +8,9 @@ from dissector.core.arrays import Int64
 from dissector.core.batches import FrameKind, RunBatch, RunKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.detector import Classification, ProtocolDetector
+from dissector.framing.detector import HEAD, LEAST_HEAD, Classification, ProtocolDetector
 from dissector.framing.direction_state import DirectionState
 from dissector.framing.frame_splitter import FrameSplitter
-from dissector.framing.sizes import HEAD, LEAST_HEAD
 
 _UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = map(int, Classification)
 """Plain numbers: numpy compares its own with members of an enum slowly."""

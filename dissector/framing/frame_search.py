@@ -11,17 +11,15 @@ no difference in which batches the bytes came.
 Chains that meet go the same way: each frame is followed a few times, not once for every candidate before it.
 """
 
-from collections.abc import Iterable
-from enum import IntEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64, UInt8, UInt32
+from dissector.core.arrays import Int64, UInt8, UInt32
 from dissector.core.limits import Limits
 from dissector.core.store import Store
+from dissector.framing.detector import HEAD, LEAST_FRAME, FrameEvidence, FrameHeuristics
 from dissector.framing.pending_stream import PendingStream
-from dissector.framing.sizes import HEAD, LEAST_FRAME
 
 _CHAIN: Final = 3
 """Strong heads in a row that suffice without the end of a segment."""
@@ -34,65 +32,8 @@ _CUT: Final = -3
 _NOWHERE: Final[Int64] = np.zeros((2, 0), np.int64)
 
 
-class FrameEvidence(IntEnum):
-    """How strongly the bytes behind a size prefix indicate a frame."""
-
-    NONE = 0
-    FAIR = 1
-    """Nothing contradicts it."""
-    STRONG = 2
-    """Unlikely by chance."""
-
-
 _NONE, _STRONG = FrameEvidence.NONE, FrameEvidence.STRONG
 """Bound once: members of an enum are slow to look up."""
-
-
-class FoundFrame(NamedTuple):
-    """A frame that a search found."""
-
-    word: int
-    """The four bytes behind the size prefix, signed: the correlation id of a response."""
-    packet: int
-    """Of its first byte."""
-
-
-class FrameSeries(Protocol):
-    """The heads of frames in sequence."""
-
-    @property
-    def state(self) -> int:
-        """Two series in the same state that end with the same head stay in the same state, whatever follows."""
-
-    def add(self, head: bytes) -> bool:
-        """Take the next head; return whether the series can be consistent, whatever follows."""
-
-    def is_consistent(self, ends: int) -> bool:
-        """Whether the heads are consistent. That suffices, even for heads that are not strong, where the frames begin
-        and end with segments; `ends` of them end with one."""
-
-
-class FrameHeuristics(Protocol):
-    """How frames of one direction begin."""
-
-    one_is_enough: bool
-    """Whether one strong head suffices in the middle of a segment, if its frame ends with a segment."""
-    within_segments: bool
-    """Whether frames may begin in the middle of segments."""
-
-    def strong(self, words: Int64, lengths: Int64) -> Bool:
-        """Which offsets may have strong heads, by the four bytes behind the size prefix (API key and version, or
-        correlation id) and the two at 12 (the client id's length, in requests)."""
-
-    def judge(self, head: bytes, packet: int) -> FrameEvidence:
-        """The evidence for a frame that begins with `head`, size prefix included, in packet number `packet`."""
-
-    def series(self) -> FrameSeries:
-        """A new series."""
-
-    def follow(self, found: Iterable[FoundFrame]) -> bool:
-        """Take note of frames that were found; return whether what is known of the connection is up to date then. If
-        not, the index must have them first."""
 
 
 class _ChainEnd(NamedTuple):

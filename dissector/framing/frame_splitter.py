@@ -7,11 +7,10 @@ from typing import Final
 from dissector.core.batches import NOWHERE, FrameKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.framing.detector import Classification
+from dissector.framing.detector import LEAST_FRAME, LEAST_HEAD, PREFIX, Classification
 from dissector.framing.direction_state import DirectionState
 from dissector.framing.frame_rows import FrameRow
 from dissector.framing.pending_stream import PendingStream, Piece
-from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 
 _SIZE: Final = struct.Struct(">i")
 

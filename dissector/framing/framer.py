@@ -23,13 +23,12 @@ from dissector.core.limits import Limits
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.framing.classifier import Classifier
-from dissector.framing.detector import Classification, ProtocolDetector
+from dissector.framing.detector import ALERT_SIZE, PREFIX, Classification, ProtocolDetector
 from dissector.framing.direction_state import DirectionState
 from dissector.framing.fast_path import follow
 from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.pending_stream import PendingStream
 from dissector.framing.resynchronizer import Resynchronizer
-from dissector.framing.sizes import ALERT_SIZE, PREFIX
 
 _UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _OTHER = map(int, Classification)
 """Plain numbers: numpy compares its own with members of an enum slowly."""

@@ -7,12 +7,19 @@ from dissector.core.batches import NOWHERE, FrameKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.framing.classifier import Classifier
-from dissector.framing.detector import Classification, ProtocolDetector
+from dissector.framing.detector import (
+    HEAD,
+    LEAST_HEAD,
+    PREFIX,
+    Classification,
+    FoundFrame,
+    FrameHeuristics,
+    ProtocolDetector,
+)
 from dissector.framing.direction_state import DirectionState
-from dissector.framing.frame_search import FoundFrame, FrameHeuristics, FrameSearch
+from dissector.framing.frame_search import FrameSearch
 from dissector.framing.frame_splitter import FrameSplitter
 from dissector.framing.pending_stream import PendingStream
-from dissector.framing.sizes import HEAD, LEAST_HEAD, PREFIX
 
 _UNDECIDED, _POSSIBLE, _FRAMES, _SEARCH, _ = map(int, Classification)
 """Plain numbers: numpy compares its own with members of an enum slowly."""

@@ -16,7 +16,7 @@ Invariants:
 
 from bisect import bisect_right, insort
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,6 @@ from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import is_in
 from dissector.detection.frame_heuristics import PendingIds
 
-Losses = Mapping[int, Sequence[int]]
 _NONE: Int64 = np.zeros(0, np.int64)
 
 

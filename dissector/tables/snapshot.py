@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
 
-from dissector.tables.delta_log import CAPTURES, captures_in, delta_table, file_paths, is_of_this_version
+from dissector.capture.errors import CaptureError
+from dissector.tables.delta_log import CAPTURES, OTHER_VERSION, captures_in, delta_table, file_paths, is_of_this_version
+from dissector.tables.file_systems import normal_uri
 from dissector.tables.schemas import FACT_TABLES
+from dissector.tables.storage import StorageError
 
 
 class OtherVersionError(Exception):
@@ -45,6 +48,20 @@ def snapshot(uri: str) -> Snapshot | None:
         if captures.version() == version:
             files[CAPTURES] = _files(uri, CAPTURES, captures)
             return Snapshot(captures_in(uri, captures), files)
+
+
+def seen_tables(folder: str) -> Snapshot:
+    """Return what is to be seen of the tables of a folder or URL. Raises `CaptureError` if there are none, or such of
+    another version."""
+    try:
+        found = snapshot(normal_uri(folder))
+    except OtherVersionError:
+        raise CaptureError(f"{folder}: {OTHER_VERSION}: ingest the captures again") from None
+    except StorageError as error:
+        raise CaptureError(str(error)) from None
+    if found is None:
+        raise CaptureError(f"{folder}: no tables found")
+    return found
 
 
 def _files(uri: str, name: str, table: DeltaTable) -> list[str]:

@@ -12,7 +12,6 @@ import pytest
 
 from dissector.capture import GrowingFile
 from dissector.capture_session import Capture
-from dissector.capture_session.completed_rows import completed_rows
 from dissector.cli.follow import follow
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
@@ -63,7 +62,7 @@ def steps_of(*batches: list[Packet]) -> list[list[int]]:
         found: list[list[int]] = []
         with Capture([GrowingFile(file.name, lambda: not rest)]) as capture:
             seen = -1
-            for rows in completed_rows(capture):
+            for rows in capture.completed_rows():
                 if capture.packets != seen:
                     found.append([])
                     seen = capture.packets

@@ -8,8 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
-from dissector.cli.render.lines import MOST_EXACT, NO_LATENCY, text_lines, write_lines
-from dissector.cli.render.rows import API_WIDTH, row_line, words
+from dissector.cli.render.lines import API_WIDTH, MOST_EXACT, NO_LATENCY, row_line, text_lines, words, write_lines
 from dissector.exchange.model import ExchangeRow
 from dissector.index.index_columns import IndexColumns
 from tests.conftest import BUNDLED

@@ -14,7 +14,7 @@ from dissector.capture_session import Capture
 from dissector.core.limits import Limits
 from dissector.detection import other_protocols
 from dissector.detection.frame_heuristics import HEAD, EitherHeuristics, RequestHeuristics, is_cut_short, is_printable
-from dissector.framing.frame_search import FrameEvidence
+from dissector.framing import FrameEvidence
 from tests.traffic import Turn, capture_of, conversation, response
 
 CLIENT_IDS = st.sampled_from([b"", b"app-1", b"caf\xc3\xa9", b"a\x1bb", b"\x7f", b"x" * 50, b"x" * 51])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dissector.filter import FilterError, parse
-from dissector.filter.wireshark_names import OURS
+from dissector.filter.compiler import WIRESHARK
 from tests.cases import cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "filters.md"
@@ -34,7 +34,7 @@ def test_filters_of_the_page_are_suggested_or_work() -> None:
             assert suggestions(theirs)[0] in ours
 
 
-@cases("theirs", sorted(OURS))
+@cases("theirs", sorted(WIRESHARK))
 def test_every_suggested_name_is_one_of_ours(theirs: str) -> None:
-    assert suggestions(theirs) == (OURS[theirs],)
-    parse(OURS[theirs])
+    assert suggestions(theirs) == (WIRESHARK[theirs],)
+    parse(WIRESHARK[theirs])

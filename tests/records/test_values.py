@@ -22,9 +22,8 @@ from dissector.protocol.wire.writing import uvarint_bytes
 from dissector.records.record import ExchangeRecord
 from dissector.records.record_text import pretty_text, record_object, value_text
 from dissector.records.values.avro import parse_avro
-from dissector.records.values.envelopes import envelope
 from dissector.records.values.opened import UnreadableError
-from dissector.records.values.opener import ValueOpener
+from dissector.records.values.opener import ValueOpener, envelope
 from dissector.records.values.proto_text import parse_proto
 from dissector.records.values.schema_location import SchemaLocationError, opener_with
 from dissector.records.values.schema_reference import SchemaKey

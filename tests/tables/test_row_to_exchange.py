@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from dissector.capture_session import Capture
-from dissector.cli.render.rows import row_line
+from dissector.cli.render.lines import row_line
 from dissector.cli.render.trees import tree_lines
 from dissector.exchange.model import Exchange
 from dissector.exchange.to_json import json_line

@@ -10,7 +10,7 @@ from typing import Final
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
-from dissector.cli.render.rows import row_line
+from dissector.cli.render.lines import row_line
 from dissector.cli.render.trees import tree_lines
 from dissector.core.limits import DEFAULT
 from dissector.core.text import HOSTILE

@@ -14,8 +14,8 @@ import pyarrow as pa
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.cli.formats import Format
+from dissector.cli.render.lines import row_line
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.render.rows import row_line
 from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64, UInt8
 from dissector.exchange.row_fields import ROW_FIELDS

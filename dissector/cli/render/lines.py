@@ -1,25 +1,30 @@
-"""Lines of many rows at once, written by the native kernel (`kernel/lines.c`) from columns of the index.
+"""`show --format text`: one line for each exchange, in columns, for reading and for grep.
 
-Invariant: a line is that of `row_line`, a property test.
+Lines of many rows at once are written by the native kernel (`kernel/lines.c`) from columns of the index.
+
+Invariant: such a line is that of `row_line`, a property test.
 """
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 import numpy as np
 
 from dissector.capture_session import Capture
-from dissector.cli.render.rows import API_WIDTH, row_line, words
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.kernel import function
-from dissector.core.text import clean
+from dissector.core.text import clean, duration, seconds, shortened, size
+from dissector.exchange.model import ExchangeRow
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.kernel.reused_memory import MEMORY
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.loader import api_name
 
+API_WIDTH: Final = 24
+_LAYOUT: Final = f"{{:>6}} {{:>12}} {{:>5}} {{:<{API_WIDTH}}} {{:>3}} {{:>7}} {{:>7}} {{:>7}} {{:>9}}  {{}}"
+_HEAD: Final = ("No.", "Time", "Conn", "API", "v", "Corr", "Out", "In", "Latency", "Info")
 NO_LATENCY: Final = -1 << 63
 WHOLE_LINE: Final = -1
 """In place of an API: the text is the line."""
@@ -27,6 +32,33 @@ MOST_FIXED: Final = 320
 """Bytes that a line has at most besides its texts, the same as in lines.c."""
 MOST_EXACT: Final = 1 << 53
 """Nanoseconds from which on a double is not each number."""
+
+
+def head_line() -> str:
+    """Return the line of column names."""
+    return _LAYOUT.format(*_HEAD)
+
+
+@lru_cache(maxsize=4096)
+def words(client_id: str | None, info: str) -> str:
+    """The last column, without spaces at its end."""
+    return clean(info if client_id is None else f"{shortened(client_id)}: {info}").rstrip()
+
+
+def row_line(row: ExchangeRow, start_ns: int) -> str:
+    """Format a row as a line that is safe for a terminal."""
+    return _LAYOUT.format(
+        row.number,
+        seconds(row.time_ns - start_ns),
+        f"C{row.connection}",
+        clean(row.api),
+        "" if row.version is None else row.version,
+        "" if row.correlation_id is None else row.correlation_id,
+        "-" if row.request_size is None else size(row.request_size),
+        "-" if row.response_size is None else size(row.response_size),
+        "" if row.latency_ns is None else duration(row.latency_ns),
+        words(row.client_id, row.info),
+    ).rstrip()
 
 
 def text_lines(capture: Capture, rows: Int64) -> memoryview:
@@ -88,9 +120,9 @@ def write_lines(
         len(numbers), *(column.ctypes.data for column in held), data.ctypes.data, len(data), starts.ctypes.data,
         len(parts), out.ctypes.data, len(out),
     )  # fmt: skip
-    size = _lines()(ctypes.byref(call))
-    assert size >= 0, "there is room for all lines"
-    return out[:size].data
+    written = _lines()(ctypes.byref(call))
+    assert written >= 0, "there is room for all lines"
+    return out[:written].data
 
 
 @cache

@@ -9,8 +9,7 @@ from dissector.capture_session import Capture
 from dissector.cli.errors import UsageError
 from dissector.cli.formats import Format
 from dissector.cli.render.fields import TABLE, are_indexed, exchange_lines, header_line, index_lines, parse
-from dissector.cli.render.lines import text_lines
-from dissector.cli.render.rows import head_line, row_line
+from dissector.cli.render.lines import head_line, row_line, text_lines
 from dissector.cli.render.trees import tree_lines
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.cli.render.rows import row_line
+from dissector.cli.render.lines import row_line
 from dissector.core.text import clean, counted
 from dissector.exchange.info_column import fetch_session_words
 from dissector.exchange.model import Exchange, ExchangeMessage

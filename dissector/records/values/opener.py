@@ -15,13 +15,13 @@ from dissector.protocol.embedded.messages import EmbeddedMessages
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS, control_record
 from dissector.protocol.embedded.values import read_deep
 from dissector.protocol.records.batch import RecordHeader
-from dissector.records.values.envelopes import envelope
 from dissector.records.values.json_values import looks_like_json, read_json
 from dissector.records.values.opened import (
     BYTES,
     JSON,
     KAFKA,
     NULL,
+    PAYLOAD,
     TEXT,
     OpenedValue,
     UnreadableError,
@@ -35,6 +35,13 @@ if TYPE_CHECKING:  # without schemas no reader is needed
 _NO_TEXT: Final = frozenset((*range(9), 11, 12, *range(14, 27), *range(28, 32)))
 """Control characters that text has not: all but tab, line ends, and escape, which a hostile text may have."""
 _NOTHING: Final = OpenedValue(NULL, None)
+_CONNECT: Final = frozenset(("schema", PAYLOAD))
+_DEBEZIUM: Final = frozenset(("before", "after", "source", "op"))
+_CLOUD_EVENT: Final = frozenset(("specversion", "id", "source", "type"))
+OPERATIONS: Final = {
+    "c": "create", "u": "update", "d": "delete", "r": "read", "t": "truncate", "m": "message",
+}  # fmt: skip
+"""Debezium's operations by their letter."""
 
 
 class ValueOpener:
@@ -43,11 +50,6 @@ class ValueOpener:
     def __init__(self, schemas: "Schemas | None" = None, bounds: limits.Limits = limits.DEFAULT) -> None:
         self._schemas = schemas
         self._bounds = bounds
-
-    @property
-    def has_schemas(self) -> bool:
-        """Whether there is a source of schemas."""
-        return self._schemas is not None
 
     def open(
         self, data: bytes | None, topic: str = "", headers: Sequence[RecordHeader] = (), *, is_key: bool = False
@@ -159,3 +161,17 @@ def _of_kafka(found: EmbeddedMessages | None, data: bytes | None) -> OpenedValue
     if values is None or found is None:
         return _plain(data)
     return OpenedValue(KAFKA, values, " ".join(dict.fromkeys(each.message for each in found.messages)))
+
+
+def envelope(value: object) -> str:
+    """Return the name of the envelope that a value is; empty for any other value. `Connect` is what Kafka Connect's
+    JSON converter writes: a schema beside the payload, which may be Debezium's."""
+    if not isinstance(value, dict):
+        return ""
+    names = value.keys()
+    if len(names) == 2 and names == _CONNECT and isinstance(value["schema"], dict | None):
+        inner = envelope(value[PAYLOAD])
+        return f"Connect, {inner}" if inner else "Connect"
+    if names >= _DEBEZIUM and isinstance(value["op"], str):
+        return f"Debezium {OPERATIONS.get(value['op'], value['op'][:16])}"
+    return "CloudEvents" if names >= _CLOUD_EVENT else ""

@@ -1,4 +1,4 @@
-"""Baselines as programs use them: what a client does, and captures held to it."""
+"""Captures held to rules, as programs do it: to those of the protocol, and to a baseline of what a client does."""
 
 from collections.abc import Iterable
 from os import PathLike, fspath
@@ -6,6 +6,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from dissector.analysis.baseline import choices, hold, observe, read_baseline, write_baseline
+from dissector.analysis.conformance import RULES, CheckResult
+from dissector.analysis.conformance import check as check_captures
 from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleOutcome
@@ -38,3 +40,12 @@ def held_to(
 
 def _profile(session: "Session") -> SideProfile:
     return SideProfile(DiffSide(session, PurePath(session.names[0]).stem), {}, {})
+
+
+def check(session: "Session", ignore: Iterable[str]) -> CheckResult:
+    """Hold a capture that has been read to all rules but those to ignore. Raises `ValueError` for an unknown code."""
+    ignored = {ignore} if isinstance(ignore, str) else set(ignore)
+    for code in sorted(ignored - {rule.code for rule in RULES}):
+        raise ValueError(f"{code!r} is no rule: kdissect check --rules lists them")
+    rules = [rule for rule in RULES if rule.code not in ignored]
+    return check_captures([(", ".join(session.names), session)], rules)
