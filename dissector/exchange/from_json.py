@@ -16,7 +16,7 @@ from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, 
 from dissector.protocol.records.input_values import raw
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import api, api_named
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"

@@ -28,7 +28,7 @@ from dissector.protocol.message import read, request_layout
 from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 from tests.traffic import Packet, Turn, conversation, ethernet, lossy, pcap, reordered, resegmented
 from tools.fuzz.captures import login_changed, packets_changed
 from tools.fuzz.leaks import LEAST

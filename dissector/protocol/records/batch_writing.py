@@ -10,8 +10,7 @@ from dissector.protocol.records.compression import CODEC_MASK, CODECS, Decompres
 from dissector.protocol.records.entries import LOG_OVERHEAD
 from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
 from dissector.protocol.records.to_json import frame_budget, record_objects
-from dissector.protocol.wire import WireError
-from dissector.protocol.wire.writing import EncodeError, varint_bytes, varlong_bytes
+from dissector.protocol.wire import EncodeError, WireError, varint_bytes, varlong_bytes
 
 _START: Final = struct.Struct(">qiibI")
 _HEAD: Final = struct.Struct(">hiqqqhii")

@@ -11,7 +11,7 @@ from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.records.input_values import Values, raw, structs
 from dissector.protocol.records.legacy_writing import message_bytes
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 
 def records_bytes(value: Values) -> bytes:

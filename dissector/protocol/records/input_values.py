@@ -6,7 +6,7 @@ A value of the wrong type raises `EncodeError`.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 Values = Mapping[str, Any]
 

@@ -9,8 +9,7 @@ from dissector.protocol.records.compression import CODEC_MASK, CODECS, Decompres
 from dissector.protocol.records.input_values import Values, integer, raw, structs, with_bytes
 from dissector.protocol.records.legacy import LegacyRecord
 from dissector.protocol.records.to_json import frame_budget, message_objects
-from dissector.protocol.wire import WireError
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError, WireError
 
 _CRC_SIZE: Final = 4
 

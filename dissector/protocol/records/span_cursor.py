@@ -1,15 +1,19 @@
-"""Reads one source from left to right and adds a leaf per value. Both record formats are traced with it.
+"""Reads one source from left to right and adds a leaf per value; opens compressed sections, each a new source. Both
+record formats are traced with it.
 
 Invariant: leaves are contiguous; a parent ends where its last leaf ends.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from dissector.protocol.tree import Node
+from dissector.core.finding import Finding, Severity
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
+from dissector.protocol.records.entries import RecordsEntry, split_entries
+from dissector.protocol.tree import ByteSource, CompressedSpan, Node
 from dissector.protocol.wire import WireError, varint, varlong
 
 _CODES: Final = {"INT64": ">q", "INT32": ">i", "UINT32": ">I", "INT16": ">h", "INT8": ">b"}
@@ -99,3 +103,37 @@ def timestamp_note(milliseconds: int) -> str:
     except (ValueError, OverflowError, OSError):
         return ""
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z") if milliseconds >= 0 else ""
+
+
+class SectionDecompressor:
+    """Adds decompressed sections to the sources of a tree."""
+
+    def __init__(self, sources: list[ByteSource], budget: DecompressionBudget) -> None:
+        self._sources = sources
+        self._budget = budget
+
+    def open(
+        self, codec: int, leaf: Node, data: bytes, records: Callable[[bytes], int] = lambda _plain: 0, *, magic: int = 2
+    ) -> SpanCursor | None:
+        """Return a cursor over the decompressed bytes of a leaf; None, after adding a finding, if that fails.
+
+        `records` returns the number of records in the bytes, if that is known before reading them.
+        """
+        name = codec_name(codec)
+        leaf.note = name
+        try:
+            plain = self._budget.decompressed(codec, data, magic=magic)
+            self._budget.admit(records(plain), len(data))
+        except DecompressionError as error:
+            leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"{name}: {error}"))
+            return None
+        holder = leaf.path.rpartition(".")[0]
+        packed = CompressedSpan(leaf.source, leaf.start, leaf.end, codec)
+        source = ByteSource(len(self._sources), f"{holder} {name}, decompressed", plain, packed)
+        self._sources.append(source)
+        leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
+        return SpanCursor(plain, 0, len(plain), source.number)
+
+    def messages(self, plain: bytes, size: int) -> list[RecordsEntry]:
+        """Return the entries of a message set that had `size` bytes compressed. Raises `DecompressionError`."""
+        return self._budget.admitted(split_entries(plain), size)
