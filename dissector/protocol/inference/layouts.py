@@ -6,23 +6,19 @@ A layout has what its bodies begin with: numbers at known offsets, whose cost ru
 scored, those with the same beginning together. What is known of a beginning never costs more than the layout.
 """
 
-import struct
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from dissector.protocol.codec.plan import SCALARS, ArrayPlan, ScalarPlan, StructPlan, least_size, plan
+from dissector.protocol.codec.plan import ArrayPlan, ScalarPlan, StructPlan, least_size, plan
 from dissector.protocol.codec.program import Program
-from dissector.protocol.inference.number_costs import Bits, bits_of, plain
+from dissector.protocol.inference.number_costs import NUMBERS, Bits, bits_of, plain
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import alternatives, apis
 from dissector.protocol.schema.model import Api
 
 MOST: Final = 4
 """Numbers of a beginning."""
-_NUMBERS: Final = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items()} | {
-    "bool": struct.Struct("B")
-}
 _IMPOSSIBLE: Final = 1e9
 _COUNT: Final = "count"
 
@@ -41,7 +37,7 @@ def beginning_of(layout: StructPlan) -> Beginning:
             break
         if not isinstance(kind, ScalarPlan) or kind.type in ("uuid", "float64"):
             break
-        size = _NUMBERS[kind.type].size
+        size = NUMBERS[kind.type].size
         found.append((at, kind.type, bits_of(layout.name, field.name, kind.type, size)))
         at += size
     return tuple(found)
@@ -59,7 +55,7 @@ def least_bits(beginning: Beginning, data: bytes, at: int) -> float:
     """Return what the numbers at the beginning of a body cost; those that were not captured cost nothing."""
     bits = 0.0
     for offset, kind, cost in beginning:
-        number = _NUMBERS["int32" if kind is _COUNT else kind]
+        number = NUMBERS["int32" if kind is _COUNT else kind]
         if at + offset + number.size > len(data):
             break
         value = number.unpack_from(data, at + offset)[0]

@@ -14,7 +14,6 @@ from collections.abc import Set
 from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import (
-    SCALARS,
     ArrayPlan,
     FieldPlan,
     ScalarPlan,
@@ -23,7 +22,7 @@ from dissector.protocol.codec.plan import (
     VariablePlan,
     plan,
 )
-from dissector.protocol.inference.number_costs import ABSURD, Bits, bits_of, plain
+from dissector.protocol.inference.number_costs import ABSURD, NUMBERS, Bits, bits_of, plain
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 STEPS: Final = 600
@@ -37,10 +36,6 @@ KNOWN_WORD: Final = 8.0
 RECORDS_GAIN: Final = 60.0
 """The discount of bytes that begin like a record batch, of which eight bytes are determined."""
 MAGIC_AT: Final = 16
-_STRUCTS: Final = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items()} | {
-    "bool": struct.Struct("B")
-}
-"""A boolean is read as a byte, as only 0 and 1 are valid."""
 _NAMELIKE: Final = bytes(range(0x30, 0x3A)) + bytes(range(0x61, 0x7B)) + bytes(range(0x41, 0x5B)) + b"._-"
 _PRINTABLE: Final = bytes(range(0x20, 0x7F))
 
@@ -74,7 +69,7 @@ def _number_of(message: str, field: FieldPlan) -> _Number | None:
     kind = field.type
     if not isinstance(kind, ScalarPlan) or kind.type in _NO_NUMBERS:
         return None
-    layout = _STRUCTS[kind.type]
+    layout = NUMBERS[kind.type]
     return layout, layout.size, bits_of(message, field.name, kind.type, layout.size)
 
 
@@ -137,7 +132,7 @@ class Scorer:
         if plan.compact:
             size = self._uvarint() - 1
         else:
-            layout = _STRUCTS[kind]
+            layout = NUMBERS[kind]
             size = layout.unpack_from(self._data, self._step(layout.size))[0]
         if size < -1 or (size < 0 and not plan.nullable):
             raise LayoutMismatchError("a length below 0")
@@ -205,7 +200,7 @@ class Scorer:
 
     def _scalar(self, plan: ScalarPlan, field: FieldPlan) -> None:
         kind = plan.type
-        layout = _STRUCTS[kind]
+        layout = NUMBERS[kind]
         if kind not in _NO_NUMBERS:
             self._number(layout, layout.size, bits_of(self._message, field.name, kind, layout.size))
             return

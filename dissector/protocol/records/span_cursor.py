@@ -1,22 +1,22 @@
 """Reads one source from left to right and adds a leaf per value; opens compressed sections, each a new source. Both
-record formats are traced with it.
+record formats are traced with it, and messages (`codec.tracer`).
 
 Invariant: leaves are contiguous; a parent ends where its last leaf ends.
 """
 
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
 from dissector.core.finding import Finding, Severity
+from dissector.protocol.codec.plan import STRUCTS
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
 from dissector.protocol.records.entries import RecordsEntry, split_entries
-from dissector.protocol.tree import ByteSource, CompressedSpan, Node
+from dissector.protocol.tree import UNPARSED, ByteSource, CompressedSpan, Node
 from dissector.protocol.wire import WireError, varint, varlong
 
-_CODES: Final = {"INT64": ">q", "INT32": ">i", "UINT32": ">I", "INT16": ">h", "INT8": ">b"}
+_STRUCTS: Final = {name.upper(): each for name, each in STRUCTS.items()}
 
 
 class SpanCursor:
@@ -47,18 +47,22 @@ class SpanCursor:
         """Add a value that ends at `end`."""
         if end > self.end:
             raise WireError(f"{name} runs past the end", self.at)
-        node = Node(name, parent.path_of(name), kind, self.at, end, value, note, source=self.source)
-        parent.children.append(node)
-        self.at = parent.end = end
+        node = self.begin(parent, name, kind)
+        node.end, node.value, node.note = end, value, note
+        self._end_at(parent, end)
         return node
+
+    def _end_at(self, parent: Node, end: int) -> None:
+        self.at = end
+        parent.end = max(parent.end, end)
 
     def fixed(self, parent: Node, name: str, kind: str, note: str = "") -> int:
         """Read a fixed-width integer."""
-        layout = _CODES[kind]
-        end = self.at + struct.calcsize(layout)
+        layout = _STRUCTS[kind]
+        end = self.at + layout.size
         if end > self.end:
             raise WireError(f"{name} runs past the end", self.at)
-        value = int(struct.unpack_from(layout, self.data, self.at)[0])
+        value = int(layout.unpack_from(self.data, self.at)[0])
         self.leaf(parent, name, kind, end, value, note)
         return value
 
@@ -83,10 +87,13 @@ class SpanCursor:
         return raw
 
     def rest(self, parent: Node) -> int:
-        """Add a leaf of the remaining bytes, if any; return its size."""
+        """Add a leaf of the remaining bytes, if any, which no budget is charged for; return its size."""
         size = self.end - self.at
         if size > 0:
-            self.leaf(parent, "(rest)", "UNPARSED", self.end, self.data[self.at : self.end])
+            raw = self.data[self.at : self.end]
+            node = Node("(rest)", parent.path_of("(rest)"), UNPARSED, self.at, self.end, raw, source=self.source)
+            parent.children.append(node)
+            self._end_at(parent, self.end)
         return size
 
 
