@@ -40,8 +40,8 @@ class Tracer(SpanCursor):
 
     def begin(self, parent: Node, name: str, kind: str, schema: Field | None = None) -> Node:
         self._budget.admit_nodes(1, self.at)
-        node = super().begin(parent, name, kind)
-        node.schema = schema
+        node = Node(name, parent.path_of(name), kind, self.at, self.at, source=self.source, schema=schema)
+        parent.children.append(node)
         return node
 
     def prefix(self, root: Node) -> None:

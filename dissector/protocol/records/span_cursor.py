@@ -49,12 +49,10 @@ class SpanCursor:
             raise WireError(f"{name} runs past the end", self.at)
         node = self.begin(parent, name, kind)
         node.end, node.value, node.note = end, value, note
-        self._end_at(parent, end)
-        return node
-
-    def _end_at(self, parent: Node, end: int) -> None:
         self.at = end
-        parent.end = max(parent.end, end)
+        if parent.end < end:
+            parent.end = end
+        return node
 
     def fixed(self, parent: Node, name: str, kind: str, note: str = "") -> int:
         """Read a fixed-width integer."""
@@ -93,7 +91,8 @@ class SpanCursor:
             raw = self.data[self.at : self.end]
             node = Node("(rest)", parent.path_of("(rest)"), UNPARSED, self.at, self.end, raw, source=self.source)
             parent.children.append(node)
-            self._end_at(parent, self.end)
+            self.at = self.end
+            parent.end = max(parent.end, self.end)
         return size
 
 
