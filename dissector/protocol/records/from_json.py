@@ -2,7 +2,8 @@
 
 Sizes, counts and checksums are computed; a missing field has the value that a producer would send. The original
 compressed section is used again if it has the records of the object; else they are compressed again. A checksum that
-was marked as wrong stays wrong. Bytes come in hex, from JSON, or as bytes. A value of the wrong type raises `EncodeError`.
+was marked as wrong stays wrong. Bytes come in hex, from JSON, or as bytes. A value of the wrong type
+raises `EncodeError`.
 """
 
 import struct
