@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import dissector
-from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.from_json import batch_bytes
 from tests.capture.live.loopback import needs_rights
 from tests.cases import cases
 from tests.probe.servers import frame, serving

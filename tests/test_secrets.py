@@ -15,7 +15,7 @@ from dissector.cli.main import app
 from dissector.protocol.codec.writer import write
 from dissector.protocol.embedded.topics import CLUSTER_METADATA_ID
 from dissector.protocol.message import trace
-from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.from_json import batch_bytes
 from tests.cases import cases
 from tests.conftest import CAPTURES, PCAPS
 from tests.traffic import Turn, capture_of, conversation, response

@@ -12,7 +12,7 @@ import numpy as np
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.text import byte_size, counted, duration
-from dissector.protocol.schema.waiting import WAITING
+from dissector.protocol.schema.api_groups import WAITING
 
 SECONDS: Final = 5
 """The seconds that the statistics cover."""

@@ -15,7 +15,7 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.exchange.model import Exchange
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
-from dissector.protocol.wire.writing import EncodeError, uuid_bytes
+from dissector.protocol.wire import EncodeError, uuid_bytes
 
 _TOPIC_NAMES: Final = ("topic", "name", "topic_name", "topic_id")
 _PARTITION: Final = ("partition_index", "partition", "partition_id", "index")

@@ -20,7 +20,7 @@ from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.row_fields import ROW_FIELDS
-from dissector.protocol.schema.waiting import WAITING
+from dissector.protocol.schema.api_groups import WAITING
 
 ROWS_AT_ONCE: Final = 1 << 18
 """Rows whose columns are read at once: some 20 MB."""

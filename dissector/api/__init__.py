@@ -41,8 +41,7 @@ from dissector.core.finding import Finding
 from dissector.exchange.model import ExchangeMessage as Message
 from dissector.protocol import primitives
 from dissector.protocol.tree import Node as Field
-from dissector.protocol.wire import WireError
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError, WireError
 
 if TYPE_CHECKING:
     from dissector.api.comparing import Diff, diff

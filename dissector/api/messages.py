@@ -10,7 +10,7 @@ from dissector.protocol.frame import frame_bytes, request_header, response_layou
 from dissector.protocol.inference.evidence import NOTHING
 from dissector.protocol.inference.verdict import infer_response
 from dissector.protocol.message import PREFIX, MessageLayout, read, request_layout, response_layout
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 
 def decode_request(data: bytes, *, show_secrets: bool = False) -> ExchangeMessage:

@@ -13,7 +13,7 @@ from dissector.capture_session.unreachable import Unreachable
 from dissector.core.batches import NEVER
 from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
-from dissector.transport.next_header import ORDINARY
+from dissector.transport.headers import ORDINARY
 from dissector.transport.reassembly import OUT_OF_WINDOW
 
 OTHER_CONNECTIONS: Final = "non-kafka-connections"

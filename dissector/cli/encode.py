@@ -12,7 +12,7 @@ from dissector.capture import CaptureError
 from dissector.capture.file_opening import STDIN
 from dissector.cli.encode_targets import ENCODED, EXCHANGE, CaptureTarget, TranscriptTarget, add_line
 from dissector.cli.errors import NEGATIVE, os_error_message, print_error
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 _HEAD: Final = 1 << 16
 """Bytes of a line that show whether it may be an object: a device may have no line's end."""

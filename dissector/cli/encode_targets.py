@@ -10,7 +10,7 @@ from dissector.conversation.turns import MADE_UP_SERVER, made_up_client
 from dissector.core.text import clean, counted
 from dissector.exchange.from_json import REQUEST, RESPONSE, EncodedFrame, frames_of_exchange, integer, token
 from dissector.exchange.row_findings import MAY_WAIT, UNANSWERED
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 Line = Mapping[str, object]
 _SIDES: Final = {REQUEST: True, RESPONSE: False}

@@ -11,7 +11,7 @@ from dissector.exchange.to_json import json_line
 from dissector.probe.connection import Address, BrokerConnection, ProbeError
 from dissector.probe.dialogue import ProbeResult, probe_broker
 from dissector.probe.offers import compare, guess_release
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 
 def probe(text: str, form: ProbeFormat, timeout: float, client_id: str, *, topics: bool) -> int:

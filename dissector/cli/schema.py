@@ -8,8 +8,7 @@ from dissector.cli.render.pages import DIM, NAME, NOTE, TITLE, Line, print_lines
 from dissector.protocol.explain.release_diff import MessageDiff, ReleaseSide, diff, kinds, release_side
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import folder, labels
-from dissector.protocol.schema.importer.import_release import ImportedNames, import_user_release
-from dissector.protocol.schema.importer.user_releases import remove
+from dissector.protocol.schema.importer.user_releases import ImportedNames, import_user_release, remove
 from dissector.protocol.schema.loader import entries, message
 from dissector.protocol.schema.model import SchemaError
 

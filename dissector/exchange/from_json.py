@@ -13,10 +13,10 @@ from dissector.core import limits
 from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.protocol.frame import FieldValues, frame_bytes, header_bytes, request_header, response_layout_to_write
 from dissector.protocol.message import PREFIX, UNKNOWN_RESPONSE, MessageLayout, request_layout
-from dissector.protocol.records.input_values import raw
+from dissector.protocol.records.from_json import raw
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import api, api_named
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 REQUEST: Final = "request"
 RESPONSE: Final = "response"

@@ -10,7 +10,7 @@ from dissector.detection.tls_alerts import NO_ALERT, alert_name
 from dissector.exchange.model import ExchangeMessage
 from dissector.index.exchange_table import RowKind
 from dissector.index.frame_table import FrameTable
-from dissector.protocol.schema.waiting import WAITING
+from dissector.protocol.schema.api_groups import WAITING
 from dissector.tls.session import TlsSession
 
 ORPHAN: Final = Finding("orphan", Severity.WARNING, "response without a request in this capture", "response")

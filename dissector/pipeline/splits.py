@@ -27,8 +27,7 @@ from dissector.core.spool import SpoolFullError
 from dissector.core.store import Store
 from dissector.pipeline.file_scan import FileScan, PacketRange
 from dissector.pipeline.input_files import BytePart, input_file, size_of
-from dissector.transport.partitions import partitions_of
-from dissector.transport.routing import PacketRouter
+from dissector.transport.partitions import PacketRouter, partitions_of
 
 BLOCK_PACKETS: Final = 8_192
 """Maximum packets of a block."""

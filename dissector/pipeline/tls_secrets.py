@@ -13,8 +13,7 @@ from dissector.core.limits import DEFAULT
 from dissector.core.text import clean
 from dissector.pipeline.file_scan import FileScan
 from dissector.tls import KeyLogFile
-from dissector.tls.errors import KeyLogError
-from dissector.tls.key_log import KeyLog
+from dissector.tls.key_log import KeyLog, KeyLogError
 
 
 class TlsSecrets:

@@ -1,21 +1,46 @@
 """Encodes a frame from values: size prefix, header, body. The inverse of `message.read`.
 
-Bytes are given as bytes or as hex. A value that can't be encoded raises `EncodeError`, and nothing else is raised; its
+Values have the form of our JSON: bytes as bytes or as hex, `records` as objects, NaN as a string. What `show` adds
+(``metadata_decoded``) is ignored. A value that can't be encoded raises `EncodeError`, and nothing else is raised; its
 path begins with ``header`` or ``body``.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from dissector.protocol.codec.json_writer import JsonWriter
-from dissector.protocol.codec.plan import plan
+from dissector.protocol.codec.plan import ScalarPlan, TypePlan, VariablePlan, plan
+from dissector.protocol.codec.writer import Writer
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
+
+FieldValues = Mapping[str, object]
+DECODED: Final = "_decoded"
+_FLOATS: Final = ("nan", "inf", "-inf")
+
+
+class JsonWriter(Writer):
+    """Writer of values that were read from JSON."""
+
+    def value(self, plan: TypePlan, value: object) -> bytes:
+        if isinstance(plan, ScalarPlan) and plan.type == "float64" and value in _FLOATS:
+            return super().value(plan, float(str(value)))
+        return super().value(plan, value)
+
+    def is_derived(self, name: str, values: Mapping[str, object]) -> bool:
+        return name.endswith(DECODED) and name.removesuffix(DECODED) in values
+
+    def bytes_of(self, plan: VariablePlan, value: object) -> bytes:
+        if isinstance(value, str):
+            try:
+                return bytes.fromhex(value)
+            except ValueError:
+                raise EncodeError(f"{value!r:.40} is not hex") from None
+        return super().bytes_of(plan, value)
+
 
 _WRITER: Final = JsonWriter()
-FieldValues = Mapping[str, object]
 
 
 def frame_bytes(layout: MessageLayout, header: FieldValues, body: object) -> bytes:

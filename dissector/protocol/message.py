@@ -14,21 +14,19 @@ from dissector.core.text import counted
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, Reader, reader
 from dissector.protocol.codec.tracer import Tracer
-from dissector.protocol.codec.tree_values import struct_values
-from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
-from dissector.protocol.embedded.id_names import annotate_ids
+from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext, annotate_ids
 from dissector.protocol.embedded.secrets import MASKED
 from dissector.protocol.embedded.tree import TreeEmbedder
-from dissector.protocol.inference.newer_versions import reads_as
+from dissector.protocol.inference.scoring import reads_as
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer, over_limit
+from dissector.protocol.schema.api_groups import owner_of
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.headers import request_header_version, response_header_version
 from dissector.protocol.schema.loader import alternatives, api
 from dissector.protocol.schema.model import Api, MessageSchema
-from dissector.protocol.schema.private_apis import owner_of
-from dissector.protocol.tree import UNPARSED, ByteSource, Node
+from dissector.protocol.tree import UNPARSED, ByteSource, Node, struct_values
 from dissector.protocol.wire import LimitError, WireError
 
 PREFIX: Final = 4

@@ -26,8 +26,7 @@ from dissector.protocol.codec.plan import (
     wire_type,
 )
 from dissector.protocol.codec.reader import UNKNOWN_TAGS, reader_of
-from dissector.protocol.wire import WireError, uvarint, varint, varlong
-from dissector.protocol.wire.writing import uvarint_bytes, varint_bytes, varlong_bytes
+from dissector.protocol.wire import WireError, uvarint, uvarint_bytes, varint, varint_bytes, varlong, varlong_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dissector.api.messages import encode_request, encode_response
 from dissector.core.text import clean, shortened
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.message import PREFIX
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 from dissector.scapy.frames import ConnectionFrames, frame_size
 
 PORT: Final = 9092

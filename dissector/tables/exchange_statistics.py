@@ -35,8 +35,8 @@ from dissector.exchange.model import STORED, Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.row_findings import ACKS_0
 from dissector.filter import Filter
+from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
-from dissector.protocol.schema.waiting import WAITING
 from dissector.tables.dialect import Dialect
 from dissector.tables.engine import Row
 from dissector.tables.reader import Tables

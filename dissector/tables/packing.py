@@ -31,7 +31,7 @@ from dissector.protocol.records.to_json import (
     rest_object,
     unread_object,
 )
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 
 BYTES: Final = "bytes"
 """Key of a packed field's bytes, as hex."""

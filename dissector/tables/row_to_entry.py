@@ -12,7 +12,7 @@ from dissector.core.json_text import dumps
 from dissector.exchange.model import ExchangeMessage, ExchangeRow
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.records.from_json import records_bytes
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 from dissector.storage import indexes, segment
 
 INDEX: Final = "index"

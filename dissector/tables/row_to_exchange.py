@@ -36,7 +36,7 @@ from dissector.protocol.message import (
 )
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, api_named
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 from dissector.tables.packing import as_sent, unpacked
 from dissector.tables.row_to_entry import entry_of_row
 from dissector.tables.tls_session import TableTlsSession

@@ -20,7 +20,7 @@ from dissector.tls.handshake import (
     parse_extensions,
     parse_server_hello,
 )  # fmt: skip
-from dissector.tls.key_exchange import KeyExchanges
+from dissector.tls.key_derivation import KeyExchanges
 from dissector.tls.key_log import KeyLog
 from dissector.tls.record_parts import TLS_1_3, Agreement
 from dissector.tls.session import TlsSession, TlsState

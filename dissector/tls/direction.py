@@ -19,13 +19,11 @@ from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.store import Store
 from dissector.tls.connection import Alert, Epoch, KeyPhase, TlsConnection
+from dissector.tls.direction_buffers import ADDRESS, PACKET, SIZE, START, TIME, PendingRuns, Pieces
 from dissector.tls.direction_keys import DirectionKeys
-from dissector.tls.errors import BadRecordError
 from dissector.tls.handshake import HandshakeReader
 from dissector.tls.late_start import EncryptedRecord, first_record, records_in
-from dissector.tls.pending_runs import ADDRESS, PACKET, SIZE, START, TIME, PendingRuns
-from dissector.tls.pieces import Pieces
-from dissector.tls.record_parts import HEADER
+from dissector.tls.record_parts import HEADER, BadRecordError
 from dissector.tls.record_search import LONGEST_RECORD, RecordSearch
 
 LONGEST_FRAGMENT: Final = (1 << 14) + 2048

@@ -9,11 +9,13 @@ Invariants: however a log is cut, it gives the same secrets once it is complete;
 passed over, other lines counted; what is kept is bounded, and no text of this object shows a secret.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 
-from dissector.tls.key_exchange import MASTER_SECRET_SIZE, PREFIX
+from dissector.tls.key_derivation import MASTER_SECRET_SIZE, PREFIX
 
 MOST_SECRETS: Final = 1 << 20
 LONGEST_LINE: Final = 1 << 10
@@ -24,6 +26,12 @@ _USED: Final = frozenset(("CLIENT_RANDOM", "CLIENT_EARLY_TRAFFIC_SECRET", "PMS_C
 _IGNORED: Final = re.compile(r"EXPORTER_SECRET|EARLY_EXPORTER_(?:MASTER_)?SECRET|ECH_(?:SECRET|CONFIG)")
 MASTER, PREMASTER, RSA = "CLIENT_RANDOM", "PMS_CLIENT_RANDOM", "RSA"
 RANDOM_SIZE: Final = 32
+PIECE: Final = 1 << 16
+"""Bytes of a file that are read at once."""
+
+
+class KeyLogError(Exception):
+    """A key log that can't be read. Its text is one plain line."""
 
 
 class KeyLog:
@@ -185,3 +193,42 @@ class KeyLogText:
         """Take the last line, if it is whole but for its end."""
         if self._rest and not self.is_cut:
             self.add(b"\n")
+
+
+class KeyLogFile:
+    """Reads a file into a key log, each time from where it stopped. If another file has its name, or it became shorter,
+    it is read from its beginning: programs replace their logs.
+
+    Raises `KeyLogError` if it can't be opened."""
+
+    def __init__(self, path: str, keys: KeyLog, most: int) -> None:
+        self.path = path
+        self._keys = keys
+        self.text = KeyLogText(keys)
+        """What was read of it."""
+        self._most = most
+        self._read = 0
+        self._identity = (0, 0)
+        try:
+            with Path(path).open("rb"):
+                pass
+        except OSError as error:
+            raise KeyLogError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+    def read(self) -> None:
+        """Add what came since the last call."""
+        try:
+            with Path(self.path).open("rb") as file:
+                self._read_on(file)
+        except OSError:  # removed for now: what was read stays
+            return
+
+    def _read_on(self, file: BinaryIO) -> None:
+        status = os.fstat(file.fileno())
+        identity = status.st_dev, status.st_ino
+        if identity != self._identity or status.st_size < self._read:
+            self._identity, self._read, self.text = identity, 0, KeyLogText(self._keys)
+        file.seek(self._read)
+        while self._read < self._most and (data := file.read(min(PIECE, self._most - self._read))):
+            self._read += len(data)
+            self.text.add(data)

@@ -13,9 +13,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, ChaCha20Poly1305
 
-from dissector.tls.errors import BadRecordError
 from dissector.tls.key_derivation import expand_label, prf
-from dissector.tls.record_parts import BLOCK, EXPLICIT_NONCE, HEADER, TLS_1_1, tag_size
+from dissector.tls.record_parts import BLOCK, EXPLICIT_NONCE, HEADER, TLS_1_1, BadRecordError, tag_size
 from dissector.tls.suites import CipherKind, CipherSuite
 
 

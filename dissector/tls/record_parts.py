@@ -19,6 +19,10 @@ TLS_1_3: Final = 0x0304
 CIPHERTEXT: Final = "ciphertext"
 
 
+class BadRecordError(Exception):
+    """A record that a key does not open: a wrong tag, impossible padding, too short."""
+
+
 class RecordPart(NamedTuple):
     """A part of a record, from its first byte."""
 

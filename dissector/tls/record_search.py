@@ -10,8 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dissector.tls.errors import BadRecordError
-from dissector.tls.record_parts import HEADER
+from dissector.tls.record_parts import HEADER, BadRecordError
 
 if TYPE_CHECKING:
     from dissector.tls.record_ciphers import RecordCipher

@@ -13,10 +13,9 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from dissector.core.arrays import Int64
-from dissector.tls.errors import BadRecordError
 from dissector.tls.key_derivation import expand_label
 from dissector.tls.record_ciphers import Tls13Cipher
-from dissector.tls.record_parts import TAG
+from dissector.tls.record_parts import TAG, BadRecordError
 from dissector.tls.suites import CipherKind, CipherSuite
 
 CHUNK: Final = 1 << 16

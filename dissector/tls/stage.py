@@ -25,10 +25,10 @@ from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.tls.connection import TlsConnection
 from dissector.tls.direction import HANDSHAKE, TlsDirection
+from dissector.tls.direction_buffers import ADDRESS, KIND, PACKET, SIZE, START, TIME
 from dissector.tls.exchange_estimate import LEAST_FRAGMENT, records_of_runs
 from dissector.tls.key_log import KeyLog
 from dissector.tls.late_start import LateStarts
-from dissector.tls.pending_runs import ADDRESS, KIND, PACKET, SIZE, START, TIME
 from dissector.tls.plaintext import Plaintext
 from dissector.tls.record_parts import TlsRecord, record_parts
 from dissector.tls.session import TlsSession

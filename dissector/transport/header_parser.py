@@ -16,13 +16,12 @@ from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, PacketBatch
 from dissector.core.limits import Limits
 from dissector.core.store import Store
-from dissector.transport.header_columns import Layer
-from dissector.transport.next_header import HeaderProtocol, Next, NextHeader, ProtocolNumbers, Terminal
+from dissector.transport.fragments import FragmentReader, copy_to_store
+from dissector.transport.headers import HeaderProtocol, Layer, Next, NextHeader, ProtocolNumbers, Terminal
 from dissector.transport.registry import REGISTRY
-from dissector.transport.slow_path import FragmentPath, copy_to_store
 
 DEEPEST: Final = 48
-"""Headers before the slow path, and as many behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
+"""Headers up to those of a fragment, and as many behind it: twelve tunnels of Ethernet, IP, UDP and VXLAN."""
 MOST_TUNNELS: Final = 8
 """Nested IP headers of which the innermost may still be a fragment's."""
 TOO_DEEP: Final = "too many headers"
@@ -35,7 +34,7 @@ class HeaderParser:
     def __init__(self, store: Store, limits: Limits, ignored: Counter[str]) -> None:
         self._store = store
         self._ignored = ignored
-        self._slow_paths = [FragmentPath(limits, ignored) for _ in range(MOST_TUNNELS)]
+        self._fragment_readers = [FragmentReader(limits, ignored) for _ in range(MOST_TUNNELS)]
         """One for each depth, so that each gets its fragments in capture order, however deep others are."""
         self.fragments: Int64 = np.zeros(0, np.int64)
         """Rows of the last batch that are fragments."""
@@ -51,38 +50,34 @@ class HeaderParser:
         """Return the TCP segments that are not fragmented, and the rows that are IP fragments, ascending. These are
         neither held nor counted."""
         found: list[Layer] = []
-        slow = self._parse(
-            [NextHeader(Layer.of(packets), ProtocolNumbers.LINK_TYPE, packets.link_type.astype(np.int64))], found
-        )
-        return found, np.unique(np.concatenate([np.zeros(0, np.int64), *(layer.rows for layer in slow)]))
+        fragments = self._parse(_from_link_layer(packets), found)
+        return found, np.unique(np.concatenate([np.zeros(0, np.int64), *(layer.rows for layer in fragments)]))
 
     def flush(self) -> None:
         """Count the fragments that still wait: the capture ends."""
-        for slow_path in self._slow_paths:
-            slow_path.flush()
+        for reader in self._fragment_readers:
+            reader.flush()
 
     @property
     def held_bytes(self) -> int:
         """Bytes of fragments that wait for others of their datagram."""
-        return sum(slow_path.held_bytes for slow_path in self._slow_paths)
+        return sum(reader.held_bytes for reader in self._fragment_readers)
 
     def _find(self, packets: PacketBatch, found: list[Layer]) -> None:
-        slow = self._parse(
-            [NextHeader(Layer.of(packets), ProtocolNumbers.LINK_TYPE, packets.link_type.astype(np.int64))], found
-        )
-        for depth, slow_path in enumerate(self._slow_paths, 1):
-            if not slow:
+        fragments = self._parse(_from_link_layer(packets), found)
+        for depth, reader in enumerate(self._fragment_readers, 1):
+            if not fragments:
                 return
-            now = [layer for layer in slow if layer.depth == depth]
+            now = [layer for layer in fragments if layer.depth == depth]
             self.fragments = np.concatenate([self.fragments, *(layer.rows for layer in now)])
-            again = self._parse(slow_path.read(now), found)
+            again = self._parse(reader.read(now), found)
             self._leave_out(NESTED, (layer for layer in again if layer.depth == depth))
-            slow = [layer for layer in [*slow, *again] if layer.depth > depth]
-        self._leave_out(TOO_DEEP, slow)
+            fragments = [layer for layer in [*fragments, *again] if layer.depth > depth]
+        self._leave_out(TOO_DEEP, fragments)
 
     def _parse(self, steps: list[NextHeader], found: list[Layer]) -> list[Layer]:
-        """Parse header by header, as far as columns go; return the layers for the slow path."""
-        terminals: dict[Terminal, list[Layer]] = {Terminal.TCP: found, Terminal.SLOW_PATH: []}
+        """Parse header by header, as far as columns go; return the layers that are fragments."""
+        terminals: dict[Terminal, list[Layer]] = {Terminal.TCP: found, Terminal.FRAGMENT: []}
         for _ in range(DEEPEST):
             by_protocol: dict[tuple[HeaderProtocol, int, int], list[Layer]] = {}
             for entry, layer in (resolved for step in steps for resolved in self._resolved(step)):
@@ -99,7 +94,7 @@ class HeaderParser:
             if not steps:
                 break
         self._leave_out(TOO_DEEP, (step.layer for step in steps))
-        return terminals[Terminal.SLOW_PATH]
+        return terminals[Terminal.FRAGMENT]
 
     def _resolved(self, step: NextHeader) -> Iterator[tuple[Next, Layer]]:
         """Yield the protocol of each of a step's rows; none is empty."""
@@ -131,3 +126,7 @@ class HeaderParser:
     def _leave_out(self, reason: str, layers: Iterable[Layer]) -> None:
         for layer in layers:
             self._ignored[reason] += len(layer)
+
+
+def _from_link_layer(packets: PacketBatch) -> list[NextHeader]:
+    return [NextHeader(Layer.of(packets), ProtocolNumbers.LINK_TYPE, packets.link_type.astype(np.int64))]

@@ -1,7 +1,7 @@
 """IPv4 (RFC 791), IPv6 with its extension headers (RFC 8200) and UDP (RFC 768) as columns.
 
 The length of a packet is that in its IP header, never that captured: Ethernet pads short packets, and a snap length
-cuts long ones. `slow_path` handles fragments.
+cuts long ones. `fragments` handles those that are fragments.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,13 @@ from typing import Final
 
 import numpy as np
 
-from dissector.transport.header_columns import HeaderColumns, Layer
-from dissector.transport.next_header import (
+from dissector.transport.headers import (
     NOT_IP,
     NOT_TCP,
     NOTHING,
+    HeaderColumns,
     HeaderProtocol,
+    Layer,
     NextHeader,
     ProtocolNumbers,
     Terminal,
@@ -76,7 +77,7 @@ def _hop_by_hop(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
 def _fragment(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     whole = (head.u16(2) & WHOLE) == 0
     yield NextHeader(layer.after(FRAGMENT.size).where(whole), ProtocolNumbers.NEXT_HEADER, head.u8(0)[whole])
-    yield NextHeader(layer.where(~whole), Terminal.SLOW_PATH)
+    yield NextHeader(layer.where(~whole), Terminal.FRAGMENT)
 
 
 def _by_version(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:

@@ -1,4 +1,4 @@
-"""Link layers, and the headers between them and IP: VLAN tags, MPLS labels, PPP, LLC.
+"""Link layers, wireless ones included, and the headers between them and IP: VLAN tags, MPLS labels, PPP, LLC.
 
 Numbers: the tcpdump group's list of LINKTYPE_ values, with its descriptions; EtherTypes: IEEE 802.
 """
@@ -8,9 +8,16 @@ from typing import Final
 
 import numpy as np
 
-from dissector.transport.header_columns import HeaderColumns, Layer
+from dissector.transport.headers import (
+    NOT_IP,
+    NOTHING,
+    HeaderColumns,
+    HeaderProtocol,
+    Layer,
+    NextHeader,
+    ProtocolNumbers,
+)
 from dissector.transport.ip import ETHERTYPE_V4, ETHERTYPE_V6, IP
-from dissector.transport.next_header import NOT_IP, NOTHING, HeaderProtocol, NextHeader, ProtocolNumbers
 
 LINK_ETHERNET: Final = 1
 MPLS_UNICAST: Final = 0x8847
@@ -25,6 +32,13 @@ SNAP_HEAD: Final = 0xAAAA03
 SNAP_ETHERTYPES: Final = (0x000000, 0x0000F8)
 """OUIs behind which an EtherType follows: RFC 1042, and bridges (IEEE 802.1H)."""
 NFLOG_PAYLOAD: Final = 9
+ENCRYPTED_FRAME: Final = "encrypted 802.11 frame"
+FRAGMENT: Final = "802.11 fragment"
+AGGREGATE: Final = "802.11 aggregate"
+DATA, TYPE = 0x08, 0x0C
+QOS, NO_DATA = 0x80, 0x40
+BOTH_WAYS, MORE_FRAGMENTS, PROTECTED, ORDER = 0x03, 0x04, 0x40, 0x80
+AGGREGATED: Final = 0x80
 
 
 def _typed(name: str, size: int, ethertype_at: int) -> HeaderProtocol:
@@ -108,6 +122,41 @@ def _pktap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
     yield NextHeader(layer.after(head.small32(0)), ProtocolNumbers.LINK_TYPE, head.small32(8) & 0xFFFF)
 
 
+def _wireless(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    """IEEE 802.11: frame control, then up to four addresses; with quality of service one more control field."""
+    kind, flags = head.u8(0), head.u8(1)
+    data = ((kind & TYPE) == DATA) & ((kind & NO_DATA) == 0)
+    protected = (flags & PROTECTED) != 0
+    fragment = ((flags & MORE_FRAGMENTS) != 0) | ((head.u8(22) & 15) != 0)
+    yield NextHeader(layer.where(~data), NOT_IP)
+    yield NextHeader(layer.where(data & protected), ENCRYPTED_FRAME)
+    yield NextHeader(layer.where(data & ~protected & fragment), FRAGMENT)
+    plain = data & ~protected & ~fragment
+    qos, order = (kind & QOS) != 0, (flags & ORDER) != 0
+    inside = layer.after(WIRELESS.size + 6 * ((flags & BOTH_WAYS) == BOTH_WAYS))
+    yield NextHeader(inside.where(plain & ~qos), SNAP)
+    yield NextHeader(inside.where(plain & qos & ~order), _QOS)
+    yield NextHeader(inside.where(plain & qos & order), _QOS_HT)
+
+
+def _qos(size: int) -> HeaderProtocol:
+    def read(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+        aggregate = (head.u8(0) & AGGREGATED) != 0
+        yield NextHeader(layer.after(size).where(~aggregate), SNAP)
+        yield NextHeader(layer.where(aggregate), AGGREGATE)
+
+    return HeaderProtocol("802.11", size, read, runt=NOT_IP)
+
+
+def _radiotap(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    yield NextHeader(layer.after(head.little16(2)), WIRELESS)
+
+
+def _monitored(layer: Layer, head: HeaderColumns) -> Iterator[NextHeader]:
+    """The header's length is at the same offset in both formats, in either byte order."""
+    yield NextHeader(layer.after(head.small32(4)), WIRELESS)
+
+
 ETHERNET: Final = _typed("Ethernet", 14, ethertype_at=12)
 COOKED: Final = _typed("cooked", 16, ethertype_at=14)
 COOKED_2: Final = _typed("cooked", 20, ethertype_at=0)
@@ -124,3 +173,10 @@ HDLC: Final = HeaderProtocol("HDLC", 1, _hdlc, runt=NOT_IP)
 NFLOG: Final = HeaderProtocol("NFLOG", 4, _nflog)
 NFLOG_ATTRIBUTE: Final = HeaderProtocol("NFLOG", 4, _nflog_attribute, runt=NOT_IP)
 PKTAP: Final = HeaderProtocol("PKTAP", 12, _pktap)
+
+
+WIRELESS: Final = HeaderProtocol("802.11", 24, _wireless, runt=NOT_IP)
+_QOS: Final = _qos(2)
+_QOS_HT: Final = _qos(6)
+RADIOTAP: Final = HeaderProtocol("radiotap", 4, _radiotap)
+PRISM_OR_AVS: Final = HeaderProtocol("802.11 monitor", 8, _monitored)

@@ -1,6 +1,6 @@
 """Protocols by number. A new link type is one entry here, and so is a new tunnel.
 
-An entry is a protocol of `link`, `wireless`, `tunnels` or `ip`, a `Terminal`, or the reason why packets are ignored.
+An entry is a protocol of `link`, `tunnels` or `ip`, a `Terminal`, or the reason why packets are ignored.
 """
 
 from collections import Counter
@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
-from dissector.transport import ip, link, tunnels, wireless
-from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, Next, ProtocolNumbers, Terminal
+from dissector.transport import ip, link, tunnels
+from dissector.transport.headers import ENCRYPTED, NOT_IP, NOT_TCP, Next, ProtocolNumbers, Terminal
 
 LINK_TYPES: Final[Mapping[int, Next]] = {
     0: link.LOOPBACK,  # NULL: BSD
@@ -23,13 +23,13 @@ LINK_TYPES: Final[Mapping[int, Next]] = {
     51: link.PPPOE,  # PPP_ETHER
     101: ip.IP,  # RAW
     104: link.CISCO_HDLC,
-    105: wireless.FRAME,
+    105: link.WIRELESS,
     108: link.LOOPBACK,  # LOOP: OpenBSD
     113: link.COOKED,  # LINUX_SLL
-    119: wireless.PRISM_OR_AVS,
-    127: wireless.RADIOTAP,
+    119: link.PRISM_OR_AVS,
+    127: link.RADIOTAP,
     149: link.PKTAP,  # as older macOS numbers it
-    163: wireless.PRISM_OR_AVS,
+    163: link.PRISM_OR_AVS,
     228: ip.IPV4,
     229: ip.IPV6,
     239: link.NFLOG,
@@ -80,7 +80,7 @@ UDP_PORTS: Final[Mapping[int, Next]] = {
     51820: ENCRYPTED,  # WireGuard
 }
 FRAGMENTS: Final[Mapping[int, Next]] = {
-    number: entry if isinstance(entry, str) else Terminal.SLOW_PATH for number, entry in IP_PROTOCOLS.items()
+    number: entry if isinstance(entry, str) else Terminal.FRAGMENT for number, entry in IP_PROTOCOLS.items()
 }
 
 

@@ -1,4 +1,4 @@
-"""TCP headers (RFC 9293) as columns: `PacketBatch` to `SegmentBatch`, in capture order.
+"""TCP headers (RFC 9293) as columns.
 
 Payload is located, never copied. Its length is by the innermost IP header, never what was captured. The headers are
 read natively (`tcp.c`).
@@ -13,13 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt64
-from dissector.core.batches import PacketBatch, SegmentBatch
 from dissector.core.kernel import function
-from dissector.transport.connection_table import ConnectionTable
 from dissector.transport.endpoint_index import WORDS
-from dissector.transport.header_columns import Layer
-from dissector.transport.header_parser import HeaderParser
-from dissector.transport.partitions import Partition, pair_hashes
+from dissector.transport.headers import Layer
 
 CUT_OFF: Final = "cut off inside the TCP header"
 
@@ -43,41 +39,14 @@ class TcpHeaders(NamedTuple):
     """Whether the sender is the higher end of the pair."""
 
 
-def segments(
-    packets: PacketBatch,
-    connections: ConnectionTable,
-    header_parser: HeaderParser,
-    ignored: Counter[str],
-    partition: Partition | None = None,
-) -> SegmentBatch:
-    """Return the TCP segments of a batch; other packets are counted in `ignored` by reason.
-
-    With a `partition` of the capture, only its segments: IP fragments are in all partitions, and the segment of their
-    datagram belongs to one."""
-    parts = [tcp_headers(layer, ignored) for layer in header_parser.segments(packets)]
-    if not parts:
-        empty = np.zeros(0, np.int64)
-        return SegmentBatch(empty, empty, empty, empty.astype(np.uint32), empty.astype(np.uint32),
-                            empty.astype(np.uint8), empty, empty, empty, empty, empty)  # fmt: skip
-    found = _joined(parts)
-    if partition is not None and len(header_parser.fragments):
-        is_ours = partition.contains(pair_hashes(found.keys))
-        found = TcpHeaders._make(column[is_ours] for column in found)
-    packet, time_ns = packets.number[found.row], packets.time_ns[found.row]
-    direction = connections.directions(
-        found.keys, found.higher, found.flags, found.seq, found.ack, found.size + found.missing, packet, time_ns
-    )
-    return SegmentBatch(
-        packet, time_ns, direction, found.seq.astype(np.uint32), found.ack.astype(np.uint32),
-        found.flags.astype(np.uint8), found.address, found.size, found.missing, found.window,
-        found.scale,
-    )  # fmt: skip
-
-
-def _joined(parts: list[TcpHeaders]) -> TcpHeaders:
+def joined_headers(parts: list[TcpHeaders]) -> TcpHeaders:
     """Merge parts in capture order."""
     if len(parts) == 1:
         return parts[0]
+    if not parts:
+        none = np.zeros(0, np.int64)
+        keys = np.zeros((0, WORDS), np.uint64)
+        return TcpHeaders(none, none, none, none, none, none, none, none, none, keys, none.astype(np.bool_))
     order = np.argsort(np.concatenate([part.row for part in parts]), kind="stable")
     return TcpHeaders._make(np.concatenate(columns)[order] for columns in zip(*parts, strict=True))
 

@@ -11,10 +11,10 @@ from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.transport.connection_table import ConnectionTable
 from dissector.transport.header_parser import HeaderParser
-from dissector.transport.partitions import Partition
+from dissector.transport.partitions import Partition, pair_hashes
 from dissector.transport.reassembly import Reassembler
 from dissector.transport.retransmissions import Retransmissions
-from dissector.transport.tcp import segments
+from dissector.transport.tcp import TcpHeaders, joined_headers, tcp_headers
 from dissector.transport.tcp_facts import TcpFactsTable
 
 
@@ -40,11 +40,29 @@ class Transport:
         return [self.reassemble(self.segments(batch))]
 
     def segments(self, packets: PacketBatch) -> SegmentBatch:
-        """Return the TCP segments of these packets: the first half of `feed`."""
-        found = segments(packets, self.connections, self._headers, self.ignored, self._partition)
+        """Return the TCP segments of these packets, in capture order: the first half of `feed`. Other packets are
+        counted in `ignored`.
+
+        IP fragments are in all partitions of a capture, and the segment of their datagram belongs to one."""
+        parts = [tcp_headers(layer, self.ignored) for layer in self._headers.segments(packets)]
+        found = self._segments(joined_headers(parts), packets)
         self.closed_connections = self.connections.take_closed()
         self.facts.feed(found)
         return found
+
+    def _segments(self, found: TcpHeaders, packets: PacketBatch) -> SegmentBatch:
+        if self._partition is not None and len(self._headers.fragments):
+            is_ours = self._partition.contains(pair_hashes(found.keys))
+            found = TcpHeaders._make(column[is_ours] for column in found)
+        packet, time_ns = packets.number[found.row], packets.time_ns[found.row]
+        direction = self.connections.directions(
+            found.keys, found.higher, found.flags, found.seq, found.ack, found.size + found.missing, packet, time_ns
+        )
+        return SegmentBatch(
+            packet, time_ns, direction, found.seq.astype(np.uint32), found.ack.astype(np.uint32),
+            found.flags.astype(np.uint8), found.address, found.size, found.missing, found.window,
+            found.scale,
+        )  # fmt: skip
 
     def reassemble(self, segments: SegmentBatch) -> RunBatch:
         """Return the bytes that these segments complete: the second half of `feed`."""

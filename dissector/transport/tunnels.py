@@ -8,10 +8,18 @@ from typing import Final
 
 import numpy as np
 
-from dissector.transport.header_columns import HeaderColumns, Layer
+from dissector.transport.headers import (
+    NOT_IP,
+    NOT_TCP,
+    NOTHING,
+    HeaderColumns,
+    HeaderProtocol,
+    Layer,
+    NextHeader,
+    ProtocolNumbers,
+)
 from dissector.transport.ip import IP
 from dissector.transport.link import LINK_ETHERNET
-from dissector.transport.next_header import NOT_IP, NOT_TCP, NOTHING, HeaderProtocol, NextHeader, ProtocolNumbers
 
 CHECKSUM, ROUTING, KEY, SEQUENCE = 0x8000, 0x4000, 0x2000, 0x1000
 ACKNOWLEDGED, VERSION = 0x0080, 0x0007

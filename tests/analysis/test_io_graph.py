@@ -10,7 +10,7 @@ from dissector.analysis.io_graph import IoGraph, bounds, graph_rows, mark_errors
 from dissector.analysis.stats.histogram import RELATIVE_ERROR
 from dissector.capture_session import Capture
 from dissector.filter import cell_expression, parse
-from dissector.protocol.schema.waiting import WAITING
+from dissector.protocol.schema.api_groups import WAITING
 from tests.cases import cases
 from tests.conftest import PCAPS
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from dissector.capture_session.tally import CaptureTally
 from dissector.capture_session.unreachable import Unreachable
 from dissector.core.finding import Finding, Severity
-from dissector.transport.next_header import NOT_TCP
+from dissector.transport.fragments import INCOMPLETE
+from dissector.transport.headers import NOT_TCP
 from dissector.transport.reassembly import OUT_OF_WINDOW
-from dissector.transport.slow_path import INCOMPLETE
 
 counts = st.integers(0, 5)
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dissector.findings.detectors.slow_response import LEAST_NS, LEAST_SEEN, SELDOM, STEPS, TIMES
+from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.protocol.schema.waiting import WAITING
 from tests.findings.conversations import MS, Talk, codes, heartbeat
 
 took = st.one_of(st.integers(1, 3), st.sampled_from([30, 45, 49, 50, 51, 60, 200, 600, 5_000]), st.integers(1, 1_000))

@@ -11,8 +11,8 @@ from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import Batch, Record, RecordHeader
-from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.entries import split_entries
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.loader import api
 from tests.cli.test_commands import kdissect

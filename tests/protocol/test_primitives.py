@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.protocol import primitives as types
-from dissector.protocol.wire import WireError
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError, WireError
 from tests.cases import cases
 
 UUID = "AAECAwQFBgcICQoLDA0ODw"

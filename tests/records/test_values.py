@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.text import HOSTILE
 from dissector.protocol.records.batch import RecordHeader
-from dissector.protocol.wire.writing import uvarint_bytes
+from dissector.protocol.wire import uvarint_bytes
 from dissector.records.record import ExchangeRecord
 from dissector.records.record_text import pretty_text, record_object, value_text
 from dissector.records.values.avro import parse_avro

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dissector.core.arrays import UInt64
-from dissector.transport.header_columns import Layer
+from dissector.transport.headers import Layer
 from dissector.transport.tcp import TcpHeaders, tcp_headers
 
 Pairs = list[tuple[tuple[bytes, int], tuple[bytes, int]]]

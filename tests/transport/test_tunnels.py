@@ -16,10 +16,9 @@ from dissector.core.batches import RunKind
 from dissector.core.limits import DEFAULT
 from dissector.core.store import Store
 from dissector.transport import Transport
-from dissector.transport.header_columns import Layer
+from dissector.transport.fragments import INCOMPLETE
 from dissector.transport.header_parser import MOST_TUNNELS, NESTED, TOO_DEEP, HeaderParser
-from dissector.transport.next_header import ENCRYPTED, NOT_IP, NOT_TCP, HeaderProtocol, NextHeader
-from dissector.transport.slow_path import INCOMPLETE
+from dissector.transport.headers import ENCRYPTED, NOT_IP, NOT_TCP, HeaderProtocol, Layer, NextHeader
 from tests.cases import cases
 from tests.traffic import Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import batch, read

@@ -11,7 +11,7 @@ from textual.widgets import Static
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.protocol.codec.writer import write
-from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.records.record import ExchangeRecord, records_of
 from dissector.records.values.opener import ValueOpener
 from dissector.records.values.schema_location import opener_with

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from dissector.capture_session import Capture
 from dissector.protocol.codec.writer import write
-from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.records.values.schema_location import opener_with
 from tests.terminal import Output
 from tests.traffic import Turn, capture_of, conversation, request, response

@@ -16,10 +16,10 @@ from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, Stru
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.codec.writer import default, write_value
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import valid_checksums
 from dissector.protocol.records.compression import CODECS
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.loader import apis
 from tools.benchmarks import peers

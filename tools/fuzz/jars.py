@@ -17,7 +17,7 @@ from dissector.cli.explain import explain
 from dissector.protocol.explain.example import example
 from dissector.protocol.message import read, request_layout, response_layout
 from dissector.protocol.schema import loader
-from dissector.protocol.schema.importer.import_release import import_user_release
+from dissector.protocol.schema.importer.user_releases import import_user_release
 from dissector.protocol.schema.model import SchemaError
 from tests.protocol.schema.releases import Schema, haunt, jar, newer_heartbeat, schema
 from tools.fuzz.children import in_child

@@ -25,10 +25,10 @@ from dissector.protocol.embedded.secrets import may_hold_secrets
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 from dissector.protocol.masking import MALFORMED
 from dissector.protocol.message import read, request_layout
-from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 from tests.traffic import Packet, Turn, conversation, ethernet, lossy, pcap, reordered, resegmented
 from tools.fuzz.captures import login_changed, packets_changed
 from tools.fuzz.leaks import LEAST

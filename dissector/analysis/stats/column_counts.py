@@ -16,7 +16,7 @@ from dissector.exchange.model import Exchange
 from dissector.exchange.row_findings import ACKS_0
 from dissector.index.exchange_table import Flag
 from dissector.index.index_columns import IndexColumns
-from dissector.protocol.schema.waiting import WAITING
+from dissector.protocol.schema.api_groups import WAITING
 
 WAITING_KEYS: Final = np.array(sorted(WAITING), np.int64)
 

@@ -13,8 +13,8 @@ from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import BoundedStates
+from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.api_keys import ApiKey
-from dissector.protocol.schema.waiting import WAITING
 
 HARMLESS_IN_FLIGHT: Final = WAITING | {
     ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.API_VERSIONS, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,

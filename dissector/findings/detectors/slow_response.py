@@ -20,8 +20,8 @@ from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import MILLISECOND, BoundedStates
+from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.loader import api_name
-from dissector.protocol.schema.waiting import WAITING
 
 LEAST_NS: Final = 50 * MILLISECOND
 """A faster response is never slow."""

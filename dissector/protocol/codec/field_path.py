@@ -54,25 +54,3 @@ def _follow(path: FieldPath, struct: Any, found: list[dict[str, object]]) -> Non
         elif value:
             for each in value:
                 _follow(below, each, found)
-
-
-def values_at(path: FieldPath, struct: Mapping[str, Any]) -> list[object]:
-    """Return the values of the wanted fields of a body, outermost first."""
-    found: list[object] = []
-    _collect(path, struct, found)
-    return found
-
-
-def _collect(path: FieldPath, struct: Any, found: list[object]) -> None:
-    if path.here:
-        found += [struct[name] for name in path.here if name in struct]
-    for name, below in path.inner:
-        value = struct.get(name)
-        if isinstance(value, dict):
-            _collect(below, value, found)
-        elif value and not below.inner and len(below.here) == 1:
-            [name] = below.here
-            found += [each[name] for each in value if name in each]
-        elif value:
-            for each in value:
-                _collect(below, each, found)

@@ -4,6 +4,7 @@ A plan is a schema with the version resolved: it has no version ranges, and each
 Reader, tracer and writer follow the same plan, so they can't disagree on the layout.
 """
 
+import struct
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -22,6 +23,8 @@ SCALARS: Final = {
     "uuid": ("16s", 16),
 }
 """Fixed-width types: their `struct` code (big-endian) and size in bytes."""
+STRUCTS: Final = {name: struct.Struct(f">{code}") for name, (code, _) in SCALARS.items()}
+"""The same as they are read."""
 
 
 class ScalarPlan(NamedTuple):

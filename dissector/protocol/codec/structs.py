@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from dissector.protocol.codec.field_path import FieldPath, field_path, structs_at, values_at
+from dissector.protocol.codec.field_path import FieldPath, field_path, structs_at
 from dissector.protocol.message import MessageLayout, Values
 from dissector.protocol.schema.loader import alternatives
 
@@ -39,12 +39,7 @@ def structs_with(layout: MessageLayout, body: Values, fields: frozenset[str]) ->
 
 def values_of(layout: MessageLayout, body: Values, fields: frozenset[str]) -> list[object]:
     """Return the values that `fields` have anywhere in a body, outermost first."""
-    path = _path(layout.body, layout.body_version, fields)
-    if path is None or not body:
-        return []
-    if path is _ANYWHERE:
-        return [struct[name] for struct in structs(body) for name in fields if name in struct]
-    return values_at(path, body)
+    return [struct[name] for struct in structs_with(layout, body, fields) for name in fields if name in struct]
 
 
 @lru_cache(maxsize=4096)

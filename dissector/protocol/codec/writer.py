@@ -24,7 +24,7 @@ from dissector.protocol.codec.plan import (
 )
 from dissector.protocol.codec.reader import UNKNOWN_TAGS
 from dissector.protocol.records.from_json import records_bytes
-from dissector.protocol.wire.writing import EncodeError, integer_bytes, uuid_bytes, uvarint_bytes
+from dissector.protocol.wire import EncodeError, integer_bytes, uuid_bytes, uvarint_bytes
 
 LONGEST_STRING: Final = 0x7FFF
 """Bytes of the longest string, compact or not: Apache's generated classes refuse longer ones."""
@@ -33,7 +33,7 @@ ZERO_UUID: Final = "A" * 22
 
 
 class Writer:
-    """Writes values of any plan. A subclass may accept other forms of bytes (`json_writer`)."""
+    """Writes values of any plan. A subclass may accept other forms of bytes (`frame.JsonWriter`)."""
 
     def struct(self, plan: StructPlan, values: object) -> bytes:
         """Return the bytes of a structure: its fields, then the tagged ones in the order of their tags."""

@@ -15,7 +15,6 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.messages import DECODED, EmbeddedMessage, EmbeddedMessages, Scope, newest_version
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.embedded.subtree import Subtree
-from dissector.protocol.embedded.telemetry import metrics
 from dissector.protocol.primitives import INT16
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.headers import request_header_version, response_header_version
@@ -126,6 +125,8 @@ def enveloped(request: Mapping[str, object]) -> tuple[int, int] | None:
 
 
 def _telemetry(raw: bytes, scope: Scope, _context: DecodingContext) -> Candidates:
+    from dissector.protocol.embedded.telemetry import metrics  # few captures have metrics
+
     codec = scope("compression_type")
     found = metrics(raw, codec if isinstance(codec, int) else 0)
     if found is not None:

@@ -11,7 +11,7 @@ from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, Stru
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.codec.writer import write
 from dissector.protocol.message import request_layout, response_layout, trace
-from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.schema.headers import request_header_version, response_header_version

@@ -12,8 +12,7 @@ from dissector.protocol.codec.plan import StructPlan, plan, plan_of
 from dissector.protocol.explain.changes import Change, changes
 from dissector.protocol.explain.releases import known_releases
 from dissector.protocol.schema.imported import labels
-from dissector.protocol.schema.importer.jars import read_release
-from dissector.protocol.schema.importer.release import Release
+from dissector.protocol.schema.importer.jars import Release, read_release
 from dissector.protocol.schema.importer.run import with_current_names
 from dissector.protocol.schema.importer.user_releases import stored
 from dissector.protocol.schema.loader import alternatives, entries, message

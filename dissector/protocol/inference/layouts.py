@@ -1,17 +1,68 @@
 """All layouts that a response can have. Versions of an API with the same layout are one candidate.
 
 The bytes don't distinguish such versions. Alternative layouts of a version are separate candidates.
+
+A layout has what its bodies begin with: numbers at known offsets, whose cost rules out most layouts before they are
+scored, those with the same beginning together. What is known of a beginning never costs more than the layout.
 """
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
-from dissector.protocol.codec.plan import StructPlan, least_size, plan
+from dissector.protocol.codec.plan import ArrayPlan, ScalarPlan, StructPlan, least_size, plan
 from dissector.protocol.codec.program import Program
-from dissector.protocol.inference.beginnings import Beginning, beginning_of
+from dissector.protocol.inference.number_costs import NUMBERS, Bits, bits_of, plain
 from dissector.protocol.schema.headers import response_header_version
 from dissector.protocol.schema.loader import alternatives, apis
 from dissector.protocol.schema.model import Api
+
+MOST: Final = 4
+"""Numbers of a beginning."""
+_IMPOSSIBLE: Final = 1e9
+_COUNT: Final = "count"
+
+Beginning = tuple[tuple[int, str, Bits], ...]
+"""Offset, type and cost of each number; a count of elements of 4 bytes is the last one."""
+
+
+def beginning_of(layout: StructPlan) -> Beginning:
+    """Return the numbers that a body begins with."""
+    found: list[tuple[int, str, Bits]] = []
+    at = 0
+    for field in layout.fields[:MOST]:
+        kind = field.type
+        if isinstance(kind, ArrayPlan) and not kind.compact:
+            found.append((at, _COUNT, _count if kind.nullable else _count_of_some))
+            break
+        if not isinstance(kind, ScalarPlan) or kind.type in ("uuid", "float64"):
+            break
+        size = NUMBERS[kind.type].size
+        found.append((at, kind.type, bits_of(layout.name, field.name, kind.type, size)))
+        at += size
+    return tuple(found)
+
+
+def _count(value: int) -> float:
+    return plain(value, 4) if value >= -1 else _IMPOSSIBLE
+
+
+def _count_of_some(value: int) -> float:
+    return plain(value, 4) if value >= 0 else _IMPOSSIBLE
+
+
+def least_bits(beginning: Beginning, data: bytes, at: int) -> float:
+    """Return what the numbers at the beginning of a body cost; those that were not captured cost nothing."""
+    bits = 0.0
+    for offset, kind, cost in beginning:
+        number = NUMBERS["int32" if kind is _COUNT else kind]
+        if at + offset + number.size > len(data):
+            break
+        value = number.unpack_from(data, at + offset)[0]
+        bits += cost(value)
+        if kind is _COUNT and value > len(data) - at:
+            return _IMPOSSIBLE
+    return bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,13 +5,17 @@ same bytes. A value that no real broker sends costs `ABSURD`, which is more than
 """
 
 import math
+import struct
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
+from dissector.protocol.codec.plan import STRUCTS
 from dissector.protocol.schema.enums import ERROR_CODE, enum_of, members, name_of
 from dissector.protocol.schema.errors import known_errors
 
+NUMBERS: Final = STRUCTS | {"bool": struct.Struct("B")}
+"""How scalars are read. A boolean is read as a byte, as only 0 and 1 are valid."""
 ABSURD: Final = 40.0
 _MILLENNIUM: Final = 946_684_800_000
 """The year 2000 in milliseconds, before Kafka."""

@@ -14,15 +14,15 @@ from collections.abc import Set
 from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import (
-    SCALARS,
     ArrayPlan,
     FieldPlan,
     ScalarPlan,
     StructPlan,
     TypePlan,
     VariablePlan,
+    plan,
 )
-from dissector.protocol.inference.number_costs import ABSURD, Bits, bits_of, plain
+from dissector.protocol.inference.number_costs import ABSURD, NUMBERS, Bits, bits_of, plain
 from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 STEPS: Final = 600
@@ -36,10 +36,6 @@ KNOWN_WORD: Final = 8.0
 RECORDS_GAIN: Final = 60.0
 """The discount of bytes that begin like a record batch, of which eight bytes are determined."""
 MAGIC_AT: Final = 16
-_STRUCTS: Final = {name: struct.Struct(">" + code) for name, (code, _) in SCALARS.items()} | {
-    "bool": struct.Struct("B")
-}
-"""A boolean is read as a byte, as only 0 and 1 are valid."""
 _NAMELIKE: Final = bytes(range(0x30, 0x3A)) + bytes(range(0x61, 0x7B)) + bytes(range(0x41, 0x5B)) + b"._-"
 _PRINTABLE: Final = bytes(range(0x20, 0x7F))
 
@@ -73,7 +69,7 @@ def _number_of(message: str, field: FieldPlan) -> _Number | None:
     kind = field.type
     if not isinstance(kind, ScalarPlan) or kind.type in _NO_NUMBERS:
         return None
-    layout = _STRUCTS[kind.type]
+    layout = NUMBERS[kind.type]
     return layout, layout.size, bits_of(message, field.name, kind.type, layout.size)
 
 
@@ -136,7 +132,7 @@ class Scorer:
         if plan.compact:
             size = self._uvarint() - 1
         else:
-            layout = _STRUCTS[kind]
+            layout = NUMBERS[kind]
             size = layout.unpack_from(self._data, self._step(layout.size))[0]
         if size < -1 or (size < 0 and not plan.nullable):
             raise LayoutMismatchError("a length below 0")
@@ -204,7 +200,7 @@ class Scorer:
 
     def _scalar(self, plan: ScalarPlan, field: FieldPlan) -> None:
         kind = plan.type
-        layout = _STRUCTS[kind]
+        layout = NUMBERS[kind]
         if kind not in _NO_NUMBERS:
             self._number(layout, layout.size, bits_of(self._message, field.name, kind, layout.size))
             return
@@ -269,3 +265,25 @@ class Scorer:
         for _ in range(count):
             self._step(0)  # elements may have no bytes at all
             self._value(plan.element, field)
+
+
+BEGIN: Final = 4
+RATE: Final = 6.0
+"""Bits per byte that a body may cost; random bytes cost 8."""
+START: Final = 16.0
+"""Bits that it may cost in addition: short bodies vary more."""
+MOST_REST: Final = 24
+"""Bytes that may follow the newest known layout, as new fields."""
+
+
+def reads_as(data: bytes, header: str, header_version: int, body: str, version: int) -> bool:
+    """Return whether a frame fits that version of a message, with at most `MOST_REST` bytes behind it."""
+    end = len(data)
+    start = Scorer(data, BEGIN, end, RATE * end + 100, frozenset())
+    try:
+        start.message(plan(header, header_version))
+        scorer = Scorer(data, start.at, end, RATE * (end - start.at) + START, frozenset())
+        scorer.message(plan(body, version))
+    except (LayoutMismatchError, InconclusiveError):
+        return False
+    return end - scorer.at <= MOST_REST

@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.reader import DECODE_ERRORS, reader
-from dissector.protocol.inference.beginnings import Beginning, least_bits
 from dissector.protocol.inference.evidence import InferenceEvidence, Odds
-from dissector.protocol.inference.layouts import ResponseLayout, layout_program, layouts
+from dissector.protocol.inference.layouts import Beginning, ResponseLayout, layout_program, layouts, least_bits
 from dissector.protocol.inference.scoring import InconclusiveError, LayoutMismatchError, Scorer
 from dissector.protocol.kernel.fitting import LayoutFits
 

@@ -12,7 +12,6 @@ batch that has more: budgets bound those by `Limits.frame_records`, decompressed
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +31,6 @@ from dissector.protocol.records.columns import (
     split_fields,
 )
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
-from dissector.protocol.records.counting import count_many
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.whole_frames import OpenedSections, within_budgets
@@ -47,10 +45,6 @@ BYTES_BEHIND_DOUBT: Final = 1 << 14
 NO_LIMIT: Final = 1 << 62
 RECORDS: Final = 1 << 16
 HEADERS: Final = 1 << 16
-_LEAST_PART: Final = 2
-"""Bytes of the smallest header of a record: no frame has more records and headers than half its bytes."""
-_PLAIN: Final = 1
-"""The bit of the codec that is none."""
 _BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
 
 
@@ -73,49 +67,8 @@ class RecordReader:
 
         Raises `ValueError` if a field is not inside the data."""
         starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
-        for first, end, is_free in self._runs(data, starts, ends, frames):
-            if is_free:
-                yield from self._free(data, self._steps(data, starts, ends, first, end))
-            else:
-                yield from self._compressed(data, starts, ends, frames, first, end)
-
-    def _runs(self, data: UInt8, starts: Int64, ends: Int64, frames: Int64) -> Iterator[tuple[int, int, bool]]:
-        """Yield ranges of fields, and whether their frames can't exceed a budget: plain bytes, and not too many."""
-        if not len(starts):
-            return
-        sizes = np.maximum(ends - starts, 0)
-        compressed = count_many(data, starts, ends).codecs & ~np.uint8(_PLAIN) != 0
-        firsts = np.flatnonzero(np.diff(frames, prepend=frames[0] - 1))
-        is_free = np.add.reduceat(sizes, firsts) <= self._bounds.frame_records * _LEAST_PART
-        is_free &= ~np.logical_or.reduceat(compressed, firsts)
-        changes = np.flatnonzero(np.diff(is_free)) + 1
-        bounds = [0, *firsts[changes].tolist(), len(starts)]
-        for number, (first, end) in enumerate(pairwise(bounds)):
-            yield first, end, bool(is_free[0]) == (number % 2 == 0)
-
-    def _steps(self, data: UInt8, starts: Int64, ends: Int64, first: int, end: int) -> Iterator[Entries]:
-        """Yield the entries of a range of fields, some at a time."""
-        return split_fields(data, starts, ends, range(first, end), self._entries, BYTES)
-
-    def _free(self, data: UInt8, steps: Iterator[Entries]) -> Iterator[RecordColumns]:
-        """Read plain fields, whose positions stay those in the data."""
-        for entries in steps:
-            while len(entries):
-                self._filled[:] = 0
-                done = self._fill(data, entries, 0, len(entries), self._bounds.frame_records)
-                if done:
-                    yield self._columns(data, entries[:done])
-                    entries = entries[done:]
-                else:
-                    self._grow(entries[0])
-
-    def _compressed(
-        self, data: UInt8, starts: Int64, ends: Int64, frames: Int64, first: int, end: int
-    ) -> Iterator[RecordColumns]:
-        """Read fields whose frames may exceed a budget: many frames at once, and batch by batch one that needs a closer
-        look."""
-        edges = np.append(np.flatnonzero(np.diff(frames[first:end], prepend=frames[first] - 1)) + first, end)
-        sizes = np.append(0, np.cumsum(np.maximum(ends - starts, 0)[first:end]))[edges - first]
+        edges = np.append(np.flatnonzero(np.diff(frames, prepend=frames[:1] - 1)), len(starts))
+        sizes = np.append(0, np.cumsum(np.maximum(ends - starts, 0)))[edges]
         at, most = 0, BYTES
         while at < len(edges) - 1:
             stop = max(at + 1, int(np.searchsorted(sizes, sizes[at] + most, side="right")) - 1)
@@ -123,8 +76,10 @@ class RecordReader:
             yield found
             at, most = at + done, min(BYTES, 2 * most)
             if is_doubtful:
-                steps = self._steps(data, starts, ends, int(edges[at]), int(edges[at + 1]))
-                yield from self._within_budgets(data, steps, frames)
+                fields = range(int(edges[at]), int(edges[at + 1]))
+                yield from self._within_budgets(
+                    data, split_fields(data, starts, ends, fields, self._entries, BYTES), frames
+                )
                 at, most = at + 1, BYTES_BEHIND_DOUBT
 
     def _whole_frames(
@@ -137,6 +92,8 @@ class RecordReader:
         fields = starts.ctypes.data, ends.ctypes.data, int(edges[-1]), place.ctypes.data
         into = self._entries.ctypes.data, len(self._entries), NO_LIMIT
         split = record_functions().split(data.ctypes.data, len(data), *fields, *into)
+        if split < 0:
+            raise ValueError(f"field {place[0]} is not inside the data")
         done = int(np.searchsorted(edges, place[0], side="right")) - 1
         entries = self._entries[: np.searchsorted(self._entries["field"][:split], edges[done])]
         self._filled[:] = 0

@@ -1,6 +1,6 @@
 """Counts the records of `records` fields by the headers of their batches and messages, without decompression.
 
-Invariant: `count_many` gives for each of its fields what `count_records` gives (a property test).
+Invariant: `count_at` gives for each of its fields what `count_records` gives (a property test).
 """
 
 import struct
@@ -54,24 +54,9 @@ class RecordCounts(NamedTuple):
     """A bit for the number of each codec: 1 is none, 2 gzip."""
 
 
-def count_many(data: UInt8, starts: Int64, ends: Int64) -> RecordCounts:
-    """Count the records of the fields `data[starts[n]:ends[n]]`, natively. Null is a field that ends before it starts.
-
-    Raises `ValueError` if a field is not inside the data.
-    """
-    counts = RecordCounts(np.empty(len(starts), np.int64), np.empty(len(starts), np.uint8))
-    starts, ends = np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
-    if len(starts) != len(ends) or data.dtype != np.uint8 or not data.flags.c_contiguous:
-        raise ValueError("fields of bytes in one piece have a start and an end each")
-    arrays = starts.ctypes.data, ends.ctypes.data, len(starts), counts.records.ctypes.data, counts.codecs.ctypes.data
-    done = _kernel()(data.ctypes.data, len(data), *arrays)
-    if done < len(starts):
-        raise ValueError(f"field {done} is not inside the data")
-    return counts
-
-
 def count_at(addresses: UInt64, sizes: Int64) -> RecordCounts:
-    """Count the records of fields that are in memory at these addresses, `(n,)`. The caller keeps that memory."""
+    """Count the records of fields that are in memory at these addresses, `(n,)`, natively. The size of null is
+    negative. The caller keeps that memory."""
     counts = RecordCounts(np.empty(len(sizes), np.int64), np.empty(len(sizes), np.uint8))
     if len(sizes):
         first = int(addresses.min())

@@ -4,8 +4,7 @@ from dissector.core.finding import Finding, Severity
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.entries import RecordsEntry, RecordsEntryKind
 from dissector.protocol.records.legacy import DEEPEST, HEADER_FIELDS, LegacyRecord, first_offset
-from dissector.protocol.records.sections import SectionDecompressor
-from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note
+from dissector.protocol.records.span_cursor import SectionDecompressor, SpanCursor, text_preview, timestamp_note
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
 

@@ -1,18 +1,22 @@
-"""Reads one source from left to right and adds a leaf per value. Both record formats are traced with it.
+"""Reads one source from left to right and adds a leaf per value; opens compressed sections, each a new source. Both
+record formats are traced with it, and messages (`codec.tracer`).
 
 Invariant: leaves are contiguous; a parent ends where its last leaf ends.
 """
 
-import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Final
 
-from dissector.protocol.tree import Node
+from dissector.core.finding import Finding, Severity
+from dissector.protocol.codec.plan import STRUCTS
+from dissector.protocol.records.compression import DecompressionBudget, DecompressionError, codec_name
+from dissector.protocol.records.entries import RecordsEntry, split_entries
+from dissector.protocol.tree import UNPARSED, ByteSource, CompressedSpan, Node
 from dissector.protocol.wire import WireError, varint, varlong
 
-_CODES: Final = {"INT64": ">q", "INT32": ">i", "UINT32": ">I", "INT16": ">h", "INT8": ">b"}
+_STRUCTS: Final = {name.upper(): each for name, each in STRUCTS.items()}
 
 
 class SpanCursor:
@@ -43,18 +47,20 @@ class SpanCursor:
         """Add a value that ends at `end`."""
         if end > self.end:
             raise WireError(f"{name} runs past the end", self.at)
-        node = Node(name, parent.path_of(name), kind, self.at, end, value, note, source=self.source)
-        parent.children.append(node)
-        self.at = parent.end = end
+        node = self.begin(parent, name, kind)
+        node.end, node.value, node.note = end, value, note
+        self.at = end
+        if parent.end < end:
+            parent.end = end
         return node
 
     def fixed(self, parent: Node, name: str, kind: str, note: str = "") -> int:
         """Read a fixed-width integer."""
-        layout = _CODES[kind]
-        end = self.at + struct.calcsize(layout)
+        layout = _STRUCTS[kind]
+        end = self.at + layout.size
         if end > self.end:
             raise WireError(f"{name} runs past the end", self.at)
-        value = int(struct.unpack_from(layout, self.data, self.at)[0])
+        value = int(layout.unpack_from(self.data, self.at)[0])
         self.leaf(parent, name, kind, end, value, note)
         return value
 
@@ -79,10 +85,14 @@ class SpanCursor:
         return raw
 
     def rest(self, parent: Node) -> int:
-        """Add a leaf of the remaining bytes, if any; return its size."""
+        """Add a leaf of the remaining bytes, if any, which no budget is charged for; return its size."""
         size = self.end - self.at
         if size > 0:
-            self.leaf(parent, "(rest)", "UNPARSED", self.end, self.data[self.at : self.end])
+            raw = self.data[self.at : self.end]
+            node = Node("(rest)", parent.path_of("(rest)"), UNPARSED, self.at, self.end, raw, source=self.source)
+            parent.children.append(node)
+            self.at = self.end
+            parent.end = max(parent.end, self.end)
         return size
 
 
@@ -99,3 +109,37 @@ def timestamp_note(milliseconds: int) -> str:
     except (ValueError, OverflowError, OSError):
         return ""
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z") if milliseconds >= 0 else ""
+
+
+class SectionDecompressor:
+    """Adds decompressed sections to the sources of a tree."""
+
+    def __init__(self, sources: list[ByteSource], budget: DecompressionBudget) -> None:
+        self._sources = sources
+        self._budget = budget
+
+    def open(
+        self, codec: int, leaf: Node, data: bytes, records: Callable[[bytes], int] = lambda _plain: 0, *, magic: int = 2
+    ) -> SpanCursor | None:
+        """Return a cursor over the decompressed bytes of a leaf; None, after adding a finding, if that fails.
+
+        `records` returns the number of records in the bytes, if that is known before reading them.
+        """
+        name = codec_name(codec)
+        leaf.note = name
+        try:
+            plain = self._budget.decompressed(codec, data, magic=magic)
+            self._budget.admit(records(plain), len(data))
+        except DecompressionError as error:
+            leaf.findings.append(Finding("bad-compression", Severity.ERROR, f"{name}: {error}"))
+            return None
+        holder = leaf.path.rpartition(".")[0]
+        packed = CompressedSpan(leaf.source, leaf.start, leaf.end, codec)
+        source = ByteSource(len(self._sources), f"{holder} {name}, decompressed", plain, packed)
+        self._sources.append(source)
+        leaf.note = f"{name}, {len(data):,} bytes hold {len(plain):,}"
+        return SpanCursor(plain, 0, len(plain), source.number)
+
+    def messages(self, plain: bytes, size: int) -> list[RecordsEntry]:
+        """Return the entries of a message set that had `size` bytes compressed. Raises `DecompressionError`."""
+        return self._budget.admitted(split_entries(plain), size)

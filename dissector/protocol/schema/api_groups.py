@@ -1,4 +1,5 @@
-"""APIs in a few groups by subject, for colors and statistics."""
+"""Which APIs belong together: by subject, for colors and statistics; those whose response may wait on purpose; and, by
+ranges of keys, those of vendors."""
 
 from typing import Final
 
@@ -45,8 +46,26 @@ API_GROUPS: Final[dict[str, tuple[int, ...]]] = {
 """Groups of APIs. All other APIs are administration."""
 OTHER_GROUP: Final = "admin"
 _GROUP_OF_API: Final = {key: api_group for api_group, keys in API_GROUPS.items() for key in keys}
+WAITING: Final = frozenset((
+    ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH, ApiKey.BROKER_REGISTRATION, ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_HEARTBEAT, ApiKey.SHARE_FETCH, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER, ApiKey.STREAMS_GROUP_HEARTBEAT,
+))  # fmt: skip
+"""APIs whose response may wait on purpose: for records, for other members, or until a quorum has committed. None should
+be called slow, or missing, too early.
+
+BrokerHeartbeat is not one of them: a controller responds at once, and fences a broker whose heartbeats are slow."""
+PRIVATE: Final = ((501, 999, "AutoMQ"), (10_000, 14_999, "Confluent"), (15_000, 15_999, "Redpanda"))
+"""Keys that vendors use for APIs that no release of Apache Kafka has."""
 
 
 def api_group(api_key: int) -> str:
     """Return the group of an API: ``produce`` for Produce, ``groups`` for JoinGroup, ``admin`` for unknown ones."""
     return _GROUP_OF_API.get(api_key, OTHER_GROUP)
+
+
+def owner_of(api_key: int) -> str:
+    """Return whose API an unknown key is, as far as its range says."""
+    vendor = next((name for low, high, name in PRIVATE if low <= api_key <= high), None)
+    return "not known to this release" if vendor is None else f"in the range of {vendor}'s private APIs"

@@ -14,7 +14,7 @@ from dissector.analysis.stats.field_bytes import paths_of
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import EXCHANGE
-from dissector.protocol.schema.waiting import WAITING
+from dissector.protocol.schema.api_groups import WAITING
 from tests.filter.evaluation import exchanges, opened
 
 NAMES = (

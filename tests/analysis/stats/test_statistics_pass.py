@@ -25,8 +25,8 @@ from dissector.analysis.stats.row_field_counts import RowFieldPass
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
+from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.loader import apis
-from dissector.protocol.schema.waiting import WAITING
 from tests.conftest import PCAPS, costly
 from tests.findings.conversations import MS, Talk, heartbeat, written
 from tests.storage.test_files import LEDGER

@@ -11,8 +11,7 @@ from dissector.capture_session import Capture
 from dissector.export.redaction.frames import Redactor
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.message import request_layout, response_layout, trace
-from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.records.legacy_writing import message_bytes
+from dissector.protocol.records.from_json import batch_bytes, message_bytes
 from dissector.protocol.schema.loader import apis
 from dissector.protocol.schema.model import Api
 from dissector.protocol.tree import Node

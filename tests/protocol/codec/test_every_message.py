@@ -14,7 +14,7 @@ from dissector.protocol.codec.writer import default, write
 from dissector.protocol.message import PREFIX, MessageLayout, read, trace
 from dissector.protocol.schema.index import IndexEntry
 from dissector.protocol.schema.loader import apis, entries
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 from tests.cases import cases
 from tests.protocol.random_messages import make
 from tests.protocol.trees import assert_tiled, same, values_of

@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.protocol.codec.json_writer import JsonWriter
 from dissector.protocol.codec.plan import plan, plan_of
 from dissector.protocol.codec.writer import write, write_value
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.extra_schemas import extra_schemas
 from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.values import with_decoded
+from dissector.protocol.frame import JsonWriter
 from dissector.protocol.message import MessageLayout, Traced, read, trace
 from dissector.protocol.schema.loader import api, message
 from tests.cases import cases

@@ -11,7 +11,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from dissector.core.json_text import dumps
 from dissector.protocol.codec.writer import write
-from dissector.protocol.embedded.metrics_schema import MetricMessage
+from dissector.protocol.embedded.telemetry import MetricField, metric_fields
 from dissector.protocol.message import MessageLayout, trace
 from dissector.protocol.records.compression import CODECS
 from tests.cases import cases
@@ -73,23 +73,28 @@ def test_a_metric_that_is_no_number_is_text_in_json() -> None:
 
 
 def test_the_table_of_fields_is_that_of_the_library() -> None:
-    def compared(ours: MetricMessage | None, theirs: Any, seen: set[str]) -> None:
-        assert ours is not None
+    def compared(message: str, theirs: Any, seen: set[str]) -> None:
         if theirs.full_name in seen:
             return
         seen.add(theirs.full_name)
-        fields = ours.fields_by_number
-        named = {number: (each.name, each.type) for number, each in fields.items()}
-        assert named == {each.number: (each.name, each.type) for each in theirs.fields}
+        fields = metric_fields(message)
+        assert {*fields} == {*theirs.fields_by_number}
         for each in theirs.fields:
+            assert fields[each.number] == MetricField(each.name, kind_of(each))
             if each.message_type is not None:
-                compared(fields[each.number].message_type, each.message_type, seen)
+                compared(each.message_type.name, each.message_type, seen)
             if each.enum_type is not None:
-                enum = fields[each.number].enum_type
-                assert enum is not None
-                values = {number: value.name for number, value in enum.values_by_number.items()}
-                assert values == {value.number: value.name for value in each.enum_type.values}
+                assert dict(enumerate(fields[each.number].enum)) == {
+                    value.number: value.name for value in each.enum_type.values
+                }
 
     seen: set[str] = set()
-    compared(MetricMessage("MetricsData"), MetricsData.DESCRIPTOR, seen)
+    compared("MetricsData", MetricsData.DESCRIPTOR, seen)
     assert len(seen) > 15
+
+
+def kind_of(field: Any) -> str:
+    """The type of a field as metrics.proto has it."""
+    described = field.message_type or field.enum_type
+    scalars = {getattr(field, name): name.removeprefix("TYPE_").lower() for name in dir(field) if "TYPE_" in name[:5]}
+    return described.name if described is not None else scalars[field.type]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
-from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
+from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import ByteSource, Node

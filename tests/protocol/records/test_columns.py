@@ -231,7 +231,7 @@ def test_what_is_outside_the_data_is_refused() -> None:
 def test_an_offset_of_more_than_64_bits_is_left_to_the_careful_way() -> None:
     field = any_section(1, 0, 2**63 - 1, bytes([12, 0, 0, 2, 1, 1, 0]))  # its delta is 1
     data = np.frombuffer(field, np.uint8)
-    [step] = RecordReader().read(data, np.array([0]), np.array([len(data)]), np.array([0]))
+    *_, step = RecordReader().read(data, np.array([0]), np.array([len(data)]), np.array([0]))
     assert step.entries["error"].tolist() == [BatchError.TOO_WIDE]
     assert Batch.read(field).records(frame_budget())[0].offset == 2**63
 

@@ -10,7 +10,7 @@ from dissector.protocol.records.batch import Record
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.records.from_json import records_bytes
 from dissector.protocol.records.to_json import Object, records_object
-from dissector.protocol.wire.writing import EncodeError
+from dissector.protocol.wire import EncodeError
 from tests.cases import cases
 from tests.protocol.records.test_batch import batch, many_records
 from tests.protocol.records.test_legacy import Made, many, message, wrapper

@@ -16,12 +16,21 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.model import Field, MessageSchema, SchemaError
 from dissector.protocol.schema.table import message_of
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The messages of a release by name."""
+
+    label: str
+    messages: dict[str, MessageSchema]
+
 
 _SCHEMA: Final = re.compile(r"(?:.*/)?(?:message|metadata)/[^/]+\.json")
 _COMMENT: Final = re.compile(r"^[ \t]*//.*$", re.MULTILINE)

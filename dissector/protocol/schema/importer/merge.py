@@ -11,7 +11,7 @@ the ranges of the newest release: 4.x has ``3+`` for fields that 3.9 has since v
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.release import Release
+from dissector.protocol.schema.importer.jars import Release
 from dissector.protocol.schema.model import LATEST, NONE, Field, MessageSchema, SchemaError, Versions
 
 

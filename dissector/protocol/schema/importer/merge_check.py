@@ -10,7 +10,7 @@ Invariants:
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.release import Release
+from dissector.protocol.schema.importer.jars import Release
 from dissector.protocol.schema.importer.resolutions import OtherLayout
 from dissector.protocol.schema.importer.wire_layout import LayoutDifference, version_differences
 from dissector.protocol.schema.importer.write import Alternative

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dissector.protocol.schema.importer.release import Release
+from dissector.protocol.schema.importer.jars import Release
 from dissector.protocol.schema.model import Field, MessageSchema, SchemaError, Versions
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dissector.protocol.schema.importer.jars import read_release
+from dissector.protocol.schema.importer.jars import Release, read_release
 from dissector.protocol.schema.importer.merge import merge_releases
 from dissector.protocol.schema.importer.merge_check import alternatives, disagreements
-from dissector.protocol.schema.importer.release import Release
 from dissector.protocol.schema.importer.resolutions import Resolutions, read_resolutions, rename
 from dissector.protocol.schema.importer.write import Alternative, write_tables
 from dissector.protocol.schema.model import MessageSchema, SchemaError

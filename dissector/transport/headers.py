@@ -1,16 +1,30 @@
-"""A protocol's headers in many packets at once: offsets and fields as columns.
+"""Headers of a protocol in many packets at once, as columns; and the types in which a header says what it leads to.
+
+A protocol gives a number and the list that the number is from, as headers do. It names the next protocol only where
+there is no number.
 
 Invariants:
   * nothing is read past the captured bytes of a packet: callers check `room` before they read a header;
   * rows ascend: they are packets of one batch, in capture order.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import PacketBatch
+
+NOT_IP: Final = "not IP"
+NOT_TCP: Final = "not TCP"
+ORDINARY: Final = frozenset({NOT_IP, NOT_TCP})
+"""Reasons to ignore a packet that cannot hide Kafka."""
+ENCRYPTED: Final = "encrypted tunnel"
+NOTHING: Final = 0xFFFF
+"""A number without a protocol in any list."""
 
 
 class HeaderColumns:
@@ -124,3 +138,54 @@ class Layer:
     def split(self, good: Bool) -> "tuple[Layer, Layer]":
         """Return the good rows, and the others."""
         return self.where(good), self.where(~good)
+
+
+class ProtocolNumbers(Enum):
+    """Lists of numbers that identify the next protocol. All have 16 bits."""
+
+    LINK_TYPE = auto()
+    """LINKTYPE_ values of the tcpdump group."""
+    ETHERTYPE = auto()
+    """IEEE 802; up to 1,500 it is a length, and LLC follows."""
+    IP_PROTOCOL = auto()
+    IP_FRAGMENT = auto()
+    """IP protocols once more, of an IPv4 packet that is a fragment."""
+    NEXT_HEADER = auto()
+    """IP protocols and the extension headers of IPv6."""
+    UDP_PORT = auto()
+
+
+class Terminal(Enum):
+    """Where parsing of headers ends."""
+
+    TCP = auto()
+    FRAGMENT = auto()
+    """Handled one by one: of IPv4 from their payload on, of IPv6 from their fragment header on."""
+
+
+class NextHeader(NamedTuple):
+    """Rows that continue in the same way: by number, with a protocol, at a terminal, or ignored for a reason."""
+
+    layer: Layer
+    to: "ProtocolNumbers | Next"
+    number: Int64 | int = 0
+
+    @property
+    def numbers(self) -> Int64:
+        """The number of each row."""
+        return np.broadcast_to(np.asarray(self.number), len(self.layer))
+
+
+class HeaderProtocol(NamedTuple):
+    """How to parse one header."""
+
+    name: str
+    size: int
+    """Bytes of it that `read` gets; packets with less room are not passed to it."""
+    read: Callable[[Layer, HeaderColumns], Iterable[NextHeader]]
+    runt: str = ""
+    """Why a packet that was sent with less than `size` bytes is ignored; empty where that is damage."""
+
+
+Next = HeaderProtocol | Terminal | str
+"""A string is the reason why packets are ignored."""
