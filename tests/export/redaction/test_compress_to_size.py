@@ -10,7 +10,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.export.redaction.compress_to_size import compress_to_size
+from dissector.export.redaction.compress_to_size import _variants, compress_to_size
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.field_enums import CompressionType
 from tests.cases import cases
@@ -95,7 +95,7 @@ def in_room(plain: bytes, room: int) -> bytes | None:
     return made
 
 
-@cases("size", [1, 2, 3, 4, 5, 59, 60, 61, 62, 256, 257])
+@cases("size", [1, 2, 3, 4, 5, 59, 60, 61, 62, 127, 128, 256, 257])
 def test_a_snappy_literal_of_any_length_fills_any_room_up_to_five_bytes_a_byte(size: int) -> None:
     plain = b"\5" + NOISE[: size - 1]  # its first byte is no length that fits
     most = 5 * (size - 1) + 1 - (size > 60) - (size > 256)
@@ -114,6 +114,9 @@ def test_a_snappy_literal_of_any_length_fills_any_room_up_to_five_bytes_a_byte(s
         (NOISE[:100] + b"*" * 68 + NOISE[:20], []),
         (NOISE[:3000] + NOISE[:100], []),  # a copy from far back
         (NOISE[:60] + b"*" * 64 + NOISE[60:121], []),
+        (NOISE[:300] + NOISE[100:110], []),  # short copies, from near and from farther back
+        (NOISE[:1000] + NOISE[100:111] + NOISE[700:709], []),
+        ((NOISE[:20] + b"*" * 64) * 3 + NOISE[:70] + b"*" * 200, []),
     ],
 )
 def test_snappy_copies_become_literals_where_there_is_room(plain: bytes, but: list[int]) -> None:
@@ -143,3 +146,21 @@ def test_lz4_fills_room_with_a_frame_to_skip_or_with_contents_that_compress_wors
         again = lz4.frame.decompress(made)
         assert (again[:50], len(again), again[250:]) == (plain[:50], 300, plain[250:])
         assert (again == plain) == (room in (0, *range(8, 12)))
+
+
+def test_contents_change_from_the_end_of_each_free_span_and_nowhere_else() -> None:
+    assert list(_variants(b"*" * 7, [(1, 3), (5, 6)])) == [b"*******", b"**a****", b"*ha****", b"*ha**o*"]
+    assert len(list(_variants(b"*" * 100, [(0, 100)]))) == 65
+
+
+@cases("size", [300, 1 << 10, 70_000])
+def test_zstd_frames_with_and_without_a_window_are_filled(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {zstd.CompressionParameter.window_log: 10}
+    monkeypatch.setattr(cramjam.zstd, "compress", lambda data, _level: zstd.compress(data, options=options))
+    plain = NOISE[:size]
+    least = len(zstd.compress(plain, options=options))
+    for room in range(8):
+        made = compress_to_size(CompressionType.ZSTD, plain, bytes(least + room), [])
+        assert made is not None
+        assert (len(made), zstd.decompress(made)) == (least + room, plain)
+    assert compress_to_size(CompressionType.ZSTD, plain, bytes(least - 1), []) is None
