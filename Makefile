@@ -4,6 +4,7 @@ PYTHON ?= python3
 CAPTURE ?= pcaps/librdkafka.pcapng
 SEED ?= $(shell date +%s)
 COUNT ?= 20
+PACKAGE ?= transport
 SANITIZE ?= tests/protocol/kernel tests/cli/test_lines.py tests/capture/test_record_positions.py tests/transport/test_tcp_headers.py tests/export/test_table_cells.py tests/framing
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +18,7 @@ PYTEST := $(BIN)/python -m pytest --disable-plugin-autoload -p xdist -p pytest_a
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all spark check lint bench fuzz exhaustive sanitize lab clients clients-page schemas vectors wheels constraints hooks clean
+.PHONY: help run test test-all spark check lint bench fuzz mutants exhaustive sanitize lab clients clients-page schemas vectors wheels constraints hooks clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-zA-Z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +72,9 @@ fuzz: $(VENV)/.tests ## damaged input, random keys, then every property with fre
 	@$(BIN)/python -m tools.fuzz $(FUZZ)
 	@$(BIN)/python -m tools.fuzz.screen $(SCREEN)
 	@$(PYTEST) -n auto --dist worksteal -m 'hypothesis and not spark' --hypothesis-profile=fresh
+
+mutants: $(VENV)/.tests ## put small mistakes into a package and list those that its tests don't notice (PACKAGE=transport SEED=1 COUNT=200)
+	@$(BIN)/python -m tools.mutants $(PACKAGE) --seed $(SEED) --count $(COUNT)
 
 exhaustive: $(VENV)/.tests ## what `make test` does with some captures, with each of them; every property with more examples
 	@$(PYTEST) -n auto --dist worksteal -m 'exhaustive and not spark'

@@ -92,10 +92,8 @@ def _of_other_api(
         return _masked_whole(data, layout, end, codes)
     if is_whole or (not decoded.rest and end == len(data)):
         return MaskedFrame(data, layout, decoded)
-    unread = [child.start for child in trace(data, layout, end).tree.children if child.type == UNPARSED]
-    if not unread:
-        return MaskedFrame(data, layout, decoded)
-    start = min(unread)
+    unread = (child.start for child in trace(data, layout, end).tree.children if child.type == UNPARSED)
+    start = min(unread, default=0)
     return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, layout.findings))
 
 

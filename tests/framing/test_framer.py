@@ -42,8 +42,9 @@ class Metadata:
 class Anything:
     """Classifies every stream as `begins`."""
 
-    def __init__(self, begins: Classification = Classification.FRAMES) -> None:
+    def __init__(self, begins: Classification = Classification.FRAMES, heads: FrameHeuristics | None = None) -> None:
         self._begins = begins
+        self._heads = heads or Metadata()
         self.findings: list[int] = []
 
     def classify(self, direction: int, head: bytes, *, from_start: bool, final: bool) -> Classification:
@@ -56,7 +57,7 @@ class Anything:
         return True
 
     def heuristics(self, direction: int) -> FrameHeuristics:
-        return Metadata()
+        return self._heads
 
     def is_probably_kafka(self, direction: int) -> bool:
         return False
@@ -67,7 +68,7 @@ class Anything:
 
 def split(
     stream: bytes, cuts: list[int], missing: set[int], batch: int, bounds: Limits = DEFAULT,
-    begins: Classification = Classification.FRAMES,
+    begins: Classification = Classification.FRAMES, heads: FrameHeuristics | None = None,
 ) -> list[Row]:  # fmt: skip
     """The rows of a stream that comes in runs cut at `cuts`; the runs numbered in `missing` are gaps."""
     store = Store()
@@ -78,7 +79,7 @@ def split(
         (0, RunKind.LOST if n in missing else RunKind.DATA, a, NOWHERE if n in missing else base + a, b - a, n, n)
         for n, (a, b) in enumerate(zip(starts, ends, strict=True))
     ]
-    splitter = Framer(store, Anything(begins), bounds)
+    splitter = Framer(store, Anything(begins, heads), bounds)
     rows: list[Row] = []
 
     def take(batches: Iterable[FrameBatch]) -> None:

@@ -1,15 +1,19 @@
 """What is found of many requests at once, to know that their connections have no secrets."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.index.exchange_table import NO_FRAME, RowKind
+from dissector.index.secrecy import Secrecy
 from dissector.protocol import message
+from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 from tests.conftest import PCAPS
+from tests.traffic import Turn, capture_of, conversation, request
 
 
 def requests_read_together(path: Path) -> int:
@@ -43,3 +47,66 @@ def test_requests_that_are_looked_at_together_can_be_decoded_to_their_end(name: 
     path = tmp_path / recording.name
     path.write_bytes(damaged)
     requests_read_together(path)
+
+
+METADATA = request(1, version=1, body=b"\0\0\0\0")
+LOGIN = request(2, api_key=ApiKey.SASL_HANDSHAKE, body=b"\0\5PLAIN")
+VERSIONS = request(0, api_key=ApiKey.API_VERSIONS, body=b"")
+OPENED = 2
+"""The packets of the handshake."""
+
+
+def read_secrecy(tmp_path: Path, *requests: bytes, opened: bool = True) -> Secrecy:
+    """What is known when a client has sent these, each in a packet of its own."""
+    packets = conversation([Turn(True, each) for each in requests], handshake=opened)
+    with Capture([capture_of(tmp_path, packets)]) as capture:
+        for _ in capture.read():
+            pass
+        secrecy = capture.pipeline.indexer.conversation_state._secrecy
+        secrecy.update()
+        return secrecy
+
+
+def first_without(answers: Callable[[int, int], bool]) -> int | None:
+    """The first of ten packets without secrets, none of which is followed by one that may have some."""
+    answered = [answers(0, packet) for packet in range(10)]
+    assert answered == sorted(answered, reverse=True)
+    return None if answered[-1] else answered.index(False)
+
+
+def test_a_connection_has_no_secrets_from_its_first_harmless_request_on(tmp_path: Path) -> None:
+    secrecy = read_secrecy(tmp_path, METADATA, METADATA)
+    assert first_without(secrecy.may_have_secrets) == OPENED
+    secrecy = read_secrecy(tmp_path, VERSIONS, VERSIONS, METADATA)
+    assert first_without(secrecy.may_have_secrets) == OPENED + 2
+    for requests in ([LOGIN], [METADATA, LOGIN], [VERSIONS, LOGIN], [VERSIONS]):
+        secrecy = read_secrecy(tmp_path, *requests)
+        assert first_without(secrecy.may_have_secrets) is None
+        assert first_without(secrecy.may_cut_secrets) is None
+        assert secrecy.has_secrets(0) == (LOGIN in requests)
+
+
+def test_parts_of_messages_are_shown_behind_the_packet_of_the_first_harmless_request_only(tmp_path: Path) -> None:
+    assert first_without(read_secrecy(tmp_path, METADATA, METADATA).may_cut_secrets) == OPENED + 1
+    assert first_without(read_secrecy(tmp_path, VERSIONS, METADATA, METADATA).may_cut_secrets) == OPENED + 2
+    unopened = read_secrecy(tmp_path, METADATA, METADATA, opened=False)
+    assert first_without(unopened.may_cut_secrets) == 1
+    assert first_without(unopened.may_have_secrets) is None
+
+
+def test_bytes_behind_the_fields_of_a_first_request_may_be_a_login(tmp_path: Path) -> None:
+    longer = request(1, version=1, body=b"\0\0\0\0" + LOGIN)
+    for requests in ([longer, METADATA], [VERSIONS, longer]):
+        assert first_without(read_secrecy(tmp_path, *requests).may_have_secrets) is None
+
+
+def test_what_is_forgotten_is_not_known_to_be_harmless(tmp_path: Path) -> None:
+    for requests, has_secrets in (([METADATA], False), ([LOGIN], True)):
+        secrecy = read_secrecy(tmp_path, *requests)
+        secrecy.retain({0})
+        assert secrecy.may_have_secrets(0, 9) == has_secrets
+        assert secrecy.has_secrets(0) == has_secrets
+        secrecy.retain({1})
+        assert secrecy.may_have_secrets(0, 9)
+        assert secrecy.may_cut_secrets(0, 9)
+        assert not secrecy.has_secrets(0)

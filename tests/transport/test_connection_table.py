@@ -3,6 +3,7 @@
 import struct
 from dataclasses import replace
 
+from dissector.transport.connection_lifecycle import LATE_SYN
 from tests.cases import cases
 from tests.traffic import ACK, CLIENT, FIN, RST, SERVER, SYN, Packet, Turn, conversation
 from tests.transport.reading import read
@@ -86,3 +87,24 @@ def test_a_reply_to_an_abandoned_attempt_changes_nothing() -> None:
     reading = read([FIRST[0], stale, *FIRST[1:]])
     assert len(reading.transport.connections) == 1
     assert reading.transport.connections.syn_side(0) == 0
+
+
+@cases(("distance", "connections"), [(1, 1), (LATE_SYN, 1), (LATE_SYN + 1, 2), (0, 2), (-1, 2)])
+def test_a_syn_behind_bytes_is_theirs_if_it_is_right_before_them(distance: int, connections: int) -> None:
+    data = Packet(True, 1000 + distance, b"one")
+    reading = read([data, Packet(True, 1000, b"", SYN)])
+    assert len(reading.transport.connections) == connections
+
+
+@cases(("missing", "connections"), [(LATE_SYN - 1, 1), (LATE_SYN, 2)])
+def test_bytes_right_behind_a_syn_that_comes_later_are_missing_at_the_beginning(missing: int, connections: int) -> None:
+    late = [Packet(True, 1001 + missing, b"one"), Packet(True, 1000, b"", SYN)]
+    reading = read(late)
+    assert len(reading.transport.connections) == connections
+    assert reading.streams[0] == (b"?" * missing if connections == 1 else b"") + b"one"
+
+
+@cases(("missing", "known"), [(LATE_SYN, True), (LATE_SYN + 1, False)])
+def test_an_answer_behind_bytes_tells_what_is_missing_before_them(missing: int, known: bool) -> None:
+    reading = read([Packet(True, 1001 + missing, b"one"), Packet(False, 5000, b"", SYN | ACK, 1001)])
+    assert reading.streams[0] == (b"?" * missing if known else b"") + b"one"

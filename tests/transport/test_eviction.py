@@ -1,12 +1,16 @@
 """Connections come, end and are forgotten; the columns say what a plain loop over packets says."""
 
+import random
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.core.batches import NEVER
 from dissector.core.limits import DEFAULT, Limits
 from dissector.transport.connection_lifecycle import LATE_SYN
+from tests.cases import cases
 from tests.traffic import ACK, CLIENT, FIN, RST, SYN, Packet, Turn, conversation
 from tests.transport.reading import Reading, read
 
@@ -100,6 +104,9 @@ class Life:
     flags: list[int] = field(default_factory=lambda: [0, 0])
     over: int | None = None
     last: int = 0
+    closed: int | None = None
+    """The packet with its first FIN or RST, and the side that sent it."""
+    closed_by: int | None = None
     is_open: bool = False
     has_late_syn: bool = False
     """A SYN came behind other segments, or answers another one: both are looked for in the batch of the first only."""
@@ -158,6 +165,8 @@ def take(life: Life, side: int, packet: Packet, number: int) -> None:
             if life.syn_side < 0:
                 life.syn_side = side if acknowledged is None else 1 - side
     late = life.over is not None and packet.payload
+    if life.closed is None and packet.flags & (FIN | RST):
+        life.closed, life.closed_by = number, side
     life.flags[side] |= packet.flags & (FIN | RST)
     if life.over is None and (packet.flags & RST or life.flags[0] & life.flags[1] & FIN):
         life.over = number
@@ -203,3 +212,47 @@ def test_columns_give_what_a_loop_over_packets_gives(
     if not any(life.has_late_syn for life in expected):
         assert sorted(parts.runs) == sorted(whole.runs)
     assert parts.transport.connections.resumed == whole.transport.connections.resumed
+
+
+FLAGS = [ACK, ACK, ACK, ACK, SYN, SYN, SYN | ACK, SYN | ACK, FIN | ACK, FIN | ACK, RST, RST | ACK]
+
+
+def any_packet(chance: random.Random, number: int) -> Packet:
+    """Of one of many clients, some of which have the higher address."""
+    at, far = 1000 + (number << 20), 1 << 30
+    seqs = [at, at, at + 1, at + 3, at + 5, at + far, at + far + 2, (at - LATE_SYN), at + 1 - LATE_SYN]
+    client = (f"10.{chance.choice((0, 0, 7))}.0.{1 + number % 50}", 40_000 + number)
+    answer = chance.choice([at + 1, at + 1, at, at + far + 1])
+    payload = chance.choice([b"", b"", b"xy"])
+    return Packet(chance.random() < 0.5, chance.choice(seqs), payload, chance.choice(FLAGS), answer, client)
+
+
+@cases("seed", [3])
+def test_many_pairs_at_once_live_and_end_as_a_loop_over_packets_says(seed: int) -> None:
+    chance = random.Random(seed)
+    packets = [any_packet(chance, chance.randrange(130)) for _ in range(1200)]
+    limits = replace(DEFAULT, remembered_packets=400)
+    expected = lives_of(packets, limits)
+    whole = read(packets, limits=limits)
+    connections = whole.transport.connections
+    assert described(whole) == [(life.first, life.side_0, life.syn_side, tuple(life.flags)) for life in expected]
+    assert described(read(packets, limits=limits, cuts=[300, 301, 700])) == described(whole)
+    opened_by = [(n, life, life.syn_side) for n, life in enumerate(expected) if life.syn_side >= 0]
+    no_answer = [(n, life, side) for n, life, side in opened_by if 1 - side not in life.isn]
+    refused = [n for n, life, side in no_answer if life.flags[1 - side] & RST]
+    silent = [n for n, life, side in no_answer if n not in refused and not life.end]
+    assert [each.tolist() for each in connections.unreachable()] == [refused, silent]
+    assert connections.answered().tolist() == [n for n, life, side in opened_by if 1 - side in life.isn]
+    numbers = np.array([n for n, _, _ in opened_by])
+    sides = np.array([1 - side for _, _, side in opened_by])
+    for ends, which in (connections.servers(numbers), connections.ends(numbers, sides)):
+        assert len({*ends}) == len(ends)
+        assert [ends[at] for at in which.tolist()] == [
+            connections.endpoints(n)[side] for n, side in zip(numbers.tolist(), sides.tolist(), strict=True)
+        ]
+    assert [connections.closed(n)[1] for n, life in enumerate(expected) if life.closed_by is not None] == [
+        life.closed_by for life in expected if life.closed_by is not None
+    ]
+    assert [connections.closed(n)[0] for n in range(len(connections))] == [
+        NEVER if life.closed is None else 1_000_000 * life.closed for life in expected
+    ]

@@ -1,15 +1,36 @@
 """Whatever a network does, streams come out whole; what it loses is a gap; batches make no difference."""
 
+import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dissector.core.batches import RunKind
+from dissector.core.columns import Column
 from dissector.core.limits import DEFAULT
-from tests.traffic import ACK, FIN, Mangling, Packet, Turn, bytes_without_mark, conversation, lossy, manglings, streams
-from tests.transport.reading import Run, read
+from dissector.core.store import Store
+from dissector.transport import Transport
+from dissector.transport.in_order import NOT_STARTED, ExpectedSequence, in_order
+from tests.cases import cases
+from tests.traffic import (
+    ACK,
+    FIN,
+    Mangling,
+    Packet,
+    Turn,
+    bytes_without_mark,
+    conversation,
+    ethernet,
+    lossy,
+    manglings,
+    reordered,
+    repeated,
+    streams,
+)
+from tests.transport.reading import Reading, Run, batch, read
 
 Streams = tuple[bytes, bytes]
 
@@ -121,3 +142,81 @@ def test_along_a_stream_packets_never_run_backwards(sent_streams: Streams, mangl
     for direction in (0, 1):
         packets = [run.packet for run in runs if run.direction == direction]
         assert packets == sorted(packets)
+
+
+def many_connections(chance: random.Random, count: int) -> list[Packet]:
+    """What so many clients and their servers say at once over a bad network, with acknowledgements, some of them early,
+    and with ends; each connection has a port of its own."""
+    lives = []
+    for number in range(count):
+        isn = (chance.choice((1000, 2**32 - 100)), chance.choice((5000, 2**32 - 300)))
+        data = (bytes_without_mark(chance.randrange(500)), bytes_without_mark(chance.randrange(500))[::-1])
+        parts = (data[0][:200], data[1][:300], data[0][200:], data[1][300:])
+        turns = [Turn(at % 2 == 0, part) for at, part in enumerate(parts)]
+        packets = conversation(turns, segment=60, isn=isn, client=("10.0.0.1", 40_000 + number))
+        last = [
+            Packet(side, isn[not side] + 1 + len(data[not side]), b"", FIN | ACK, client=packets[0].client)
+            for side in (True, False)
+        ]
+        packets = lossy(repeated(reordered(packets, chance, 3), chance), chance, 0.2) + last
+        for _ in range(4):
+            side = chance.random() < 0.5
+            ack = isn[side] + 1 + chance.randrange(len(data[side]) + 1)
+            idle = replace(packets[0], from_client=side, seq=isn[not side], payload=b"", flags=ACK, ack=ack)
+            packets.insert(chance.randrange(2, len(packets) + 1), idle)
+        lives.append(packets[chance.choice((0, 0, 1, 2)) :])
+    order = [number for number, packets in enumerate(lives) for _ in packets]
+    chance.shuffle(order)
+    following = [iter(packets) for packets in lives]
+    return [next(following[number]) for number in order]
+
+
+@cases("seed", range(2))
+def test_many_connections_at_once_are_put_together_as_packet_by_packet(seed: int) -> None:
+    chance = random.Random(seed)
+    packets = many_connections(chance, 9)
+    limits = replace(DEFAULT, acknowledged_packets=40, out_of_order_packets=150, out_of_order_bytes=240)
+    singly = read(packets, limits=limits, cuts=list(range(len(packets))))
+    assert {RunKind.DATA, RunKind.LOST} == {run.kind for run in singly.runs}
+    for cuts in ([], [chance.randrange(len(packets)) for _ in range(9)]):
+        reading = read(packets, limits=limits, cuts=cuts)
+        assert sorted(reading.runs) == sorted(singly.runs)
+        assert sorted(reading.at_end) == sorted(singly.at_end)
+        for direction in range(2 * 9):
+            assert tiles([run for run in reading.runs if run.direction == direction])
+        assert stretches(reading) == stretches(singly)
+
+
+def stretches(reading: Reading) -> list[tuple[int, ...]]:
+    columns = reading.transport.retransmissions._columns
+    return sorted(zip(*(column.values.tolist() for column in columns), strict=True))
+
+
+def test_what_follows_repeats_or_overlaps_is_placed_in_columns_alone() -> None:
+    packets = [
+        packet
+        for number in range(5)
+        for packet in conversation(
+            [Turn(True, bytes_without_mark(300)), Turn(False, bytes_without_mark(200))],
+            segment=50,
+            isn=(2**32 - 100, 7),
+            client=("10.0.0.1", 40_000 + number),
+        )
+    ]
+    packets += [packets[3], replace(packets[-1], payload=packets[-1].payload + b"more")]
+    transport = Transport(Store(), DEFAULT)
+    segments = transport.segments(batch([ethernet(packet) for packet in packets]))
+    rows = np.flatnonzero(segments.size)
+    rows = rows[np.argsort(segments.direction[rows], kind="stable")]
+    expected = ExpectedSequence(Column(np.int64, NOT_STARTED), Column(np.int64))
+    expected.grow(10)
+    expected.begin(segments, rows)
+    runs, others, repeats = in_order(segments, rows, expected, np.zeros(0, np.int64))
+    assert not len(others)
+    assert repeats[:3].T.tolist() == [[0, 50, 100], [9, 150, 200]]
+    ends = [300, 200] * 4 + [300, 204]
+    assert expected.position.values.tolist() == ends
+    assert expected.expected.values.tolist() == [(at + (2**32 - 99, 8)[n % 2]) % 2**32 for n, at in enumerate(ends)]
+    assert int(runs.size.sum()) == sum(ends)
+    _, others, _ = in_order(segments, rows, expected, np.array([4, 5]))
+    assert sorted({*segments.direction[others].tolist()}) == [4, 5]

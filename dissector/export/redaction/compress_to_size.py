@@ -119,7 +119,7 @@ def _snappy_block(plain: bytes, size: int) -> bytes:
     and literals become single bytes with long headers."""
     block = bytes(cramjam.snappy.compress_raw(plain))
     room = size - len(block)
-    at = next((at for at, byte in enumerate(block) if byte < 0x80), len(block) - 1) + 1  # after the uncompressed length
+    at = next(at for at, byte in enumerate(block) if byte < 0x80) + 1  # after the uncompressed length
     out, plain_at = [block[:at]], 0
     while at < len(block):
         end, length = _element(block, at)
@@ -140,7 +140,7 @@ def _split(element: bytes, length: int, room: int) -> tuple[int, bytes]:
         return length, b""
     if len(_literal_header(length)) + length - len(element) <= room:
         return length, b""
-    literal = min(length - 1, room + len(element) - 1 - _COPY_SIZE, _MAX_SHORT_LITERAL)
+    literal = min(room + len(element) - 1 - _COPY_SIZE, _MAX_SHORT_LITERAL)
     if literal < 1 or len(element) > _COPY_SIZE:
         return 0, element
     offset = (element[0] >> 5 << 8 | element[1]) if element[0] & 3 == 1 else int.from_bytes(element[1:], "little")

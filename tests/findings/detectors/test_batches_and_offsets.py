@@ -3,6 +3,8 @@
 import random
 from pathlib import Path
 
+from dissector.findings.detectors.uncompressed_batches import ENOUGH, LARGE, SAMPLE
+from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.wire import uuid_text
 from tests.cases import cases
 from tests.findings.conversations import Talk, Values, codes, fetch, found, produce
@@ -84,3 +86,35 @@ def test_a_follower_is_no_consumer_that_lags(tmp_path: Path, version: int) -> No
         talk = Talk()
         talk.ask(0, "Fetch", version, {"max_wait_ms": 500, "topics": [asked], **of_replica}, {"responses": [had]})
         assert [code for _, code in codes(tmp_path, talk)] == expected
+
+
+def sized(size: int) -> bytes:
+    """A value that compresses well, with which a batch of one record has so many bytes."""
+    values = (bytes(size - around) for around in range(60, 100))
+    return next(value for value in values if len(batch_bytes({"records": [{"value": value}]})) == size)
+
+
+@cases(
+    ("sizes", "reported"),
+    [
+        ([LARGE] * 4, "4 batches with 32k bytes"),
+        ([LARGE] * 3 + [LARGE - 1] * 4, None),
+        ([ENOUGH], "1 batches with 32k bytes"),
+        ([ENOUGH - 1], None),
+    ],
+)
+def test_enough_large_batches_are_reported(tmp_path: Path, sizes: list[int], reported: str | None) -> None:
+    talk = Talk()
+    for at, size in enumerate(sizes):
+        produce(talk, at, value=sized(size))
+    messages = [finding.message for _, finding in found(tmp_path, talk) if finding.code == "uncompressed-batches"]
+    assert [each.partition(" in all")[0] for each in messages] == [reported] * (reported is not None)
+
+
+@cases(("share", "worth"), [(0.5, True), (0.66, True), (0.74, False), (0.9, False)])
+def test_a_sample_that_compresses_by_less_than_a_third_is_dense(tmp_path: Path, share: float, worth: bool) -> None:
+    noise = random.Random(1).randbytes(int(SAMPLE * share))
+    value = noise.ljust(SAMPLE, b"\0") + bytes(ENOUGH)
+    talk = Talk()
+    produce(talk, 0, value=value)
+    assert bool(codes(tmp_path, talk)) == worth

@@ -1,13 +1,28 @@
 """Codecs: one table, and everything that dispatches on a codec covers it."""
 
+import contextlib
 import random
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from dissector.core.limits import DEFAULT
 from dissector.export.redaction.compress_to_size import COMPRESSORS
-from dissector.protocol.records.compression import CODEC_MASK, CODECS, INTO, DecompressionBudget, codec_name
+from dissector.protocol.records.compression import (
+    CODEC_MASK,
+    CODECS,
+    INTO,
+    USUAL_RATIO,
+    DecompressionBudget,
+    DecompressionError,
+    TooLargeError,
+    codec_name,
+)
 from dissector.protocol.records.to_json import frame_budget
 from dissector.protocol.schema.field_enums import CompressionType
+from dissector.protocol.wire import LimitError
 from dissector.tables.schemas import TABLES
 from tests.cases import cases
 
@@ -63,3 +78,81 @@ def test_a_section_that_does_not_fit_or_is_damaged_costs_nothing_yet(number: int
     for data, size in ((section, 499), (section[:-3], 900), (b"\xff" * 20, 900)):
         assert budget.decompressed_into(number, memoryview(data), np.empty(size, np.uint8)) is None
         assert vars(budget) == vars(unused)
+
+
+PLAIN = b"two apples, " * 100
+
+
+@cases("number", INTO)
+def test_a_section_may_be_as_large_as_each_limit_and_no_larger(number: int) -> None:
+    section, size = CODECS[number].compress(PLAIN), len(PLAIN)
+    packed = replace(DEFAULT, packed_size=size, packed_ratio=0)
+    for limits in ((size, 2 * size), (2 * size, size), (2 * size, 2 * size, packed)):
+        assert DecompressionBudget(*limits).decompressed(number, section) == PLAIN
+    less = replace(packed, packed_size=size - 1)
+    for limits in ((size - 1, 2 * size), (2 * size, size - 1), (2 * size, 2 * size, less)):
+        with pytest.raises(TooLargeError, match="larger than 1,199 bytes once decompressed"):
+            DecompressionBudget(*limits).decompressed(number, section)
+
+
+@cases("number", INTO)
+def test_the_bytes_of_a_section_on_the_wire_allow_as_many_times_more(number: int) -> None:
+    section = CODECS[number].compress(PLAIN)
+    ratio = -(-len(PLAIN) // len(section))
+    for bounds, fits in ((ratio, True), (ratio - 1, False)):
+        budget = DecompressionBudget(1 << 20, 1 << 20, replace(DEFAULT, packed_size=0, packed_ratio=bounds))
+        into = np.empty(2 * len(PLAIN), np.uint8)
+        assert (budget.decompressed_into(number, memoryview(section), into) is not None) == fits
+    with pytest.raises(TooLargeError):
+        DecompressionBudget(1 << 20, 1 << 20, replace(DEFAULT, packed_size=0, packed_ratio=ratio - 1)).decompressed(
+            number, section
+        )
+
+
+def after(total: int, number: int, section: bytes) -> int:
+    """The largest section that a frame may still have behind one."""
+    budget = DecompressionBudget(total, total)
+    with contextlib.suppress(DecompressionError):
+        budget.decompressed(number, section)
+    gzip = CODECS[CompressionType.GZIP]
+    fits = 0
+    for bit in reversed(range(total.bit_length())):
+        try:
+            copy(budget).decompressed(CompressionType.GZIP, gzip.compress(bytes(fits + (1 << bit))))
+        except TooLargeError:
+            continue
+        fits += 1 << bit
+    return fits
+
+
+@cases("number", INTO)
+def test_each_section_is_charged_what_it_became_or_could_have_become(number: int) -> None:
+    section = CODECS[number].compress(PLAIN)
+    total = 1 << 16
+    damaged = b"\xff" * 40
+    assert after(total, number, section) == total - len(PLAIN)
+    assert after(total, number, damaged) == total - USUAL_RATIO * len(damaged)
+    assert after(total, number, b"\xff" * 70) == 0
+    assert after(total, number, CODECS[number].compress(bytes(total + 1))) == 0
+
+
+def test_a_frame_may_have_as_many_records_as_its_limits_and_its_bytes_allow() -> None:
+    for bounds in (replace(DEFAULT, frame_records=30), replace(DEFAULT, frame_records=100, packed_records=10)):
+        budget = DecompressionBudget(1, 1, bounds)
+        budget.admit(10, 5)
+        budget.admit(20, 15)
+        refused = copy(budget)
+        with pytest.raises(DecompressionError, match="0 bytes hold more records"):
+            refused.admit(1, 0)
+    budget = DecompressionBudget(1, 1, replace(DEFAULT, packed_records=10))
+    for records in (16, 15):
+        with pytest.raises(DecompressionError) if records == 16 else contextlib.nullcontext():
+            copy(budget).admit(records, 5)
+
+
+def test_a_frame_may_have_as_many_nodes_as_its_limit() -> None:
+    budget = DecompressionBudget(1, 1, replace(DEFAULT, tree_nodes=30))
+    budget.admit_nodes(10, 7)
+    budget.admit_nodes(20, 7)
+    with pytest.raises(LimitError, match="more than 30 fields"):
+        budget.admit_nodes(1, 7)

@@ -1,0 +1,236 @@
+"""Messages with secrets, cut at each byte, with bytes too many, next to a login: what is masked, and from where on."""
+
+from dataclasses import replace
+
+import pytest
+
+import dissector
+from dissector.core.finding import Finding, Severity
+from dissector.protocol import masking
+from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
+from dissector.protocol.masking import MALFORMED, NEWER, OVER_LIMIT, MaskedFrame, is_public, is_sound, mask_secrets
+from dissector.protocol.message import (
+    PREFIX,
+    SASL_TOKEN,
+    UNFRAMED,
+    UNKNOWN_RESPONSE,
+    MessageLayout,
+    request_layout,
+    response_layout,
+    trace,
+)
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.loader import api
+from tests.cases import cases
+from tests.frames import request, response
+
+SALT, PASSWORD = b"pepper-and-salt", b"hunter2-hunter2"
+UPSERTION = {"name": "ann", "mechanism": 1, "iterations": 4096, "salt": SALT, "salted_password": PASSWORD}
+SCRAM = dissector.encode_request(
+    "AlterUserScramCredentials", 0, {"deletions": [], "upsertions": [UPSERTION]}, correlation_id=7, client_id="tests"
+)
+OF_SCRAM = request_layout(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0)
+HEADER = PREFIX + 8 + 2 + len("tests") + 1
+"""Bytes of its header, with its tagged fields."""
+METADATA = dissector.encode_request(
+    "Metadata", 9, {"topics": [{"name": "orders"}], "allow_auto_topic_creation": True}, client_id="tests"
+)
+OF_METADATA = request_layout(ApiKey.METADATA, 9)
+LOGIN = DecodingContext(may_have_secrets=True)
+CUT_LOGIN = DecodingContext(may_have_secrets=True, may_cut_secrets=True)
+
+
+def masked(
+    data: bytes, layout: MessageLayout, context: DecodingContext = EMPTY_CONTEXT, *, size: int | None = None,
+    end: int | None = None,
+) -> MaskedFrame:  # fmt: skip
+    """A frame that is whole, if nothing else is said."""
+    whole = len(data) if size is None else size
+    found = mask_secrets(data, whole, layout, len(data) if end is None else end, context)
+    assert len(found.data) == len(data)
+    return found
+
+
+def words(found: MaskedFrame) -> list[str]:
+    return [f"{each.code}: {each.message}" for each in found.layout.findings]
+
+
+def check_masked_from(found: MaskedFrame, data: bytes, start: int) -> None:
+    assert found.data == data[:start] + b"*" * (len(data) - start)
+    assert found.layout.masked_from == start
+    assert (found.layout.body, found.layout.token) == (None, False)
+    assert words(found)[-1] == secret_words(len(data) - start)
+
+
+def secret_words(count: int) -> str:
+    return f"masked: masked: {count} byte{'s' * (count != 1)} that may hold a secret; --show-secrets shows them"
+
+
+def with_size(data: bytes, more: bytes = b"") -> bytes:
+    return (len(data) - PREFIX + len(more)).to_bytes(4, "big") + data[PREFIX:] + more
+
+
+def test_of_a_message_that_is_understood_the_secret_fields_are_masked() -> None:
+    found = masked(SCRAM, OF_SCRAM)
+    assert found == MaskedFrame(SCRAM.replace(SALT, b"*" * len(SALT)).replace(PASSWORD, b"*" * len(PASSWORD)), OF_SCRAM)
+
+
+def test_a_message_with_secrets_is_masked_behind_its_header_wherever_it_is_cut() -> None:
+    for cut in range(HEADER, len(SCRAM)):
+        check_masked_from(masked(SCRAM, OF_SCRAM, end=cut), SCRAM, HEADER)
+        if cut > HEADER:
+            check_masked_from(masked(SCRAM[:cut], OF_SCRAM, size=len(SCRAM)), SCRAM[:cut], HEADER)
+    check_masked_from(masked(SCRAM, OF_SCRAM, size=len(SCRAM) + 1), SCRAM, HEADER)
+    found = masked(SCRAM[:HEADER], OF_SCRAM, size=len(SCRAM))
+    assert (found.data, found.layout.body, found.layout.masked_from) == (SCRAM[:HEADER], None, None)
+
+
+def test_a_message_with_secrets_whose_header_is_cut_keeps_what_a_header_begins_with() -> None:
+    for end in range(PREFIX + 8, HEADER):
+        found = masked(SCRAM, OF_SCRAM, end=end)
+        check_masked_from(found, SCRAM, PREFIX + 8)
+        assert found.layout.header is None
+    unknown = SCRAM[:PREFIX] + b"\x7f\xff" + SCRAM[PREFIX + 2 :]
+    check_masked_from(masked(unknown, OF_SCRAM, end=HEADER), unknown, PREFIX)
+
+
+@cases(("more", "code"), [(b"x", None), (b"", MALFORMED)])
+def test_a_message_with_secrets_is_masked_where_its_fields_do_not_end_with_it(more: bytes, code: str | None) -> None:
+    data = with_size(SCRAM, more) if more else with_size(SCRAM[:-3])
+    found = masked(data, OF_SCRAM)
+    check_masked_from(found, data, HEADER)
+    said = "malformed: the body can't be read to its end"
+    assert words(found)[:-1] == ([said] if code else [])
+    assert found.layout.header == OF_SCRAM.header
+
+
+@cases(("version", "start"), [(0, HEADER), (NEWER, HEADER), (NEWER + 1, PREFIX), (-1, PREFIX)])
+def test_the_header_of_a_request_is_shown_if_its_version_may_be_one_some_day(version: int, start: int) -> None:
+    known = api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+    assert known is not None
+    assert known.versions.high == 0
+    data = SCRAM[: PREFIX + 2] + version.to_bytes(2, "big", signed=True) + SCRAM[PREFIX + 4 :]
+    layout = OF_SCRAM._replace(unread=OF_SCRAM.body)
+    check_masked_from(masked(data, layout), data, start)
+
+
+def test_a_guess_says_no_more_than_its_header() -> None:
+    layout = request_layout(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 1)
+    data = SCRAM[: PREFIX + 3] + b"\1" + SCRAM[PREFIX + 4 :]
+    found = masked(data, layout)
+    check_masked_from(found, data, HEADER)
+    assert layout.unread is not None
+    [first, _] = words(found)
+    assert first.endswith(": only the header can be read")
+    assert first.startswith("unknown-version: ")
+
+
+def test_bytes_that_are_no_frame_are_masked_where_a_login_may_be() -> None:
+    data = b"who knows what this is"
+    check_masked_from(masked(data, UNFRAMED, LOGIN), data, 0)
+    assert masked(data, UNFRAMED).data == data
+    token = response(1, b"\0ann\0hunter2")
+    check_masked_from(masked(token, SASL_TOKEN, size=len(token) + 1), token, PREFIX)
+
+
+def test_a_response_without_its_request_keeps_its_id_if_it_is_whole() -> None:
+    data = response(7, b"hunter2")
+    check_masked_from(masked(data, UNKNOWN_RESPONSE), data, PREFIX + 4)
+    check_masked_from(masked(data, UNKNOWN_RESPONSE, size=len(data) + 1), data, PREFIX)
+    check_masked_from(masked(data, UNKNOWN_RESPONSE, end=len(data) - 1), data, PREFIX)
+    short = data[: PREFIX + 3]
+    assert masked(short, UNKNOWN_RESPONSE._replace(unread="AlterConfigsResponse")).data == short
+
+
+def test_a_message_without_secrets_is_shown_unless_a_login_may_be_in_it() -> None:
+    for context in (EMPTY_CONTEXT, LOGIN, CUT_LOGIN):
+        assert masked(METADATA, OF_METADATA, context).data == METADATA
+    for data in (with_size(METADATA, b"x"), with_size(METADATA[:-2])):
+        assert masked(data, OF_METADATA).data == data
+        check_masked_from(masked(data, OF_METADATA, LOGIN), data, HEADER)
+
+
+def test_of_a_cut_message_without_secrets_the_fields_before_the_cut_are_shown_behind_a_harmless_request() -> None:
+    name = METADATA.index(b"orders")
+    for end in (len(METADATA) - 1, name + 6, name + 3):
+        assert masked(METADATA, OF_METADATA, end=end).data == METADATA
+        check_masked_from(masked(METADATA, OF_METADATA, CUT_LOGIN, end=end), METADATA, HEADER)
+        found = masked(METADATA, OF_METADATA, LOGIN, end=end)
+        shown = found.layout.masked_from
+        assert shown is not None
+        assert HEADER < shown <= end
+        assert found.data == METADATA[:shown] + b"*" * (len(METADATA) - shown)
+        assert found.layout.body == OF_METADATA.body
+        assert words(found) == [secret_words(len(METADATA) - shown)]
+
+
+@cases("client_id", [b"a\nb", b"a\x7fb", b"a\0b"])
+def test_a_header_with_bytes_that_no_client_sends_is_not_believed_where_a_login_may_be(client_id: bytes) -> None:
+    data = request(1, version=1, client_id=client_id)
+    layout = request_layout(ApiKey.METADATA, 1)
+    assert masked(data, layout).data == data
+    check_masked_from(masked(data, layout, LOGIN), data, PREFIX + 8)
+
+
+def test_a_header_is_sound_if_it_has_fields_and_only_those_it_may_have() -> None:
+    assert is_sound({"client_id": "tests", "correlation_id": 7})
+    assert not is_sound({})
+    assert not is_sound({"client_id": "te\nsts"})
+
+
+def test_a_message_is_public_if_neither_it_nor_its_connection_has_secrets() -> None:
+    assert is_public(OF_METADATA, EMPTY_CONTEXT)
+    assert not is_public(OF_METADATA, LOGIN)
+    assert not is_public(OF_SCRAM, EMPTY_CONTEXT)
+    assert not is_public(SASL_TOKEN, EMPTY_CONTEXT)
+    assert not is_public(UNKNOWN_RESPONSE, EMPTY_CONTEXT)
+    assert not is_public(OF_METADATA._replace(unread="MetadataRequest"), EMPTY_CONTEXT)
+
+
+def test_more_fields_than_a_message_may_have_are_masked_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = Finding(OVER_LIMIT, Severity.WARNING, "more than 1,000,000 fields")
+    monkeypatch.setattr(masking, "trace", lambda *args: replace(trace(*args), findings=[over]))
+    found = masked(SCRAM, OF_SCRAM)
+    check_masked_from(found, SCRAM, HEADER)
+    assert words(found)[:-1] == ["over-limit: the body has more fields than a message may have"]
+
+
+def test_a_text_that_no_client_sends_hides_a_message_with_secrets() -> None:
+    data = SCRAM.replace(b"ann", b"a\nn")
+    check_masked_from(masked(data, OF_SCRAM), data, HEADER)
+
+
+def test_of_a_guess_without_secrets_all_is_shown_and_of_one_with_secrets_nothing() -> None:
+    guess = Finding("unknown-version", Severity.NOTE, "version 9: read as 0")
+    other = Finding("odd", Severity.NOTE, "one: two")
+    plain = OF_METADATA._replace(unread="MetadataRequest", findings=(guess, other))
+    assert masked(METADATA, plain) == MaskedFrame(METADATA, plain)
+    found = masked(SCRAM, OF_SCRAM._replace(unread=OF_SCRAM.body, findings=(guess, other)))
+    assert words(found)[:-1] == [
+        "unknown-version: version 9: only the header can be read",
+        "odd: one: two",
+    ]
+    for layout in (OF_SCRAM, OF_SCRAM._replace(unread=OF_SCRAM.body, body=None)):
+        found = masked(SCRAM, layout._replace(findings=(guess, other)), size=len(SCRAM) + 1)
+        assert found.layout.findings[:-1] == (guess, other)
+
+
+def test_a_message_without_secrets_that_is_there_up_to_its_last_field_is_shown() -> None:
+    for context, is_shown in ((LOGIN, True), (CUT_LOGIN, False)):
+        found = masked(METADATA, OF_METADATA, context, size=len(METADATA) + 1)
+        assert (found.data == METADATA) == is_shown
+        assert (found.layout == OF_METADATA) == is_shown
+        assert bool(found.decoded and found.decoded.body) == is_shown
+
+
+def test_a_response_whose_header_can_not_be_read_keeps_its_id() -> None:
+    layout = response_layout(ApiKey.DESCRIBE_CONFIGS, 4, b"")
+    assert layout.header_version == 1
+    for data in (response(7, b"\xff" * 20), response(7, b"\1\0\1x" + bytes(20))):  # tagged fields: too many, unknown
+        check_masked_from(masked(data, layout), data, PREFIX + 4)
+
+
+def test_what_has_no_bytes_behind_its_header_is_no_token_any_more() -> None:
+    for data in (b"", SCRAM[:PREFIX]):
+        found = masked(data, SASL_TOKEN, size=9)
+        assert (found.data, found.layout) == (data, SASL_TOKEN._replace(token=False))
