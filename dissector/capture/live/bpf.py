@@ -5,7 +5,10 @@ header separately (`linux/filter.h`: SKF_AD_OFF, SKF_NET_OFF). One VLAN tag that
 skipped. Fragments pass, as only the first one has ports.
 """
 
+import ctypes
+import re
 import shutil
+import socket
 import struct
 import subprocess
 from collections.abc import Sequence
@@ -27,6 +30,8 @@ _JUMP, _EQUAL, _ANY_BIT = 0x05, 0x15, 0x45
 _RETURN: Final = 0x06
 _IPV4, _IPV6, _VLAN, _TCP, _IPV6_FRAGMENT = 0x0800, 0x86DD, 0x8100, 6, 44
 _FRAGMENT_OFFSET: Final = 0x1FFF
+_SO_ATTACH_FILTER: Final = 26
+_PORTS_ALONE: Final = re.compile(r"tcp port \d{1,5}( or tcp port \d{1,5})*", re.ASCII)
 
 
 class Instruction(NamedTuple):
@@ -54,6 +59,23 @@ def ports_filter(ports: Sequence[int]) -> Program:
     protocol = [Instruction(_LOAD_HALF, k=_PROTOCOL)]
     tagged = [Instruction(_LOAD_HALF, k=_NETWORK + 2), *_by_protocol(ports, 4)]
     return [*protocol, *_if_equal(_VLAN, tagged), *_by_protocol(ports, 0)]
+
+
+def ports_of(expression: str) -> list[int] | None:
+    """Return the ports of an expression that names nothing else, as ``tcp port 9092 or tcp port 9093``; None for any
+    other: libpcap alone compiles that."""
+    words = " ".join(expression.split())
+    if not _PORTS_ALONE.fullmatch(words):
+        return None
+    ports = [int(port) for port in re.findall(r"\d+", words)]
+    return ports if max(ports) < 1 << 16 else None
+
+
+def attach(opened: socket.socket, program: Program) -> None:
+    """Let the kernel run a program on what the socket receives from now on, in place of the one before."""
+    buffer = ctypes.create_string_buffer(b"".join(instruction.pack() for instruction in program))
+    filter_ = struct.pack("HP", len(program), ctypes.addressof(buffer))
+    opened.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_)
 
 
 def _by_protocol(ports: Sequence[int], at: int) -> Program:

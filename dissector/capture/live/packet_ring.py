@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.capture.live.bpf import DROP, Program
+from dissector.capture.live.bpf import DROP, Program, attach
 from dissector.capture.live.interfaces import LOOPBACK, Interface
 
 BLOCK: Final = 1 << 20
@@ -32,7 +32,6 @@ LINUX_SLL2: Final = 276
 _SOL_PACKET: Final = 263
 _ADD_MEMBERSHIP, _RX_RING, _STATISTICS, _VERSION, _IGNORE_OUTGOING = 1, 5, 6, 10, 23
 _TPACKET_V3, _PROMISCUOUS, _OUTGOING = 2, 1, 4
-_SO_ATTACH_FILTER: Final = 26
 _ALL_PROTOCOLS: Final = 0x0003
 _FRAME: Final = 1 << 11
 """Not used by TPACKET_V3, but required."""
@@ -73,7 +72,7 @@ class PacketRing:
         """Number of the next block."""
         try:
             self._map = self._mapped()
-            self._attach(program)
+            attach(self._socket, program)
             if interface.loopback:
                 self._ignore_outgoing()
             if promiscuous and interface.number:
@@ -101,7 +100,7 @@ class PacketRing:
 
     def last_blocks(self) -> Iterator[list[Packet]]:
         """Stop receiving packets, and yield those that were received before."""
-        self._attach(DROP)
+        attach(self._socket, DROP)
         time.sleep(3 * RETIRE_MS / 1_000)
         yield from self.blocks()
 
@@ -130,12 +129,6 @@ class PacketRing:
         request = struct.pack("=7I", BLOCK, BLOCKS, _FRAME, frames, RETIRE_MS, 0, 0)
         self._socket.setsockopt(_SOL_PACKET, _RX_RING, request)
         return mmap.mmap(self._socket.fileno(), BLOCK * BLOCKS)
-
-    def _attach(self, program: Program) -> None:
-        code = b"".join(instruction.pack() for instruction in program)
-        buffer = ctypes.create_string_buffer(code)
-        filter_ = struct.pack("HP", len(program), ctypes.addressof(buffer))
-        self._socket.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_)
 
     def _bind(self, interface: Interface) -> None:
         """Start receiving packets. Python's `bind` has no address that means all interfaces."""

@@ -4,11 +4,15 @@ scapy reads BPF devices (macOS) and libpcap, too, but one packet at a time in Py
 engine has a million. Its times are floating-point seconds, good to a microsecond, and it does not tell the length of a
 packet on the wire. Tried on Linux alone.
 
-Invariant: scapy is imported only if it is installed and nothing else captures.
+Invariants:
+  * scapy is imported only if it is installed and nothing else captures;
+  * no packet is captured that the filter drops. libpcap compiles it for scapy; where it is missing, `bpf` does, and an
+    expression that names more than ports is refused.
 """
 
 import logging
 import os
+import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -16,6 +20,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, Final, Self
 
+from dissector.capture.live.bpf import DROP, Program, attach, ports_filter, ports_of
 from dissector.capture.live.interfaces import LINUX, Interface
 from dissector.capture.live.packet_ring import Packet
 from dissector.capture.live.settings import ANY, CaptureSettings
@@ -50,6 +55,13 @@ class ScapySocket:
         if settings.interface == ANY:  # it captures one at a time
             return None
         logging.getLogger("scapy").setLevel(logging.ERROR)
+        program: Program | None = None
+        if LINUX and not _finds_libpcap():
+            ports = ports_of(settings.expression) if settings.expression else settings.ports
+            if ports is None:
+                refused.append(f"{ENGINE}: without libpcap no filter but 'tcp port N or tcp port N' can be compiled")
+                return None
+            program = ports_filter(ports)
         import scapy.layers.l2
         from scapy.config import conf
         from scapy.error import Scapy_Exception
@@ -57,8 +69,12 @@ class ScapySocket:
         assert scapy.layers.l2  # it registers link types
         try:
             opened: Any = conf.L2listen(
-                iface=settings.interface, filter=settings.filter_expression, promisc=settings.promiscuous
+                iface=settings.interface,
+                filter=None if program else settings.filter_expression,
+                promisc=settings.promiscuous,
             )
+            if program:
+                _replace_filter(opened.ins, program)
         except (OSError, Scapy_Exception) as error:
             reason = getattr(error, "strerror", None) or str(error)
             refused.append(f"{ENGINE}: {reason.lower() if isinstance(error, OSError) else reason}")
@@ -117,3 +133,19 @@ class ScapySocket:
     def close(self) -> None:
         """Stop capturing."""
         self._socket.close()
+
+
+def _finds_libpcap() -> bool:
+    try:
+        import scapy.libs.winpcapy
+    except OSError:
+        return False
+    return bool(scapy.libs.winpcapy)
+
+
+def _replace_filter(opened: socket.socket, program: Program) -> None:
+    """Let a socket that received everything receive what the program keeps, and nothing from before."""
+    attach(opened, DROP)
+    while select.select([opened], [], [], 0)[0]:
+        opened.recv(_MOST)
+    attach(opened, program)

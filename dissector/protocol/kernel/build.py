@@ -5,10 +5,13 @@ imports the standard library alone, as nothing else is there by then.
 
 The compiler is $CC, else `cc`, and where that does not work `python -m ziglang cc` of the package ziglang. $CFLAGS are
 added. A $CC that fails is an error: what another compiler made might be for another machine.
+
+zig's caches are in `build/zig` of the source tree: where the user's cache folder can't be made, it tries for ever.
 """
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,19 +20,42 @@ from typing import Final
 HERE: Final = Path(__file__).parent
 LIBRARY: Final = HERE / "libkernel.so"
 ZIG: Final = [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline", "-s"]
+ZIG_CACHE: Final = HERE.parents[2] / "build" / "zig"
+LONGEST: Final = 900.0
+"""Seconds. The slowest that we have seen, zig without a cache on a busy machine, takes a minute."""
 FLAGS: Final = ["-std=c11", "-O3", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvisibility=hidden"]
 
 
 def compile_library(compiler: list[str], out: Path) -> None:
-    """Make the shared object `out`, whole or not at all. Raises `CalledProcessError`, `OSError`."""
+    """Make the shared object `out`, whole or not at all. Raises `CalledProcessError`, `OSError`, and `SystemExit` with
+    a line if it takes longer than `LONGEST`."""
     out.parent.mkdir(parents=True, exist_ok=True)
     new = out.with_name(f"{out.name}.{os.getpid()}")
     flags = [*FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
     try:
-        subprocess.run([*compiler, *flags, "-o", new, *sorted(HERE.glob("*.c"))], check=True)
+        _run([*compiler, *flags, "-o", str(new), *map(str, sorted(HERE.glob("*.c")))])
         new.replace(out)  # a running process keeps the file that it has mapped
     finally:
         new.unlink(missing_ok=True)
+
+
+def _run(command: list[str]) -> None:
+    """Run a compiler to its end, or end it with what it started: zig is started by Python."""
+    caches = {"ZIG_GLOBAL_CACHE_DIR": str(ZIG_CACHE / "global"), "ZIG_LOCAL_CACHE_DIR": str(ZIG_CACHE / "local")}
+    process = subprocess.Popen(command, env={**caches, **os.environ}, start_new_session=True)
+    try:
+        code = process.wait(LONGEST)
+    except subprocess.TimeoutExpired:
+        words = " ".join(command[:3])
+        raise SystemExit(
+            f"compiling was ended after {LONGEST:g} seconds: {words}; CC=... names another compiler"
+        ) from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if code:
+        raise subprocess.CalledProcessError(code, command)
 
 
 def own_compiler() -> list[str] | None:

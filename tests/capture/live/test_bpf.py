@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture import CaptureError
-from dissector.capture.live.bpf import MAX_PORTS, Program, compile_expression, ports_filter
+from dissector.capture.live.bpf import MAX_PORTS, Program, compile_expression, ports_filter, ports_of
 from tests.capture.live.loopback import needs_rights
+from tests.cases import cases
 from tests.needs import needs
 
 PROTOCOL = 0xFFFFF000
@@ -93,6 +94,25 @@ def test_other_protocols_are_dropped_and_fragments_pass() -> None:
 def test_too_many_ports_are_refused() -> None:
     with pytest.raises(CaptureError, match="101 ports are too many"):
         ports_filter(range(1, 102))
+
+
+@cases(
+    "expression, ports",
+    [
+        ("tcp port 9092", [9092]),
+        (" tcp  port 1 or tcp port 65535\n", [1, 65535]),
+        ("tcp port 65536", None),
+        ("port 9092", None),
+        ("tcp port 9092 or", None),
+        ("tcp port 9092 and tcp port 9093", None),
+        ("tcp port 9092 or udp port 9092", None),
+        ("not tcp port 9092", None),
+        ("tcp port ٩", None),
+        ("", None),
+    ],
+)
+def test_an_expression_of_ports_alone_is_told_from_others(expression: str, ports: list[int] | None) -> None:
+    assert ports_of(expression) == ports
 
 
 @needs_rights

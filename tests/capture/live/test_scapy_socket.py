@@ -1,6 +1,8 @@
-"""scapy's socket as engine: here for a filter, where neither tcpdump nor dumpcap is on the search path."""
+"""scapy's socket as engine: here for a filter, where neither tcpdump nor dumpcap is on the search path, with libpcap
+where the machine has it and without it."""
 
 import contextlib
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -54,18 +56,48 @@ def test_it_captures_each_packet_once(tmp_path: Path) -> None:
         assert not recording.failure
 
 
-def test_packets_wait_while_nobody_reads() -> None:
+def opened(expression: str, refused: list[str]) -> ScapySocket | None:
     where = interface(LOOPBACK)
     assert where is not None
+    return ScapySocket.open(wanted(expression), where, refused)
+
+
+@pytest.fixture
+def no_libpcap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What importing scapy's binding does where libpcap is missing, as on a machine without tcpdump."""
+    monkeypatch.setattr("dissector.capture.live.scapy_socket._finds_libpcap", lambda: False)
+
+
+def test_packets_wait_while_nobody_reads() -> None:
     with broker() as port:
-        opened = ScapySocket.open(wanted(f"tcp port {port}"), where, [])
-        assert opened is not None
-        with contextlib.closing(opened):
+        found = opened(f"tcp port {port}", [])
+        assert found is not None
+        with contextlib.closing(found):
             talk(port, 1_000)
-            packets = [packet for block in opened.last_blocks() for packet in block]
-            received, dropped = opened.statistics()
+            packets = [packet for block in found.last_blocks() for packet in block]
+            received, dropped = found.statistics()
             assert dropped == 0
             assert received == len(packets) > 2_000
+
+
+@pytest.mark.usefixtures("no_libpcap")
+def test_without_libpcap_the_filter_for_ports_is_ours() -> None:
+    with broker() as port, broker() as second, broker() as other:
+        found = opened(f"tcp port {port} or tcp port {second}", [])
+        assert found is not None
+        with contextlib.closing(found):
+            for each in (port, second, other):
+                talk(each, 20)
+            ports = {struct.unpack_from(">HH", data, 14 + 20) for block in found.last_blocks() for _, _, data in block}
+            assert {port, second} == {number for pair in ports for number in pair} & {port, second, other}
+            assert found.statistics()[1] == 0
+
+
+@pytest.mark.usefixtures("no_libpcap")
+def test_without_libpcap_another_filter_is_refused_in_a_line() -> None:
+    refused: list[str] = []
+    assert opened("tcp port 9092 and host 127.0.0.1", refused) is None
+    assert refused == ["scapy: without libpcap no filter but 'tcp port N or tcp port N' can be compiled"]
 
 
 def test_a_wrong_filter_is_reported_in_a_line() -> None:
