@@ -1,4 +1,4 @@
-"""Reads integers at many positions of a buffer at once, unaligned, in either byte order."""
+"""Reads integers at many positions of a buffer at once, unaligned, in either byte order; searches records in a row."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, Literal
@@ -76,3 +76,9 @@ def find_chain(
             if chain is not False:
                 return (NOT_YET if chain is None else position), position
     return NOWHERE, max(start, min(end, len(data)) - 4 * count + 1)
+
+
+def room_for(most: int, at: int, stop: int, least: int) -> Int64:
+    """Return memory for the positions of at most so many records from `at` to before `stop`, of at least `least` bytes
+    each, and for the next position."""
+    return np.empty(min(most, max(0, stop - at) // least + 1) + 1, np.int64)

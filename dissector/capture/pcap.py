@@ -1,8 +1,7 @@
 """The pcap format: a 24-byte header, then packets of a record header and their bytes.
 
 draft-ietf-opsawg-pcap. Reads both byte orders, microseconds and nanoseconds, and the variants with longer record
-headers (`pcap_records.py`). Positions of record headers are collected first (`record_positions.py`); all fields are
-then read at once.
+headers (`pcap_records.py`). Positions of record headers are collected first; all fields are then read at once.
 
 Invariants:
   * the file may still grow: packets and findings are the same, wherever it ended when it was read;
@@ -16,9 +15,8 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage
-from dissector.capture.integers import NOWHERE, read_unsigned, read_words
-from dissector.capture.pcap_records import MAGICS, RecordCheck, choose_layout, next_record
-from dissector.capture.record_positions import pcap_records, room_for
+from dissector.capture.integers import NOWHERE, read_unsigned, read_words, room_for
+from dissector.capture.pcap_records import MAGICS, RecordCheck, choose_layout, next_record, pcap_records
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.batches import PacketBatch
 from dissector.core.finding import Finding

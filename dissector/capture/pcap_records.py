@@ -1,18 +1,22 @@
-"""The layout of pcap record headers, by the file's magic, and the search for the next record after damage.
+"""The layout of pcap record headers, by the file's magic; where records begin, which the native kernel finds by their
+lengths (`capture.c`); and the search for the next record after damage.
 
 A header begins with four words: seconds, fraction, captured length, length. The patched tcpdumps of old Linux
 distributions and of Nokia wrote more after them, under the magics of other formats: the layout is then chosen by the
 first records.
 """
 
+import ctypes
 import struct
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from dissector.capture.integers import ByteOrder, find_chain
 from dissector.core.arrays import Bool, Int64, UInt8, UInt32
+from dissector.core.kernel import function
 
 CHAIN: Final = 3
 """Plausible records in a row that are not chance."""
@@ -102,3 +106,21 @@ def next_record(data: UInt8, start: int, until: int, check: RecordCheck, *, ende
     return find_chain(
         data, start, until, HEADER_WORDS, check.layout.order, check.is_plausible, partial(check.chain, ended=ended)
     )
+
+
+def pcap_records(
+    data: UInt8, at: int, stop: int, positions: Int64, *, header: int, largest: int, order: ByteOrder
+) -> tuple[int, int]:
+    """Write the positions of pcap records from `at` to before `stop` into all of `positions` but the last place. Return
+    how many there are; and the next position: before `stop`, if the record there is impossible or incomplete, or the
+    places are full. Records have `header` bytes and at most `largest` of a packet."""
+    found = _pcap_records()(
+        data.ctypes.data, len(data), at, stop, header, largest, order == ">", positions.ctypes.data, len(positions) - 1
+    )
+    return found, int(positions[found])
+
+
+@cache
+def _pcap_records() -> Callable[..., int]:
+    number, address = ctypes.c_int64, ctypes.c_void_p
+    return function("pcap_records", address, number, number, number, number, number, ctypes.c_int32, address, number)

@@ -1,8 +1,8 @@
 """The pcapng format: sections of blocks, several interfaces, each with its own link type and clock.
 
 draft-ietf-opsawg-pcapng. Packets are read from enhanced, simple and (obsolete) packet blocks; comments, names and
-statistics go to `pcapng_options.py`; unknown blocks are skipped by their length. Blocks are located first
-(`record_positions.py`); packet fields are then read all at once.
+statistics go to `pcapng_options.py`; unknown blocks are skipped by their length. Blocks are located first;
+packet fields are then read all at once.
 
 Invariants:
   * the file may still grow: the same packets and findings come, however it was cut when it was read;
@@ -16,12 +16,13 @@ from typing import Final
 import numpy as np
 
 from dissector.capture.errors import CaptureError, Damage, length_mismatch
-from dissector.capture.integers import NOT_YET, NOWHERE, read_unsigned, read_words
+from dissector.capture.integers import NOT_YET, NOWHERE, read_unsigned, read_words, room_for
 from dissector.capture.pcapng_blocks import (
     DECRYPTION_SECRETS,
     ENHANCED_PACKET,
     INTERFACE,
     INTERFACE_STATISTICS,
+    LEAST_PACKET_BYTES,
     MAX_BLOCK_BYTES,
     MIN_BLOCK_BYTES,
     MIN_SIZES,
@@ -32,10 +33,10 @@ from dissector.capture.pcapng_blocks import (
     is_plausible_block,
     next_block,
     order_at,
+    packet_blocks,
 )
 from dissector.capture.pcapng_interfaces import PcapngSection, read_interface, times_and_link_types
 from dissector.capture.pcapng_options import COMMENT, PcapngOptions, options
-from dissector.capture.record_positions import LEAST_BLOCK, packet_blocks, room_for
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.batches import PacketBatch, join
 from dissector.core.finding import Finding
@@ -126,7 +127,7 @@ class Pcapng:
         Descriptive blocks are read before the packets, so that packets can be located again."""
         self._read_descriptive_blocks(data)
         stop = min(len(data) - MIN_BLOCK_BYTES, self.done + BATCH_BYTES) + 1
-        positions, count = room_for(most, self.done, stop, LEAST_BLOCK), 0
+        positions, count = room_for(most, self.done, stop, LEAST_PACKET_BYTES), 0
         while count < len(positions) - 1 and self.done < stop:
             found, self.done = packet_blocks(
                 data, self.done, stop, positions[count:], largest=USUAL_BLOCK_BYTES, order=self._section.order

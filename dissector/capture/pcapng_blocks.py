@@ -1,17 +1,20 @@
-"""Blocks of a pcapng file: their checks, and the search for the next block after damage.
+"""Blocks of a pcapng file: where packets are, their checks, and the search for the next block after damage.
 
 draft-ietf-opsawg-pcapng, 3.1: a type, the length, the body, the length again. A block with two equal lengths is hardly
 chance; two in a row are not.
 """
 
+import ctypes
 import struct
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
 
 from dissector.capture.integers import ByteOrder, find_chain
-from dissector.core.arrays import Bool, UInt8, UInt32
+from dissector.core.arrays import Bool, Int64, UInt8, UInt32
+from dissector.core.kernel import function
 
 SECTION: Final = 0x0A0D0D0A
 INTERFACE: Final = 1
@@ -29,6 +32,7 @@ MIN_SIZES: Final = {SECTION: 28, INTERFACE: 20, OBSOLETE_PACKET: 32, SIMPLE_PACK
 MIN_BLOCK_BYTES: Final = 12
 MAX_BLOCK_BYTES: Final = 1 << 24
 """Maximum bytes of a block, as in Wireshark."""
+LEAST_PACKET_BYTES: Final = 16
 CHAIN: Final = 2
 """Plausible blocks in a row that are not chance."""
 
@@ -74,3 +78,21 @@ def _chain(data: memoryview, at: int, order: ByteOrder, *, ended: bool) -> bool 
             return False
         at += size
     return True
+
+
+def packet_blocks(
+    data: UInt8, at: int, stop: int, positions: Int64, *, largest: int, order: ByteOrder
+) -> tuple[int, int]:
+    """Write the positions of packet blocks of at most `largest` bytes from `at` to before `stop` into `positions`, but
+    the last, natively (`capture.c`). Return how many there are; and the next position: before `stop`, if the block
+    there is another, impossible or incomplete, or the places are full. Second lengths are not compared."""
+    found = _packet_blocks()(
+        data.ctypes.data, len(data), at, stop, largest, order == ">", positions.ctypes.data, len(positions) - 1
+    )
+    return found, int(positions[found])
+
+
+@cache
+def _packet_blocks() -> Callable[..., int]:
+    number, address = ctypes.c_int64, ctypes.c_void_p
+    return function("packet_blocks", address, number, number, number, number, ctypes.c_int32, address, number)

@@ -14,6 +14,7 @@ from dissector.tls.exchange_estimate import ExchangeEstimate
 from dissector.tls.handshake import (
     PRE_SHARED_KEY,
     ClientHello,
+    HandshakeType,
     ServerHello,
     application_protocol,
     parse_client_hello,
@@ -47,15 +48,6 @@ class KeyPhase(IntEnum):
     EARLY = 0
     HANDSHAKE = 1
     TRAFFIC = 2
-
-
-class Message(IntEnum):
-    """Types of handshake messages (RFC 8446, 4)."""
-
-    CLIENT_HELLO = 1
-    SERVER_HELLO = 2
-    ENCRYPTED_EXTENSIONS = 8
-    CERTIFICATE = 11
 
 
 class Epoch(NamedTuple):
@@ -163,21 +155,21 @@ class TlsConnection:
         """Take note of a handshake message of this type."""
         self._note_exchange(direction, kind, body)
         match kind:
-            case Message.CLIENT_HELLO if (client_hello := parse_client_hello(body)) is not None:
+            case HandshakeType.CLIENT_HELLO if (client_hello := parse_client_hello(body)) is not None:
                 self._add_client_hello(direction, client_hello)
-            case Message.SERVER_HELLO if (server_hello := parse_server_hello(body)) is not None:
+            case HandshakeType.SERVER_HELLO if (server_hello := parse_server_hello(body)) is not None:
                 self._add_server_hello(direction, server_hello)
-            case Message.ENCRYPTED_EXTENSIONS:
+            case HandshakeType.ENCRYPTED_EXTENSIONS:
                 self._application_protocol = application_protocol(parse_extensions(body))
                 self._session = None
-            case Message.CERTIFICATE:
+            case HandshakeType.CERTIFICATE:
                 self._add_certificate(direction, body)
 
     def _note_exchange(self, direction: int, kind: int, body: bytes) -> None:
         """Take note of what may be part of a key exchange before TLS 1.3."""
         side = self.side(direction)
-        if kind in (Message.CLIENT_HELLO, Message.SERVER_HELLO):
-            side = Side.CLIENT if kind == Message.CLIENT_HELLO else Side.SERVER
+        if kind in (HandshakeType.CLIENT_HELLO, HandshakeType.SERVER_HELLO):
+            side = Side.CLIENT if kind == HandshakeType.CLIENT_HELLO else Side.SERVER
         if side is not None and not self.is_tls_1_3:
             self.key_exchanges.add(side, kind, body)
             self._complete_exchange()

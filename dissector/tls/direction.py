@@ -21,15 +21,20 @@ from dissector.core.store import Store
 from dissector.tls.connection import Alert, Epoch, KeyPhase, TlsConnection
 from dissector.tls.direction_buffers import ADDRESS, PACKET, SIZE, START, TIME, PendingRuns, Pieces
 from dissector.tls.direction_keys import DirectionKeys
-from dissector.tls.handshake import HandshakeReader
+from dissector.tls.handshake import HandshakeReader, HandshakeType
 from dissector.tls.late_start import EncryptedRecord, first_record, records_in
-from dissector.tls.record_parts import HEADER, BadRecordError
-from dissector.tls.record_search import LONGEST_RECORD, RecordSearch
+from dissector.tls.record_parts import (
+    ALERT,
+    APPLICATION_DATA,
+    CHANGE_CIPHER_SPEC,
+    HANDSHAKE,
+    HEADER,
+    LONGEST_FRAGMENT,
+    LONGEST_RECORD,
+    BadRecordError,
+)
+from dissector.tls.record_search import RecordSearch
 
-LONGEST_FRAGMENT: Final = (1 << 14) + 2048
-"""Bytes of a record behind its header: 2^14 and what protection may add (RFC 5246, 6.2.3)."""
-CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
-KEY_UPDATE: Final = 24
 _head: Final = struct.Struct(">BHH").unpack_from
 
 
@@ -348,7 +353,7 @@ class TlsDirection:
 
     def _read_handshake(self, data: bytes) -> None:
         for kind, body in self._handshake.feed(data):
-            if kind == KEY_UPDATE:
+            if kind == HandshakeType.KEY_UPDATE:
                 self._keys.update()
             else:
                 self._connection.add_message(self.direction, kind, body)

@@ -13,9 +13,8 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.store import Store
-from dissector.tls.record_parts import HEADER
+from dissector.tls.record_parts import APPLICATION_DATA, CHANGE_CIPHER_SPEC, HEADER
 
-APPLICATION_DATA: Final = 23
 LEAST_FRAGMENT: Final = 36
 """Of a record with a message in TLS 1.3, where alerts look like messages: the JDK's close_notify has 35 bytes."""
 
@@ -50,7 +49,7 @@ def records_of_runs(store: Store, address: Int64, size: Int64, least: Int64) -> 
     heads = np.zeros((len(size), HEADER), np.int64)
     is_whole = size >= HEADER
     heads[is_whole] = store.gather(address[is_whole], HEADER)
-    is_record = (heads[:, 0] >= APPLICATION_DATA - 3) & (heads[:, 0] <= APPLICATION_DATA) & (heads[:, 1] == 3)
+    is_record = (heads[:, 0] >= CHANGE_CIPHER_SPEC) & (heads[:, 0] <= APPLICATION_DATA) & (heads[:, 1] == 3)
     fragment = heads[:, 3] << 8 | heads[:, 4]
     is_data = is_record & (heads[:, 0] == APPLICATION_DATA) & (fragment >= least)
     found: Int64 = is_data.astype(np.int64)

@@ -5,6 +5,7 @@ Any bytes are survived: what is no hello is None.
 
 import struct
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 MOST_BYTES: Final = 1 << 20
@@ -14,8 +15,21 @@ RANDOM: Final = 32
 HELLO_RETRY: Final = bytes.fromhex("cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c")
 """The random by which a ServerHello is a HelloRetryRequest (RFC 8446, 4.1.3)."""
 SERVER_NAME, SIGNATURE_ALGORITHMS, ALPN, ENCRYPT_THEN_MAC = 0, 13, 16, 22
-PRE_SHARED_KEY, EARLY_DATA, VERSIONS = 41, 42, 43
+PRE_SHARED_KEY, VERSIONS = 41, 43
 VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1", 0x0303: "TLS 1.2", 0x0304: "TLS 1.3"}
+
+
+class HandshakeType(IntEnum):
+    """Types of handshake messages (RFC 8446, 4; RFC 5246, 7.4)."""
+
+    HELLO_REQUEST = 0
+    CLIENT_HELLO = 1
+    SERVER_HELLO = 2
+    ENCRYPTED_EXTENSIONS = 8
+    CERTIFICATE = 11
+    SERVER_HELLO_DONE = 14
+    CLIENT_KEY_EXCHANGE = 16
+    KEY_UPDATE = 24
 
 
 class ClientHello(NamedTuple):
@@ -38,11 +52,6 @@ class ClientHello(NamedTuple):
     def application_protocols(self) -> list[bytes]:
         """What the client offers to speak (ALPN), the one that it likes most first."""
         return _protocols(self.extensions.get(ALPN, b""))
-
-    @property
-    def has_early_data(self) -> bool:
-        """Whether data follows before the server's answer."""
-        return EARLY_DATA in self.extensions
 
 
 class ServerHello(NamedTuple):

@@ -9,19 +9,18 @@ hmac is imported where it is used: it loads OpenSSL, and few captures have TLS."
 import struct
 from typing import Final
 
-from dissector.tls.handshake import ServerHello
+from dissector.tls.handshake import HandshakeType, ServerHello
 from dissector.tls.suites import CipherSuite
 
 TLS_1_2: Final = 0x0303
-CLIENT_HELLO, SERVER_HELLO, SERVER_HELLO_DONE, CLIENT_KEY_EXCHANGE = 1, 2, 14, 16
 EXTENDED_MASTER_SECRET: Final = 23
 MASTER_SECRET_SIZE: Final = 48
 PREFIX: Final = 8
 """Bytes of an encrypted premaster secret by which a key log names it."""
 MOST_BYTES: Final = 1 << 17
 """Messages of one side of a handshake that are held."""
-_BEGIN: Final = (CLIENT_HELLO, SERVER_HELLO)
-_END: Final = (CLIENT_KEY_EXCHANGE, SERVER_HELLO_DONE)
+_BEGIN: Final = (HandshakeType.CLIENT_HELLO, HandshakeType.SERVER_HELLO)
+_END: Final = (HandshakeType.CLIENT_KEY_EXCHANGE, HandshakeType.SERVER_HELLO_DONE)
 
 
 def expand(hash_name: str, secret: bytes, seed: bytes, size: int) -> bytes:
@@ -82,13 +81,13 @@ class KeyExchanges:
         flights = self._flights[side]
         if kind == _BEGIN[side]:
             flights.append(_Flight())
-        if not flights or flights[-1].is_ended or not kind:  # 0 is HelloRequest, which no hash has
+        if not flights or flights[-1].is_ended or kind == HandshakeType.HELLO_REQUEST:  # which no hash has
             return
         flight = flights[-1]
         if len(flight.messages) + len(body) <= MOST_BYTES:
             flight.messages += bytes([kind]) + len(body).to_bytes(3, "big") + body
         flight.is_ended = kind == _END[side]
-        if kind == CLIENT_KEY_EXCHANGE:
+        if kind == HandshakeType.CLIENT_KEY_EXCHANGE:
             self.encrypted[len(flights) - 1] = body[2 : 2 + PREFIX]
 
     def complete(self, number: int, version: int, suite: CipherSuite | None) -> None:

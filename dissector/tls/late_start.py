@@ -14,8 +14,7 @@ from typing import Final, NamedTuple
 
 from dissector.tls.connection import Epoch, KeyPhase, Side, TlsConnection
 from dissector.tls.key_log import KeyLog
-from dissector.tls.record_parts import HEADER, TLS_1_3
-from dissector.tls.record_search import LONGEST_RECORD
+from dissector.tls.record_parts import APPLICATION_DATA, HEADER, LONGEST_RECORD, TLS_1_3
 from dissector.tls.suites import CipherKind, CipherSuite, suites_of_secret
 
 _COST: Final = 32
@@ -26,7 +25,6 @@ _MOST_OF_HANDSHAKE: Final = 16
 """Encrypted records of a handshake."""
 _FIRST: Final = re.compile(rb"[\x14-\x17]\x03[\x01-\x03]")
 _NONCE: Final = 8
-APPLICATION_DATA: Final = 23
 MOST_RECORDS: Final = 64
 """Records at the beginning of which the last one is searched for."""
 _LABEL: Final = re.compile(r"(CLIENT|SERVER)_(HANDSHAKE_)?TRAFFIC_SECRET(?:_(\d+))?$")

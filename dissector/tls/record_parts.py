@@ -9,7 +9,12 @@ from typing import Final, NamedTuple
 
 from dissector.tls.suites import CipherKind, CipherSuite
 
+CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
+"""Content types (RFC 8446, 5.1)."""
 HEADER: Final = 5
+LONGEST_FRAGMENT: Final = (1 << 14) + 2048
+"""Bytes of a record behind its header: 2^14 and what protection may add (RFC 5246, 6.2.3)."""
+LONGEST_RECORD: Final = HEADER + LONGEST_FRAGMENT
 TAG: Final = 16
 SHORT_TAG: Final = 8
 BLOCK: Final = 16

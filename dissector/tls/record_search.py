@@ -10,13 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dissector.tls.record_parts import HEADER, BadRecordError
+from dissector.tls.record_parts import HEADER, LONGEST_RECORD, BadRecordError
 
 if TYPE_CHECKING:
     from dissector.tls.record_ciphers import RecordCipher
 
 _RECORD: Final = re.compile(rb"[\x15-\x17]\x03[\x01-\x03]")
-LONGEST_RECORD: Final = HEADER + (1 << 14) + 2048
 MOST_TRIALS: Final = 1 << 18
 """Sequence numbers that are tried behind one gap: a third of a second. Past it the rest of the direction is lost."""
 

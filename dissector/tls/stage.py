@@ -24,13 +24,13 @@ from dissector.core.spool import SpoolFullError
 from dissector.core.stage import Position, oldest_position
 from dissector.core.store import Store
 from dissector.tls.connection import TlsConnection
-from dissector.tls.direction import HANDSHAKE, TlsDirection
+from dissector.tls.direction import TlsDirection
 from dissector.tls.direction_buffers import ADDRESS, KIND, PACKET, SIZE, START, TIME
 from dissector.tls.exchange_estimate import LEAST_FRAGMENT, records_of_runs
 from dissector.tls.key_log import KeyLog
 from dissector.tls.late_start import LateStarts
 from dissector.tls.plaintext import Plaintext
-from dissector.tls.record_parts import TlsRecord, record_parts
+from dissector.tls.record_parts import APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, TlsRecord, record_parts
 from dissector.tls.session import TlsSession
 
 UNKNOWN, PASSED, TLS, ENCRYPTED = range(4)
@@ -174,7 +174,7 @@ class TlsStage:
         size = np.where(runs.kind[new] == RunKind.DATA, runs.size[new], 0)
         heads = np.zeros((len(new), _LOOK), np.uint8)
         heads[size > 0] = self._store.gather(runs.address[new[size > 0]], _LOOK)
-        is_record: Bool = (heads[:, 0] >= 20) & (heads[:, 0] <= 23) & (size > 0)
+        is_record: Bool = (heads[:, 0] >= CHANGE_CIPHER_SPEC) & (heads[:, 0] <= APPLICATION_DATA) & (size > 0)
         is_record &= ((heads[:, 1] == 3) | (size < 2)) & ((heads[:, 2] <= 4) | (size < _LOOK))
         may_be_late = bool(self.keys.traffic_secrets()) or self.expects_keys
         for row in np.flatnonzero(is_record | may_be_late).tolist():

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.capture.files import CaptureFormat
-from dissector.capture.integers import ByteOrder
+from dissector.capture.integers import ByteOrder, room_for
 from dissector.capture.pcap import Pcap
-from dissector.capture.pcap_records import MAGICS
+from dissector.capture.pcap_records import MAGICS, pcap_records
 from dissector.capture.pcapng import Pcapng
-from dissector.capture.record_positions import packet_blocks, pcap_records, room_for
+from dissector.capture.pcapng_blocks import packet_blocks
 from dissector.core.limits import DEFAULT
 from tests.capture.writers import Seen, pcap, pcapng
 

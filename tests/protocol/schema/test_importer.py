@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from dissector.protocol.schema.importer.jars import Release
 from dissector.protocol.schema.importer.merge import merge_releases
-from dissector.protocol.schema.importer.merge_check import disagreements
 from dissector.protocol.schema.importer.resolutions import OtherLayout, Renamed, Resolutions, read_resolutions
-from dissector.protocol.schema.importer.run import UnresolvedError, merged
+from dissector.protocol.schema.importer.run import UnresolvedError, disagreements, merged
 from dissector.protocol.schema.importer.wire_layout import wire_layout
 from dissector.protocol.schema.model import MessageSchema, SchemaError, Versions
 from dissector.protocol.schema.table import message_of

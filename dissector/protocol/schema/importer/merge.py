@@ -1,6 +1,6 @@
 """Merges the same message of all releases into one, so that no version is lost.
 
-Invariants (`merge_check` verifies them on every import):
+Invariants (`run` verifies them on every import):
   * a version in only one release keeps that release's layout;
   * a version in more than one keeps the newest release's layout.
 
