@@ -1,6 +1,7 @@
 """Packets that a program has in memory, as a capture: `(time, bytes)` as dpkt's readers yield them, or scapy's packets.
 
-Neither library is imported: a reader of dpkt's is told by its method `datalink`, a packet of scapy's by its attributes.
+Neither library is imported: a reader of dpkt's is recognized by its method `datalink`, a packet of scapy's by its
+attributes.
 The bytes are joined, some megabytes at a time, and stay in memory; there is no file.
 
 Times may be integers or fractions of seconds; exact ones (`Decimal`, `Fraction`) count to the nanosecond. A float has

@@ -1,4 +1,4 @@
-"""Heads of frames in sequence: whether they are consistent, told as they come, in the same time for each."""
+"""Heads of frames in sequence: whether they are consistent, as they come, at the same cost for each."""
 
 from typing import Final
 
@@ -49,7 +49,7 @@ class ResponseSeries:
 
 
 class UnknownSeries(ResponseSeries):
-    """The same where ZooKeeper's frames, which have rising ids too, must be told from Kafka's."""
+    """The same where ZooKeeper's frames, which have rising ids too, must be distinguished from Kafka's."""
 
     def __init__(self, step: int) -> None:
         super().__init__(step, known=False)

@@ -1,4 +1,4 @@
-"""An exchange as one JSON object, the layout that INTERFACE promises: Kafka's names in snake_case, bytes as hex.
+"""An exchange as one JSON object, as `docs/formats.md` describes it: Kafka's names in snake_case, bytes as hex.
 
 Numbers that are not finite are strings.
 """

@@ -170,7 +170,7 @@ def _client_ids(frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, c
 
 def _short_ids(frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, clients: ClientIds) -> Int64:
     """The same of short ids: they are copied one behind the other, each behind its length and trust."""
-    facts = np.ascontiguousarray(lengths << 2 | trust, np.int64)
+    prefixes = np.ascontiguousarray(lengths << 2 | trust, np.int64)
     addresses, _owner = frames.pointers(rows)
     in_pieces = np.flatnonzero(addresses == 0)
     addresses += REQUEST_HEAD_SIZE
@@ -179,8 +179,8 @@ def _short_ids(frames: FrameTable, rows: Int64, lengths: Int64, trust: Int64, cl
         data, _ = frames.read(int(rows[row]), REQUEST_HEAD_SIZE + int(lengths[row]))
         apart[at, : len(data[REQUEST_HEAD_SIZE:])] = np.frombuffer(data[REQUEST_HEAD_SIZE:], np.uint8)
     addresses[in_pieces] = apart.ctypes.data + SHORT_CLIENT_ID * np.arange(len(in_pieces), dtype=np.uint64)
-    places = facts.ctypes.data + facts.itemsize * np.arange(len(rows), dtype=np.uint64)
-    sizes = np.stack([np.full(len(rows), facts.itemsize), lengths], axis=1)
+    places = prefixes.ctypes.data + prefixes.itemsize * np.arange(len(rows), dtype=np.uint64)
+    sizes = np.stack([np.full(len(rows), prefixes.itemsize), lengths], axis=1)
     keys, ends = join(np.stack([places, addresses], axis=1).ravel(), sizes.ravel()), np.cumsum(sizes.sum(axis=1))
     which, firsts = numbered(keys, ends, np.zeros(len(rows), np.uint8))
     numbers = [

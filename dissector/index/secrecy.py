@@ -113,24 +113,24 @@ class Secrecy:
         read_to = np.array([self._read_to.get(each, 0) for each in connections.tolist()], np.int64)
         is_next = ~sent.is_opened | (sent.start == (read_to - before[firsts])[of] + before)
         may_be_harmless = is_next & (sent.kind == RowKind.EXCHANGE) & ~np.isin(sent.api_key, sorted(secret_keys()))
-        tells = ~may_be_harmless | (sent.api_key != ApiKey.API_VERSIONS)
-        told = np.cumsum(tells) - tells
-        is_reached = told == told[firsts][of]
+        decides = ~may_be_harmless | (sent.api_key != ApiKey.API_VERSIONS)
+        decided = np.cumsum(decides) - decides
+        is_reached = decided == decided[firsts][of]
         reached = np.flatnonzero(is_reached & may_be_harmless)
         is_harmless, is_cut = self._are_harmless(sent.where(reached))
         self._cut.update(sent.connection[reached[is_cut]].tolist())
         plain_behind = np.full(len(of), NEVER)
         plain_behind[reached[is_harmless]] = sent.packet[reached[is_harmless]]
-        telling = np.flatnonzero(is_reached & (tells | (plain_behind == NEVER)))
-        told_of, at = np.unique(of[telling], return_index=True)
-        self._tell(sent.where(telling[at]), plain_behind[telling[at]])
+        deciding = np.flatnonzero(is_reached & (decides | (plain_behind == NEVER)))
+        decided_of, at = np.unique(of[deciding], return_index=True)
+        self._remember_first(sent.where(deciding[at]), plain_behind[deciding[at]])
         ends = (read_to + np.add.reduceat(sent.size, firsts)).tolist()
         waits = np.ones(len(connections), np.bool_)
-        waits[told_of] = False
+        waits[decided_of] = False
         self._read_to.update((int(connections[each]), ends[each]) for each in np.flatnonzero(waits).tolist())
 
-    def _tell(self, sent: "_SentFrames", plain_behind: Int64) -> None:
-        """Remember what the first frame besides ApiVersions tells of each connection."""
+    def _remember_first(self, sent: "_SentFrames", plain_behind: Int64) -> None:
+        """Remember what the first frame besides ApiVersions shows of each connection."""
         connection = sent.connection.tolist()
         is_whole = sent.is_opened & ~np.isin(sent.connection, sorted(self._cut))
         self._plain_behind.update(zip(connection, plain_behind.tolist(), strict=True))
@@ -168,8 +168,8 @@ class Secrecy:
         others = np.flatnonzero(~found[:, 0])
         rest = different.where(others)
         columns = (others, rest.frame, rest.api_key, rest.version, rest.size)
-        for at, *facts in zip(*(column.tolist() for column in columns), strict=True):
-            found[at] = self._is_harmless(*facts)
+        for at, *values in zip(*(column.tolist() for column in columns), strict=True):
+            found[at] = self._is_harmless(*values)
         is_harmless, is_cut = found[of].T
         return is_harmless & (alone | ~is_cut), is_cut
 

@@ -104,7 +104,7 @@ class OutOfOrderDirection:
         if behind is not None and self.position > behind.start:
             self.retransmissions.append((before, self.position, piece.time_ns, behind.time_ns))
         while self._held_bytes > self._limits.out_of_order_bytes or len(self._held) > self._limits.out_of_order_packets:
-            out += self._give_up()
+            out += self._declare_gap()
         return out
 
     def _record_retransmission(self, piece: StreamPiece) -> None:
@@ -143,9 +143,9 @@ class OutOfOrderDirection:
         while self._acks and packet - self._acks[0][0] > self._limits.acknowledged_packets:
             _, offset = self._acks.popleft()
             while (first := self._first()) is not None and first.start <= offset:
-                out += self._give_up()
+                out += self._declare_gap()
         while self._first() is not None and packet - self._hole_packet > self._limits.out_of_order_packets:
-            out += self._give_up()
+            out += self._declare_gap()
         return out
 
     def finish(self) -> list[StreamPiece]:
@@ -153,7 +153,7 @@ class OutOfOrderDirection:
         self._forget_strays()
         out: list[StreamPiece] = []
         while self._first() is not None:
-            out += self._give_up()
+            out += self._declare_gap()
         return out
 
     def _first(self) -> StreamPiece | None:
@@ -202,7 +202,7 @@ class OutOfOrderDirection:
             self._acks.clear()
         return out
 
-    def _give_up(self) -> list[StreamPiece]:
+    def _declare_gap(self) -> list[StreamPiece]:
         """Turn the first hole into a gap; return what is delivered."""
         first = self._first()
         if first is None:

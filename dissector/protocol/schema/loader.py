@@ -111,7 +111,7 @@ def entries() -> tuple[IndexEntry, ...]:
 def alternatives(name: str, version: int) -> tuple[MessageSchema, ...]:
     """Return other layouts that a release used for the same version of a message; mostly none.
 
-    The version does not tell them apart: the layout that consumes the frame exactly is the right one. Each has the
+    The version does not distinguish them: the layout that consumes the frame exactly is the right one. Each has the
     message's name; its `valid_versions` are the versions for which it is another layout.
     """
     tables = (_table(f"alternatives/{file}") for file in _index().alternatives.get(name, ()))
