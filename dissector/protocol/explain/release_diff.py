@@ -42,10 +42,6 @@ class MessageDiff:
     def new_versions(self) -> list[int]:
         return [version for version in self.now if not self.was.contains(version)]
 
-    @property
-    def gone_versions(self) -> list[int]:
-        return [version for version in self.was if not self.now.contains(version)]
-
 
 def release_side(text: str) -> ReleaseSide:
     """Return a release by name: an imported release, a known one (``3.9``: the only known of 3.9), or the path of a
