@@ -19,6 +19,7 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean
 from dissector.detection.decode_as import DecodeAs
 from tui import settings
+from tui.features.decode_as import DecodeAsFeature
 from tui.key_groups import PROGRAM
 from tui.messages import (
     CaptureFailed,
@@ -163,7 +164,7 @@ class KDissectApp(TerminalApp):
             self.notify(clean(str(error)), severity="error", markup=False, timeout=6)
             return
         main = MainScreen(capture)
-        main.begin_with(message.filter, message.time_ns)
+        main.feature(DecodeAsFeature).begin_with(message.filter, message.time_ns)
         self._replace(main)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

@@ -88,7 +88,7 @@ def choice_commands(screen: MainScreen, open_files: Callable[[Sequence[str]], ob
         again = partial(screen.post_message, ApplyFilter(text))
         yield SystemCommand(f"Filter: {text}", "Apply this filter again", again)
     for column in all_columns():
-        toggle = partial(screen.toggle_column, column.name)
+        toggle = partial(screen.list_appearance.toggle_column, column.name)
         yield SystemCommand(f"Column: {column.name}", "Show or hide this column", toggle)
     for paths in recent_captures()[:OFFERED]:
         name, folder = capture_words(paths)

@@ -56,7 +56,7 @@ def run(
     with ExitStack() as opened:
         main = MainScreen(opened.enter_context(opener(paths))) if paths else None
         if main is not None:
-            main.first_filter = filter or ""
+            main.filter.first = filter or ""
             remember_capture(paths)
         app = KDissectApp(main, opener)
         _show(app)

@@ -181,9 +181,9 @@ async def test_the_palette_finds_words_before_letters_and_what_a_command_does(ty
 async def test_the_palette_shows_and_hides_columns() -> None:
     async with opened(JAVA) as screen:
         shown = [column.name for column in screen.list.columns()]
-        screen.main.toggle_column("Client")
+        screen.main.list_appearance.toggle_column("Client")
         assert [column.name for column in screen.list.columns()] == [name for name in shown if name != "Client"]
-        screen.main.toggle_column("Corr")
+        screen.main.list_appearance.toggle_column("Corr")
         assert "Corr" in [column.name for column in screen.list.columns()]
         names = [command.title for command in screen.pilot.app.get_system_commands(screen.main)]
         assert "Column: Corr" in names

@@ -62,7 +62,7 @@ async def test_a_key_opens_the_connection_of_the_row_and_goes_to_its_ends() -> N
 
 async def test_the_row_of_another_end_may_be_hidden() -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await screen.press("W", "g")
         assert any("hidden by the filter" in words for words in screen.notifications())

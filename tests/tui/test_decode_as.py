@@ -43,14 +43,14 @@ async def test_a_connection_is_hidden_and_comes_back() -> None:
 
 async def test_filter_and_place_stay() -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Metadata")
+        screen.main.filter.apply("api == Metadata")
         await screen.settle()
         await screen.press("G")
         exchange = screen.main.model.exchange
         assert exchange is not None
         await screen.press("U", "down", "enter", "enter")  # all of its broker are Kafka's, as content says
         await screen.settle()
-        assert screen.main.filter_text == "api == Metadata"
+        assert screen.main.filter.text == "api == Metadata"
         assert "shown" in screen.text("#title")
         assert screen.main.model.exchange is not exchange
         assert screen.main.model.exchange.row == exchange.row

@@ -74,14 +74,14 @@ async def test_escape_shows_all_rows_again_and_keeps_the_place() -> None:
         await screen.press("4", "G")
         place = screen.list.number
         assert place not in fitting(screen, "Fetch")
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         assert screen.list.number != place
         await screen.press("escape")
         assert len(shown(screen)) == len(screen.main.capture)
         assert screen.list.number == place
         assert not screen.main.query_one(FilterBar).display
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await screen.press("j")
         place = screen.list.number
@@ -93,18 +93,18 @@ async def test_a_removed_filter_comes_back_with_the_key_that_is_named() -> None:
     async with opened(JAVA) as screen:
         await screen.press("u")
         assert screen.notifications() == ["no filter was removed; / makes one"]
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         shown = len(screen.main.view)
         await screen.press("escape")
         assert not screen.main.view.is_filtered
         assert screen.notifications()[-1] == "filter removed; u brings it back"
-        screen.main.apply_filter("latency > 1h")
+        screen.main.filter.apply("latency > 1h")
         await screen.settle()
         assert (
             f"0 of {len(screen.main.capture)} exchanges match · / edits the filter · esc removes it" in screen.lines()
         )
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await screen.press("escape")
         await screen.press("u")
@@ -163,11 +163,11 @@ async def test_the_beginning_of_a_suggestion_is_not_an_error_yet(monkeypatch: py
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await pasted(screen, "api == Fe")
-        screen.main._check("api == Fe")  # as after the pause
+        screen.main.filter._check("api == Fe")  # as after the pause
         assert "Fetch" in offered(screen)
         assert "▲" not in screen.text("#filter-error")
         await pasted(screen, "xyz")
-        screen.main._check("api == Fexyz")
+        screen.main.filter._check("api == Fexyz")
         await screen.until(lambda: "▲" in screen.text("#filter-error"))
 
 
@@ -176,7 +176,7 @@ async def test_ctrl_r_offers_recent_filters() -> None:
         await screen.press("ctrl+r")
         assert not isinstance(screen.pilot.app.screen, Menu)
         for text in ("api == Fetch", "api == Produce"):
-            screen.main.apply_filter(text)
+            screen.main.filter.apply(text)
             await screen.settle()
         await screen.pilot.press("ctrl+r", "down", "enter")
         await screen.settle()
@@ -185,7 +185,7 @@ async def test_ctrl_r_offers_recent_filters() -> None:
 
 async def test_f_follows_the_connection_and_comes_back() -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Metadata || api == Fetch")
+        screen.main.filter.apply("api == Metadata || api == Fetch")
         await screen.settle()
         before = shown(screen)
         capture = screen.main.capture
@@ -198,7 +198,7 @@ async def test_f_follows_the_connection_and_comes_back() -> None:
 
 async def test_an_empty_result_is_shown_and_no_key_fails() -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Vote")
+        screen.main.filter.apply("api == Vote")
         await screen.settle()
         assert "✔ 0 of" in screen.text("#filter-state")
         await screen.press(
@@ -235,7 +235,7 @@ async def stepping() -> AsyncIterator[tuple[Screen, Stepping]]:
 
 async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
     async with stepping() as (screen, capture):
-        screen.main.apply_filter("api == ApiVersions")
+        screen.main.filter.apply("api == ApiVersions")
         assert "○ 0 %" in screen.text("#filter-state")
         capture.steps.release(5)
         await screen.until(lambda: len(screen.main.view) or capture.steps.release(1))
@@ -256,7 +256,7 @@ async def test_rows_come_as_they_are_found_and_escape_stops_at_once() -> None:
 async def test_the_rows_of_a_filter_that_comes_back_are_not_looked_for_again() -> None:
     async with stepping() as (screen, capture):
         capture.steps.release(len(capture))
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await screen.press("escape")
         assert len(shown(screen)) == len(capture)
@@ -270,7 +270,7 @@ async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             await screen.until(lambda: "50%" in screen.lines())
-            screen.main.apply_filter("api == Fetch")
+            screen.main.filter.apply("api == Fetch")
             await screen.until(lambda: len(screen.main.view))
             before = capture.exchange(screen.list.number).row
             capture.may_end.set()
@@ -283,7 +283,7 @@ async def test_a_filter_applies_to_rows_that_come_and_still_does_in_their_final_
 async def test_a_filter_and_an_order_go_together() -> None:
     async with opened(JAVA) as screen:
         await screen.press("Z")
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         assert shown(screen) == fitting(screen, "Fetch")[::-1]
         await screen.press("escape", "Z")
@@ -296,9 +296,9 @@ async def test_rows_completed_since_are_matched_again() -> None:
         async with KDissectApp(MainScreen(capture)).run_test(size=(120, 40)) as pilot:
             screen = Screen(pilot)
             await screen.settle()
-            screen.main.apply_filter("latency > 0ms && api == Fetch")
+            screen.main.filter.apply("latency > 0ms && api == Fetch")
             await screen.settle()
-            run = screen.main._run
+            run = screen.main.filter._run
             assert run is not None
             wanted = shown(screen)
             screen.main.view.keep(np.array(wanted[1:]))  # as if the first had had no response then
@@ -363,6 +363,6 @@ async def test_a_filter_on_findings_matches_cross_message_findings() -> None:
     assert findings
     code = findings[0][1].code
     async with opened(path) as screen:
-        screen.main.apply_filter(f'finding == "{code}"')
+        screen.main.filter.apply(f'finding == "{code}"')
         await screen.settle()
         assert set(shown(screen)) >= {row for row, finding in findings if finding.code == code}

@@ -33,7 +33,7 @@ async def test_a_span_that_is_brushed_becomes_a_filter() -> None:
         assert screen.pilot.app.screen is screen.main
         assert len(screen.main.view) == wanted
         await screen.press("I", "G", "shift+left", "enter")
-        assert " && time >= " in screen.main._run.filter.text.partition(")")[2]
+        assert " && time >= " in screen.main.filter._run.filter.text.partition(")")[2]
 
 
 async def test_the_mouse_brushes_and_escape_drops_the_span_first() -> None:
@@ -70,7 +70,7 @@ async def test_one_api_is_drawn_by_itself() -> None:
         assert f"{graph.exchanges.sum()}" == first[1]
         assert first[0] in str(screen.pilot.app.screen.query_one("#title", Static).render())
         await screen.press("enter")
-        assert screen.main._run.filter.text.startswith(f"api == {first[0]} && time >= ")
+        assert screen.main.filter._run.filter.text.startswith(f"api == {first[0]} && time >= ")
 
 
 def _options(screen: Screen) -> list[Option]:

@@ -125,6 +125,7 @@ async def test_a_frozen_screen_stands_still_and_then_has_all_and_cleared_rows_co
             await screen.until(lambda: "9 exchanges · 2 shown" in screen.title)
             assert screen.main.view.rows.tolist() == [7, 8]
             await screen.until(lambda: screen.main.number == 8)
+            assert screen.main.escape_order()[-1].__name__ == "restore_cleared"
             await screen.pilot.press("escape")
             assert len(screen.main.view) == 9
             assert "shown" not in screen.title
@@ -245,14 +246,14 @@ async def test_the_title_shows_that_rows_are_analyzed(monkeypatch: pytest.Monkey
     with broker() as port:
         async with watched(port) as (screen, _):
             go = threading.Event()
-            look = screen.main.findings.analyze
+            look = screen.main.findings.model.analyze
 
             def held() -> Iterator[bool]:
                 for found in look():
                     go.wait(20)
                     yield found
 
-            monkeypatch.setattr(screen.main.findings, "analyze", held)
+            monkeypatch.setattr(screen.main.findings.model, "analyze", held)
             await asyncio.to_thread(talk, port, 3)
             await screen.until(lambda: "analyzing " in screen.title)
             go.set()

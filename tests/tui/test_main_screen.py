@@ -13,8 +13,7 @@ from tests.test_mistakes import NOT_SHOWN, with_other_protocols
 from tests.traffic import Turn, capture_of, conversation, pcap, request, response
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, opened, to
-from tui.screens.live_screen import LiveScreen
-from tui.screens.main_screen import MainScreen
+from tui.features.row_search import RowSearchFeature
 
 
 async def test_keys_move_through_the_list_which_follows_its_cursor() -> None:
@@ -172,14 +171,14 @@ async def test_a_log_segment_is_a_list_of_batches() -> None:
 
 
 async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> None:
-    assert [step.__name__ for step in LiveScreen.ESCAPE_ORDER] == [
-        "stop_row_search", "cancel_jump", "stop_filter", "clear_filter", "restore_cleared",
-    ]  # fmt: skip
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Fetch")
+        assert [step.__qualname__ for step in screen.main.escape_order()] == [
+            "RowSearchFeature.stop", "LongMessagesFeature.cancel_jump", "FilterFeature.stop", "FilterFeature.clear",
+        ]  # fmt: skip
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         may_end = threading.Event()
-        screen.main.search_rows(1, lambda rows: may_end.wait(60) or None, "exchange")
+        screen.main.feature(RowSearchFeature).search(1, lambda rows: may_end.wait(60) or None, "exchange")
         await screen.pilot.press("escape")
         may_end.set()
         await screen.settle()
@@ -190,7 +189,7 @@ async def test_escape_stops_or_undoes_one_thing_at_a_time_in_a_fixed_order() -> 
 
 async def test_each_step_of_escape_does_nothing_without_a_reason() -> None:
     async with opened(JAVA) as screen:
-        assert [step(screen.main) for step in MainScreen.ESCAPE_ORDER] == [False] * len(MainScreen.ESCAPE_ORDER)
+        assert [step() for step in screen.main.escape_order()] == [False] * 4
 
 
 @pytest.mark.parametrize("size", [SIZES[0], SIZES[2]])

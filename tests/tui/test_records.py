@@ -21,7 +21,7 @@ from tests.traffic import Turn, capture_of, conversation, exchanges, request, re
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.app import KDissectApp
-from tui.features.records import record_nodes
+from tui.features.views import record_nodes
 from tui.record_labels import record_lines
 from tui.screens.main_screen import MainScreen
 from tui.screens.records_screen import RecordsScreen
@@ -116,12 +116,12 @@ async def test_the_filter_reaches_into_values_and_completes_their_names() -> Non
 
 async def test_the_lists_filter_is_that_of_the_main_screen() -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await screen.press("R")
         assert "100 records" in title(screen)
         await screen.press("q")
-        assert screen.main._run is not None
+        assert screen.main.filter._run is not None
 
 
 async def test_find_goes_on_around_the_end() -> None:

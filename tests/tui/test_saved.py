@@ -42,14 +42,14 @@ async def name(screen: Screen, words: str) -> None:
 
 async def test_a_filter_is_saved_applied_by_its_key_and_deleted(config: Path) -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Fetch")
+        screen.main.filter.apply("api == Fetch")
         await screen.settle()
         await choose(screen, "B", "s")
         await screen.until(lambda: screen.pilot.app.screen.query(Input))
         await name(screen, 'my "fetches"')
         assert settings.load().saved.filters == {'my "fetches"': "api == Fetch"}
         assert config.read_text().startswith("# mine\n")
-        screen.main.apply_filter("")
+        screen.main.filter.apply("")
         await choose(screen, "B", "1")
         await screen.settle()
         assert screen.main.view.is_filtered
@@ -63,28 +63,28 @@ async def test_a_filter_is_saved_applied_by_its_key_and_deleted(config: Path) ->
 
 async def test_a_profile_brings_filter_columns_and_colors_together() -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Produce")
-        screen.main.toggle_column("Corr")
+        screen.main.filter.apply("api == Produce")
+        screen.main.list_appearance.toggle_column("Corr")
         await screen.press("v")
         shown, colors = [column.name for column in screen.list.columns()], screen.main.appearance.color_by
         await choose(screen, "P", "s")
         await screen.until(lambda: screen.pilot.app.screen.query(Input))
         await name(screen, "producers")
-        screen.main.apply_filter("")
-        screen.main.toggle_column("Corr")
+        screen.main.filter.apply("")
+        screen.main.list_appearance.toggle_column("Corr")
         await screen.press("v")
         await choose(screen, "P", "1")
         await screen.settle()
         assert [column.name for column in screen.list.columns()] == shown
         assert screen.main.appearance.color_by is colors
-        assert screen.main._run.filter.text == "api == Produce"
+        assert screen.main.filter._run.filter.text == "api == Produce"
     [profile] = settings.load().saved.profiles.values()
     assert (profile.filter, profile.colors) == ("api == Produce", colors)
 
 
 async def test_a_rule_colors_the_rows_that_match() -> None:
     async with opened(JAVA) as screen:
-        screen.main.apply_filter("api == Metadata")
+        screen.main.filter.apply("api == Metadata")
         await screen.settle()
         await choose(screen, "B", "k")
         await screen.until(lambda: isinstance(screen.pilot.app.screen, Menu))

@@ -9,7 +9,7 @@ from textual.widgets import Input, Static
 
 from dissector.core.arrays import Int64
 from tests.tui.main_driver import JAVA, Screen, opened
-from tui.features.row_search import Go
+from tui.features.row_search import Go, RowSearchFeature
 from tui.screens.search_dialog import SearchDialog
 
 
@@ -127,13 +127,13 @@ async def test_esc_stops_a_search_at_once() -> None:
             stopped.wait(20)
             return partial(screen.main.go_to, int(rows[-1]))
 
-        screen.main.search_rows(1, find, "a needle")
+        screen.main.feature(RowSearchFeature).search(1, find, "a needle")
         await asyncio.to_thread(begun.wait, 20)
         await screen.pilot.press("j", "k", "escape")
         stopped.set()
         await screen.settle()
         assert screen.row == 0
-        assert not screen.main.stop_row_search()
+        assert not screen.main.feature(RowSearchFeature).stop()
         assert any("stopped searching for a needle" in words for words in screen.notifications())
 
 

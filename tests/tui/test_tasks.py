@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import PCAPS
 from tests.tui.main_driver import Screen, opened
+from tui.features.sort import SortFeature
 from tui.screens.main_screen import MainScreen
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "tasks.md"
@@ -92,9 +93,9 @@ async def _restore(screen: Screen) -> None:
     while not isinstance(screen.pilot.app.screen, MainScreen):
         await screen.press("escape")
     main = screen.main
-    main.apply_filter("")
-    main.sort_by(None)
-    main._choose_columns(None)
+    main.filter.apply("")
+    main.feature(SortFeature).sort_by(None)
+    main.list_appearance.choose_columns(None)
     main.appearance.marks.marked.clear()
     main.query_one("#list").focus()
     screen.fields.cursor_line = -1

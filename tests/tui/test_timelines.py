@@ -63,7 +63,7 @@ async def test_a_capture_without_timelines_is_reported(tmp_path: Path) -> None:
 
 async def test_while_the_capture_is_read_it_waits() -> None:
     async with opened(JAVA) as screen:
-        screen.main._done = False
+        screen.main.done = False
         await screen.press("o", "D")
         assert isinstance(screen.pilot.app.screen, MainScreen)
         assert screen.notifications() == ["still reading the capture: this needs all of it"] * 2

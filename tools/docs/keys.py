@@ -12,6 +12,8 @@ from textual.widget import Widget
 import tui
 from tools.docs.markdown import table
 from tui.app import KDissectApp
+from tui.feature import grouped_keys
+from tui.key_groups import place
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.live_screen import LiveScreen
 from tui.screens.main_screen import MainScreen
@@ -70,9 +72,9 @@ def bound(kind: type) -> Iterator[tuple[str, list[Binding]]]:
     groups: dict[str, list[Binding]] = {}
     for part in kind.__mro__:
         if part.__module__.startswith("tui."):
-            declared = [each for each in part.__dict__.get("BINDINGS", ()) if isinstance(each, Binding)]
-            groups.setdefault(part.__dict__.get("FEATURE", "General"), []).extend(declared)
-    yield from groups.items()
+            for group, key in grouped_keys(part):
+                groups.setdefault(group, []).append(key)
+    yield from sorted(groups.items(), key=lambda group: place(group[0]))
 
 
 def _rows(bindings: list[Binding], seen: set[int]) -> Iterator[tuple[str, str, str]]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import ClassVar, Final
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.analysis.baseline import BaselineError, hold, read_baseline
 from dissector.analysis.conformance import check
@@ -11,11 +11,12 @@ from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleStatus
 from dissector.core.text import clean, counted
-from tui.features.whole_capture import NeedsWholeCapture
+from tui.feature import Feature
 from tui.key_groups import OVERALL
 from tui.location_history import Location
 from tui.messages import GoTo
 from tui.result_lines import baseline_lines, check_lines, with_indices
+from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
 from tui.screens.verdicts_screen import Judge, VerdictsScreen, Watch
 from tui.widgets.line_list import StyledLine
@@ -27,20 +28,20 @@ MAX_SIZE: Final = 1 << 20
 RULES: Final = "Rules of the protocol"
 
 
-class CheckFeature(NeedsWholeCapture):
+class CheckFeature(Feature[CoreScreen]):
     """K shows which rules are broken."""
 
-    FEATURE = OVERALL
+    GROUP = OVERALL
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("K", "check", "Check", show=False, id="main.check",
                 tooltip="Check the capture against the protocol's rules, or against a baseline"),
     ]  # fmt: skip
 
     def action_check(self) -> None:
-        if not self.is_read():
+        if not self.screen.is_read():
             return
-        paths = baselines_beside(self.capture.names[0])
+        paths = baselines_beside(self.screen.capture.names[0])
         if not paths:
             self._judge(RULES, self._rules)
             return
@@ -56,22 +57,22 @@ class CheckFeature(NeedsWholeCapture):
         self.app.push_screen(Menu("Check", choices), chosen)
 
     def _judge(self, title: str, judge: Judge) -> None:
-        self.app.push_screen(VerdictsScreen(title, judge, len(self.capture)), self._verdicts_closed)
+        self.app.push_screen(VerdictsScreen(title, judge, len(self.screen.capture)), self._verdicts_closed)
 
     def _verdicts_closed(self, place: Location | None) -> None:
         if place is not None:
-            self.post_message(GoTo(*with_indices(self.capture.exchange(place.number), place)))
+            self.screen.post_message(GoTo(*with_indices(self.screen.capture.exchange(place.number), place)))
 
     def _rules(self, watch: Watch) -> tuple[str, list[StyledLine]]:
-        result = check([(self.capture.names[0], self.capture)], watch=watch)
+        result = check([(self.screen.capture.names[0], self.screen.capture)], watch=watch)
         broken = sum(result.counts(rule)[1] > 0 for rule in result.rules)
         return f"● {counted(broken, 'rule')} broken", check_lines(result)
 
     def _baseline(self, path: Path) -> Judge:
         def judge(watch: Watch) -> tuple[str, list[StyledLine]]:
             baseline, lines = read_baseline(path.read_text("utf-8"))
-            profile = SideProfile(DiffSide(self.capture, path.stem), {}, {})
-            watch(len(self.capture))
+            profile = SideProfile(DiffSide(self.screen.capture, path.stem), {}, {})
+            watch(len(self.screen.capture))
             outcomes = hold(profile, baseline, lines, file=str(path))
             broken = sum(each.status is RuleStatus.BROKEN for each in outcomes)
             return f"● {counted(broken, 'line')} broken", baseline_lines(outcomes)

@@ -2,10 +2,11 @@
 
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.core.text import clean
 from tui.clipboard_formats import CLIPBOARD_FORMATS, ClipboardFormat, clipboard_text
+from tui.feature import Feature
 from tui.key_groups import KEEP
 from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
@@ -14,12 +15,12 @@ SAMPLE = 40
 """Characters of the copied text that the notification shows."""
 
 
-class ClipboardFeature(CoreScreen):
+class ClipboardFeature(Feature[CoreScreen]):
     """y, then a letter for the format."""
 
-    FEATURE = KEEP
+    GROUP = KEEP
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("y", "copy", "Copy", show=False, tooltip="Copy the field: path, value, hex, JSON, …", id="main.copy"),
     ]
 
@@ -33,7 +34,7 @@ class ClipboardFeature(CoreScreen):
         self.app.push_screen(Menu("Copy", [Choice(form.words, key=form.key) for form in CLIPBOARD_FORMATS]), copy)
 
     def _copy(self, form: ClipboardFormat) -> None:
-        copied = clipboard_text(form, self.model)
+        copied = clipboard_text(form, self.screen.model)
         if copied is None:
             self.notify(f"no {form.words} here: select a field", timeout=3)
             return
@@ -42,4 +43,4 @@ class ClipboardFeature(CoreScreen):
         shown = shown if len(shown) <= SAMPLE else f"{shown[: SAMPLE - 1]}…"
         cut = copied.size - len(copied.text)
         size = f", the first {len(copied.text):,} of {copied.size:,} characters" if cut else ""
-        self.notify(f"copied the {form.words}{size}: {shown}", timeout=5 if cut else 3, markup=False)
+        self.notify(f"copied the {form.words}{size}: {shown}", timeout=5 if cut else 3)

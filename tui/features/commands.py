@@ -1,41 +1,28 @@
-"""The command line: the colon, then a row's number, a command of the palette, or one with an argument."""
+"""The command line: the colon, then a row's number, a command that a feature declares, or a key's by its id."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from textual import work
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.core.text import clean
-from tui.command_line import (
-    CommandError,
-    LineCommand,
-    completions,
-    file_completions,
-    of_names,
-    run_line,
-)
-from tui.features.columns import ColumnsFeature
-from tui.features.export import ExportFeature
-from tui.features.filter import FilterFeature
-from tui.features.sort import SortFeature
+from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
+from tui.feature import Feature
 from tui.key_groups import GO
-from tui.list_columns import all_columns
-from tui.messages import CompareWith
-from tui.recents import FILTERS, recent
-from tui.row_order import SortOrder
 from tui.screens.command_dialog import CommandDialog
-from tui.widgets.filter_bar import Offer
+from tui.screens.core_screen import CoreScreen
+
+FIRST: Final = ("filter", "write", "w", "column", "sort", "theme", "diff", "goto", "q")
+"""Commands in the order in which they are offered, before all others."""
 
 
-class CommandsFeature(FilterFeature, SortFeature, ColumnsFeature, ExportFeature):
+class CommandsFeature(Feature[CoreScreen]):
     """Runs what is typed behind the colon."""
 
-    FEATURE = GO
+    GROUP = GO
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("colon", "command", "Command", key_display=":", show=False, id="main.command",
                 tooltip="Type a row's number or a command, with completion"),
     ]  # fmt: skip
@@ -58,17 +45,18 @@ class CommandsFeature(FilterFeature, SortFeature, ColumnsFeature, ExportFeature)
         self.app.push_screen(CommandDialog(partial(completions, commands), text, error), run)
 
     def _go_to_number(self, number: int) -> None:
-        count = len(self.capture)
+        count = len(self.screen.capture)
         if not 1 <= number <= count:
             self.notify(f"there is no row {number:,}: rows are 1 to {count:,}", timeout=3)
-        elif not self.go_to(number - 1):
+        elif not self.screen.go_to(number - 1):
             self.notify(f"row {number:,} is hidden by the filter", timeout=3)
 
     def _line_commands(self) -> Iterator[LineCommand]:
         """The commands with an argument, then those of keys."""
-        yield from self._with_arguments()
-        named = {each.name for each in self._with_arguments()}
-        for node, binding, enabled, tooltip in self.active_bindings.values():
+        declared = [command for each in self.screen.features for command in each.commands()]
+        yield from sorted(declared, key=lambda each: FIRST.index(each.name) if each.name in FIRST else len(FIRST))
+        named = {each.name for each in declared}
+        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
             name = (binding.id or "").rpartition(".")[2]
             if binding.description and enabled and name and name not in named:
                 named.add(name)
@@ -78,85 +66,20 @@ class CommandsFeature(FilterFeature, SortFeature, ColumnsFeature, ExportFeature)
                 )
 
     def _run_action(self, run: Callable[[], object], _argument: str) -> None:
-        self.call_later(run)
+        self.screen.call_later(run)
 
-    def _with_arguments(self) -> Iterator[LineCommand]:
-        yield LineCommand("filter", "show only exchanges that match", self._filter_command, "FILTER", self._filters)
-        yield LineCommand(
-            "write", "write the rows that are shown; the suffix chooses the format", self._write_command, "FILE",
-            file_completions, needs_argument=True,
-        )  # fmt: skip
-        yield LineCommand("w", "the same", self._write_command, "FILE", file_completions, needs_argument=True)
-        yield LineCommand(
-            "column", "show or hide a column", self._column_command, "NAME", of_names(_columns), needs_argument=True
-        )
-        yield LineCommand("sort", "sort the list by a column", self._sort_command, "COLUMN", of_names(_sortable))
-        yield LineCommand(
-            "theme", "choose a theme", self._theme_command, "NAME",
-            of_names(lambda: [(name, "") for name in self.app.available_themes]), needs_argument=True,
-        )  # fmt: skip
-        yield LineCommand("diff", "compare with another capture", self._diff_command, "FILE", file_completions)
+    def commands(self) -> Iterator[LineCommand]:
+        themes = of_names(lambda: [(name, "") for name in self.app.available_themes])
+        yield LineCommand("theme", "choose a theme", self._theme_command, "NAME", themes, needs_argument=True)
         yield LineCommand("goto", "go to a row", self._goto_command, "NUMBER", needs_argument=True)
         yield LineCommand("q", "quit kdissect", lambda _: self.app.exit())
-
-    def _filters(self, text: str, cursor: int) -> Iterator[Offer]:
-        from dissector.filter import complete
-
-        if not text:
-            yield from (Offer(0, 0, each, "recent") for each in recent(FILTERS)[:5])
-        yield from (Offer(*each) for each in complete(text, cursor))
-
-    def _filter_command(self, text: str) -> None:
-        if text:
-            self.apply_filter(text)
-        else:
-            self.action_filter()
-
-    def _column_command(self, name: str) -> None:
-        known = {each.name.casefold(): each.name for each in all_columns()} | {
-            each.field: each.name for each in all_columns()
-        }
-        found = known.get(name) or known.get(name.casefold())
-        if found is None and not name.startswith(("request.", "response.")):
-            raise CommandError(clean(f"unknown column {name!r}"))
-        self.toggle_column(found or name)
-
-    def _sort_command(self, name: str) -> None:
-        if not name:
-            self.action_sort()
-            return
-        known = {each[0].casefold(): each[0] for each in _sortable()}
-        if name.casefold() not in known:
-            raise CommandError(clean(f"can't sort by {name!r}"))
-        self.sort_by(SortOrder(known[name.casefold()]))
 
     def _theme_command(self, name: str) -> None:
         if name not in self.app.available_themes:
             raise CommandError(clean(f"unknown theme {name!r}"))
         self.app.theme = name
 
-    def _diff_command(self, name: str) -> None:
-        if not self.is_read():
-            return
-        if name:
-            self.post_message(CompareWith(self.capture, name))
-        else:
-            self.call_later(self.app.run_action, "compare", self)
-
     def _goto_command(self, number: str) -> None:
         if not number.isascii() or not number.isdecimal():
             raise CommandError(clean(f"{number!r} is not a row's number"))
         self._go_to_number(int(number[:18]))
-
-    @work(group="export", exclusive=True)
-    async def _write_command(self, name: str) -> None:
-        """Write the rows that are shown."""
-        await self.write_rows(Path(name).expanduser())
-
-
-def _columns() -> list[tuple[str, str]]:
-    return [(each.name, each.words) for each in all_columns()]
-
-
-def _sortable() -> list[tuple[str, str]]:
-    return [(each.name, each.words) for each in all_columns() if each.is_indexed]

@@ -7,27 +7,29 @@ first row at or after the time of the one that it was on.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.capture_session import Capture
 from dissector.core.text import clean
 from dissector.detection.decode_as import DecodeAs
 from tui.decode_choices import OfferedConnections, offered_connections
+from tui.feature import Feature
 from tui.features.filter import FilterFeature
 from tui.key_groups import CAPTURE
 from tui.messages import ApplyFilter, ReadAgain
+from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
 
 ROOMY = 120
 """Width from which on the title has a choice in full."""
 
 
-class DecodeAsFeature(FilterFeature):
+class DecodeAsFeature(Feature[CoreScreen]):
     """U offers connections, what they are, and to undo what was said."""
 
-    FEATURE = CAPTURE
+    GROUP = CAPTURE
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("U", "decode_as", "Decode as", show=False, id="main.decode_as",
                 tooltip="Say that connections are Kafka, TLS or neither, and which end is the broker; or undo that"),
     ]  # fmt: skip
@@ -40,30 +42,29 @@ class DecodeAsFeature(FilterFeature):
         """Begin with a filter, at a time."""
         self._again_filter, self._again_at = filter, time_ns
 
-    def _rows_added(self, *, done: bool) -> None:
-        super()._rows_added(done=done)
+    def rows_added(self, *, done: bool) -> None:
         if not done:
             return
-        if self._again_at is not None and len(self.capture):
-            [times] = self.capture.index.columns(["time_ns"], range(len(self.capture)))
+        if self._again_at is not None and len(self.screen.capture):
+            [times] = self.screen.capture.index.columns(["time_ns"], range(len(self.screen.capture)))
             rows = (row for row, time in enumerate(times) if isinstance(time, int) and time >= (self._again_at or 0))
-            self.go_to(next(rows, len(times) - 1))
+            self.screen.go_to(next(rows, len(times) - 1))
         if self._again_filter:
-            self.post_message(ApplyFilter(self._again_filter))
+            self.screen.post_message(ApplyFilter(self._again_filter))
         self._again_at, self._again_filter = None, ""
 
     def action_decode_as(self) -> None:
         """Choose connections, then what they are."""
-        if not self._done:
+        if not self.screen.done:
             self.notify("still reading the capture", timeout=2)
-        elif not can_be_read_again(self.capture):
+        elif not can_be_read_again(self.screen.capture):
             self.notify("this capture can't be read again: use --decode-as", timeout=4)
         else:
             self._offer_connections()
 
     def _offer_connections(self) -> None:
-        said = list(self.capture.decode_as)
-        offered = offered_connections(self.capture, self.number if len(self.capture) else None)
+        said = list(self.screen.capture.decode_as)
+        offered = offered_connections(self.screen.capture, self.screen.number if len(self.screen.capture) else None)
         menu = [Choice(each.name, each.words) for each in offered]
         menu += [Choice(clean(f"Undo {each}"), "decode these by content again") for each in said]
 
@@ -87,26 +88,23 @@ class DecodeAsFeature(FilterFeature):
         def chosen(at: int | None) -> None:
             if at is not None:
                 said = choices[at][1]
-                kept = [each for each in self.capture.decode_as if each.selector != said.selector]
+                kept = [each for each in self.screen.capture.decode_as if each.selector != said.selector]
                 self._read_again([*kept, said])
 
         self.app.push_screen(Menu(f"Decode {connections.name} as", [Choice(words) for words, _ in choices]), chosen)
 
     def _read_again(self, said: Sequence[DecodeAs]) -> None:
-        row = self.number if len(self.capture) else None
-        time_ns = None if row is None else self.capture.index.columns(["time_ns"], range(row, row + 1))[0][0]
-        self.post_message(ReadAgain(self, said, self.filter_text, time_ns if isinstance(time_ns, int) else None))
+        row = self.screen.number if len(self.screen.capture) else None
+        time_ns = None if row is None else self.screen.capture.index.columns(["time_ns"], range(row, row + 1))[0][0]
+        text = self.screen.feature(FilterFeature).text
+        self.screen.post_message(ReadAgain(self.screen, said, text, time_ns if isinstance(time_ns, int) else None))
 
-    def _said_in_title(self) -> Sequence[DecodeAs]:
-        """What the user said of connections, as far as the title does not say it otherwise."""
-        return self.capture.decode_as
-
-    def _shown_words(self) -> str:
-        said = self._said_in_title()
+    def title_words(self) -> str:
+        said = self.screen.said_of_connections()
         if not said:
-            return super()._shown_words()
+            return ""
         words = f"decode as {said[0]}" if len(said) == 1 and self.app.size.width >= ROOMY else f"{len(said)} decode-as"
-        return f" · {words}{super()._shown_words()}"
+        return f" · {words}"
 
 
 def can_be_read_again(capture: Capture) -> bool:

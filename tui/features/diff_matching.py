@@ -2,17 +2,18 @@
 
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from tui.diff_model import SIDES, row_of
 from tui.diff_title import NAMES
+from tui.feature import Feature
 from tui.screens.diff_core_screen import DiffCoreScreen
 
 
-class DiffMatchingFeature(DiffCoreScreen):
+class DiffMatchingFeature(Feature[DiffCoreScreen]):
     """Matches exchanges by hand."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("space", "match", "Match", tooltip="Mark an exchange, then match it with one of the other side",
                 id="diff.match"),
         Binding("s", "swap", "Swap", show=False, tooltip="Swap A and B", id="diff.swap"),
@@ -20,14 +21,14 @@ class DiffMatchingFeature(DiffCoreScreen):
 
     def action_match(self) -> None:
         """Mark a row, match it with one of the other side, or undo a match."""
-        pair, model = self.pairs.pair, self.model
-        if pair is None or model is None or not self.shows_pairs:
+        pair, model = self.screen.pairs.pair, self.screen.model
+        if pair is None or model is None or not self.screen.shows_pairs:
             self.notify("match exchanges in the list of pairs (v)", timeout=3)
             return
-        if (pair.a, pair.b) in self.matched:
-            self._match_anew(tuple(rows for rows in self.matched if rows != (pair.a, pair.b)))
+        if (pair.a, pair.b) in self.screen.matched:
+            self._match_anew(tuple(rows for rows in self.screen.matched if rows != (pair.a, pair.b)))
             return
-        marked = self.pairs.marked
+        marked = self.screen.pairs.marked
         if marked is None:
             side = 0 if pair.a is not None else 1
             row = row_of(pair, side)
@@ -47,29 +48,29 @@ class DiffMatchingFeature(DiffCoreScreen):
             self.notify("exchanges of different APIs can't be matched", timeout=3)
         else:
             found = (marked[1], row) if other else (row, marked[1])
-            kept = (rows for rows in self.matched if not any(rows[side] == found[side] for side in SIDES))
+            kept = (rows for rows in self.screen.matched if not any(rows[side] == found[side] for side in SIDES))
             self._match_anew((*kept, found))
 
     def _mark(self, marked: tuple[int, int] | None, words: str) -> None:
-        self.pairs.marked = marked
-        self.pairs.redraw()
+        self.screen.pairs.marked = marked
+        self.screen.pairs.redraw()
         self.notify(words, timeout=4)
 
     def _match_anew(self, rows: tuple[tuple[int, int], ...]) -> None:
-        self.matched = rows
-        self.pairs.marked = None
-        self.compare()
+        self.screen.matched = rows
+        self.screen.pairs.marked = None
+        self.screen.compare()
 
     def action_swap(self) -> None:
         """Swap A and B."""
-        self.ends = (self.ends[1], self.ends[0])
-        self.matched = tuple((b, a) for a, b in self.matched)
-        self.connections = tuple((b, a) for a, b in self.connections)
-        self.compare()
+        self.screen.ends = (self.screen.ends[1], self.screen.ends[0])
+        self.screen.matched = tuple((b, a) for a, b in self.screen.matched)
+        self.screen.connections = tuple((b, a) for a, b in self.screen.connections)
+        self.screen.compare()
 
     def unmark(self) -> bool:
         """Unmark the exchange that waits for its match."""
-        marked = self.pairs.marked is not None
+        marked = self.screen.pairs.marked is not None
         if marked:
             self._mark(None, "mark removed")
         return marked

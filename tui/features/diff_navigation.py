@@ -2,20 +2,20 @@
 
 from typing import ClassVar
 
-from textual import on, work
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.worker import get_current_worker
 
 from tui.diff_model import DiffModel
+from tui.feature import Feature, work
 from tui.screens.diff_core_screen import DiffCoreScreen
 from tui.ui_thread import call_on_ui
 from tui.widgets.cell_list import CellList
 
 
-class DiffNavigationFeature(DiffCoreScreen):
+class DiffNavigationFeature(Feature[DiffCoreScreen]):
     """Goes from one difference to the next."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("n", "difference(1)", "Next", tooltip="Next difference; when following a cause, its next pair",
                 id="diff.next"),
         Binding("N", "difference(-1)", "Previous", show=False, tooltip="Previous difference", id="diff.previous"),
@@ -28,11 +28,10 @@ class DiffNavigationFeature(DiffCoreScreen):
                 tooltip="Show or hide what is equal: pairs, or fields of the pair", id="diff.equal"),
     ]  # fmt: skip
 
-    @on(CellList.LineOpened, "#causes")
-    def _cause_opened(self) -> None:
-        """Go to the first pair that shows the cause; n goes to the others."""
-        entry, model = self.entry, self.model
-        if model is None or entry is None:
+    def on_cell_list_line_opened(self, event: CellList.LineOpened) -> None:
+        """Go to the first pair that shows a cause; n goes to the others."""
+        entry, model = self.screen.entry, self.screen.model
+        if event.control is not self.screen.causes or model is None or entry is None:
             return
         model.cause = entry
         if model.hides_equal:  # a pair whose differences are hidden as repeats may show it
@@ -40,85 +39,85 @@ class DiffNavigationFeature(DiffCoreScreen):
         self._seek(0, 1, "shows it")
 
     def action_difference(self, step: int) -> None:
-        model = self.model
+        model = self.screen.model
         if model is None:
             return
-        if not self.shows_pairs:
-            self.causes.cursor += step
+        if not self.screen.shows_pairs:
+            self.screen.causes.cursor += step
             return
         line = model.next_line(step) if model.cause is None and model.pair is not None else None
         if line is not None:
-            self.differences.cursor = line
+            self.screen.differences.cursor = line
         else:
-            self._seek(self.pairs.cursor + step, step, "shows it" if model.cause is not None else "differs")
+            self._seek(self.screen.pairs.cursor + step, step, "shows it" if model.cause is not None else "differs")
 
-    @work(thread=True, exclusive=True, group="seek")
+    @work(group="seek", thread=True, exclusive=True)
     def _seek(self, start: int, step: int, words: str) -> None:
         """Search a pair in a thread: with many pairs it may take a while."""
-        worker, model = get_current_worker(), self.model
+        worker, model = get_current_worker(), self.screen.model
         if model is None:
             return
         place = model.next_pair(start, step, lambda: worker.is_cancelled)
         if worker.is_cancelled:
             return
-        if place is None and not self.shows_pairs and model.cause is not None:
+        if place is None and not self.screen.shows_pairs and model.cause is not None:
             # one side may have it in an exchange without a counterpart: go there
             place = model.said_at(model.cause)
         if place is None:
-            which = "" if not self.shows_pairs else "more " if step > 0 else "earlier "
-            self.app.call_from_thread(self.notify, f"no {which}pair {words}", timeout=2, markup=False)
-        call_on_ui(self, self._found, model, place, step)
+            which = "" if not self.screen.shows_pairs else "more " if step > 0 else "earlier "
+            self.app.call_from_thread(self.screen.notify, f"no {which}pair {words}", timeout=2)
+        call_on_ui(self.screen, self._found, model, place, step)
 
     def _found(self, model: DiffModel, place: int | None, step: int) -> None:
-        if model is not self.model:
+        if model is not self.screen.model:
             return
         if place is None:
-            if model.cause is not None and not self.shows_pairs:
+            if model.cause is not None and not self.screen.shows_pairs:
                 model.cause = None
             return
         position = model.nearest(place)
-        self.show_view(pairs=True)
-        with self.prevent(CellList.LineChosen):
-            self.pairs.cursor = position
-        self.choose_pair(position)
+        self.screen.show_view(pairs=True)
+        with self.screen.prevent(CellList.LineChosen):
+            self.screen.pairs.cursor = position
+        self.screen.choose_pair(position)
         if model.cause is not None:
             line = model.line_of_cause(model.cause)
         else:
             line = model.line if step > 0 else model.last_line()
         model.choose_line(line)
-        self.draw_pair()
+        self.screen.draw_pair()
 
     def action_step(self, lines: int) -> None:
-        (self.pairs if self.shows_pairs else self.causes).cursor += lines
+        (self.screen.pairs if self.screen.shows_pairs else self.screen.causes).cursor += lines
 
     def action_flip(self) -> None:
         """Show the other message, at its first field that differs."""
-        model = self.model
+        model = self.screen.model
         if model is None or model.pair is None:
             return
         now = next((side.side for side in model.sides if side.exchange is not None), "request")
         if not model.flip():
             self.notify(f"no {'response' if now == 'request' else 'request'}", timeout=2)
-        self.draw_pair()
+        self.screen.draw_pair()
 
     def action_equal(self) -> None:
-        model = self.model
+        model = self.screen.model
         if model is None:
             return
-        if self.focused is self.differences:
+        if self.screen.focused is self.screen.differences:
             model.shows_all_fields = not model.shows_all_fields
             model.relist()
-            self.draw_pair()
-        elif self.shows_pairs:
+            self.screen.draw_pair()
+        elif self.screen.shows_pairs:
             self._show_equal(shown=model.hides_equal)
 
     def _show_equal(self, *, shown: bool) -> None:
         """Show or hide equal pairs; the cursor stays on its pair, or goes to the nearest one."""
-        model = self.model
+        model = self.screen.model
         if model is None:
             return
-        place = model.shown[self.pairs.cursor] if model.shown else 0
+        place = model.shown[self.screen.pairs.cursor] if model.shown else 0
         model.show_equal(shown=shown)
         cursor = model.nearest(place)
-        self.pairs.show(len(model.shown), cursor)
-        self.choose_pair(cursor)
+        self.screen.pairs.show(len(model.shown), cursor)
+        self.screen.choose_pair(cursor)

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
 
-from textual import work
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.export.command_line import format_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
-from tui.features.whole_capture import NeedsWholeCapture
+from tui.command_line import LineCommand, file_completions
+from tui.feature import Feature, work
 from tui.key_groups import KEEP
+from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
 from tui.screens.prompt import Prompt
 from tui.screens.write_dialog import Notify, WriteDialog
@@ -47,12 +48,12 @@ class _RowSelection(NamedTuple):
     called: str
 
 
-class ExportFeature(NeedsWholeCapture):
+class ExportFeature(Feature[CoreScreen]):
     """Asks for rows, format and file name; then writes."""
 
-    FEATURE = KEEP
+    GROUP = KEEP
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("x", "export", "Export", tooltip="Write exchanges to a file: marked ones, those shown, or this one",
                 id="main.export"),
     ]  # fmt: skip
@@ -60,7 +61,7 @@ class ExportFeature(NeedsWholeCapture):
     @work(group="export", exclusive=True)
     async def action_export(self) -> None:
         """Ask one thing after the other; closing a dialog cancels the export."""
-        if not self.is_read() or not len(self.view):
+        if not self.screen.is_read() or not len(self.screen.view):
             return
         wanted = await self._asked_rows()
         if wanted is None:
@@ -78,30 +79,39 @@ class ExportFeature(NeedsWholeCapture):
         if given is None or not given.strip():
             return
         outcome = await self.app.push_screen_wait(self._writing(Path(given.strip()), wanted, form, contents))
-        self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
+        self.notify(outcome or "stopped: nothing written", timeout=8)
 
-    async def write_rows(self, path: Path) -> None:
+    def commands(self) -> Iterator[LineCommand]:
+        for name, words in (
+            ("write", "write the rows that are shown; the suffix chooses the format"),
+            ("w", "the same"),
+        ):
+            yield LineCommand(name, words, self._write_command, "FILE", file_completions, needs_argument=True)
+
+    @work(group="export", exclusive=True)
+    async def _write_command(self, name: str) -> None:
         """Write the rows that are shown, in the format of the file's suffix; ask what is in it where there is a
         choice."""
-        if not self.is_read() or not len(self.view):
+        if not self.screen.is_read() or not len(self.screen.view):
             return
+        path = Path(name).expanduser()
         form = SUFFIXES.get(path.suffix)
         if form is None:
-            self.notify(f"the suffix chooses the format: {', '.join(SUFFIXES)}", markup=False, timeout=5)
+            self.notify(f"the suffix chooses the format: {', '.join(SUFFIXES)}", timeout=5)
             return
-        rows = _RowSelection(self.view.rows.tolist(), "")
+        rows = _RowSelection(self.screen.view.rows.tolist(), "")
         contents = await self._asked_contents(rows, form)
         if contents is not None:
             outcome = await self.app.push_screen_wait(self._writing(path, rows, form, contents))
-            self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
+            self.notify(outcome or "stopped: nothing written", timeout=8)
 
     async def _asked_rows(self) -> _RowSelection | None:
         """Ask for the rows. Marked ones come first: whoever marked rows wants these."""
-        marked = sorted(self.appearance.marks.marked)
-        here = self.number
+        marked = sorted(self.screen.appearance.marks.marked)
+        here = self.screen.number
         offered = [(f"Marked, {_rows(marked)}", _RowSelection(marked, "marked"))] if marked else []
-        shown = self.view.rows.tolist()
-        words = "Shown" if self.view.is_filtered else "All"
+        shown = self.screen.view.rows.tolist()
+        words = "Shown" if self.screen.view.is_filtered else "All"
         offered.append((f"{words}, {_rows(shown)}", _RowSelection(shown, words.lower())))
         offered.append((f"Only row {here + 1:,}", _RowSelection([here], str(here + 1))))
         at = await self.app.push_screen_wait(Menu("Export", [Choice(words) for words, _ in offered]))
@@ -112,7 +122,7 @@ class ExportFeature(NeedsWholeCapture):
         if not form.entry.can_redact:
             return SHOWN
         whole: Sequence[_Contents] = (UNCHANGED,) if form.entry.needs_packets else (SHOWN,)
-        if form.entry.needs_packets and self.capture.frames.decrypted_connections(wanted.rows):
+        if form.entry.needs_packets and self.screen.capture.frames.decrypted_connections(wanted.rows):
             whole = ENCRYPTED
         offered = (*whole, REDACTED)
         at = await self.app.push_screen_wait(Menu("Contents", [each.choice for each in offered]))
@@ -120,13 +130,13 @@ class ExportFeature(NeedsWholeCapture):
 
     def _offered_name(self, called: str, form: ExportFormat, contents: _Contents) -> str:
         """Return a name that says what the file holds; of the capture's name characters that any file system takes."""
-        path = Path(self.capture.names[0])
+        path = Path(self.screen.capture.names[0])
         stem = "live" if path.parent == Path("/dev/fd") else path.stem  # a live capture has a number for a name
         of = re.sub(r"[^\w.-]", "-", stem)[:60].lstrip("-.") or "capture"
         return f"{of}-{called}{contents.called}{form.entry.suffixes[0]}"
 
     def _writing(self, path: Path, wanted: _RowSelection, form: ExportFormat, contents: _Contents) -> WriteDialog:
-        capture, marks = self.capture, self.appearance.marks
+        capture, marks = self.screen.capture, self.screen.appearance.marks
         chosen = None if len(wanted.rows) == len(capture) else format_rows(wanted.rows)
         comments = dict.fromkeys(marks.marked, "marked") | marks.comments
 

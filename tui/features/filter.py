@@ -5,19 +5,20 @@ since. When rows get their final order all are matched again, and what is shown 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from rich.text import Text
-from textual import work
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
+from tui.command_line import LineCommand
+from tui.feature import Feature, work
 from tui.key_groups import FIND
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
@@ -64,12 +65,12 @@ class FilterRun:
         return Text(f"■ stopped at {share} · {counts}" if self.stopped else f"✔ {counts}", "bold")
 
 
-class FilterFeature(CoreScreen):
+class FilterFeature(Feature[CoreScreen]):
     """Type, apply, stop, clear; recent filters; the connection of a row."""
 
-    FEATURE = FIND
+    GROUP = FIND
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only exchanges that match a filter",
                 id="main.filter"),
         Binding("ctrl+r", "recent_filters", "Recent filters", show=False, tooltip="Choose a recent filter",
@@ -81,13 +82,10 @@ class FilterFeature(CoreScreen):
                 id="main.connection_only"),
     ]  # fmt: skip
 
-    @property
-    def filter_text(self) -> str:
-        """The filter that is applied; empty if none is."""
-        return self._run.filter.text if self._run is not None else ""
-
-    first_filter = ""
+    first = ""
     """The filter to begin with."""
+    when_matched: Callable[[], object] | None = None
+    """Called once, when a filter has matched all rows."""
     _run: FilterRun | None = None
     _worker: Worker[None] | None = None
     _typing: Timer | None = None
@@ -99,91 +97,114 @@ class FilterFeature(CoreScreen):
     _remembered: Mapping[str, Int64] = {}
     """The rows of filters, the newest last. Of a file that was read: its rows stay as they are."""
 
-    def on_mount(self) -> None:
-        if self.first_filter and self.app.is_running:
-            self.call_after_refresh(self.apply_filter, self.first_filter)
+    @property
+    def text(self) -> str:
+        """The filter that is applied; empty if none is."""
+        return self._run.filter.text if self._run is not None else ""
+
+    def commands(self) -> Iterator[LineCommand]:
+        yield LineCommand("filter", "show only exchanges that match", self._filter_command, "FILTER", self._completions)
+
+    def _filter_command(self, text: str) -> None:
+        if text:
+            self.apply(text)
+        else:
+            self.action_filter()
+
+    def _completions(self, text: str, cursor: int) -> Iterator[Offer]:
+        from dissector.filter import complete
+
+        if not text:
+            yield from (Offer(0, 0, each, "recent") for each in recent(FILTERS)[:5])
+        yield from (Offer(*each) for each in complete(text, cursor))
+
+    def mounted(self) -> None:
+        if self.first:
+            self.screen.call_after_refresh(self.apply, self.first)
 
     @property
     def _bar(self) -> FilterBar:
-        return self.query_one(FilterBar)
+        return self.screen.query_one(FilterBar)
 
     def action_filter(self) -> None:
         """Edit the filter."""
-        self.prepare_filter(self.filter_text)
+        self.prepare(self.text)
 
-    def prepare_filter(self, text: str) -> None:
+    def prepare(self, text: str) -> None:
         """Put a filter into the bar for editing."""
         self._bar.edit(text)
         self._complete(text, len(text))
 
     def on_apply_filter(self, event: ApplyFilter) -> None:
         if event.prepare:
-            self.prepare_filter(event.text)
-        else:
-            self.apply_filter(event.text)
+            self.prepare(event.text)
+            return
+        if self.screen.place is not None:  # another row may be selected after it
+            self.screen.history.push(self.screen.place)
+        self.apply(event.text)
 
     def on_filter_bar_applied(self, event: FilterBar.Applied) -> None:
-        self.apply_filter(event.text)
+        self.apply(event.text)
 
-    def apply_filter(self, text: str) -> None:
+    def apply(self, text: str) -> None:
         """Show the rows that match; all rows for an empty text. An invalid filter stays in the bar for correction."""
         from dissector.filter import FilterError, parse
 
         self._stop_typing()
         try:
-            wanted = parse(text, self.capture.opener) if text else None
+            wanted = parse(text, self.screen.capture.opener) if text else None
         except FilterError as error:
             self._bar.edit(text, error.column)
             self._complain(error)
             return
-        self.workers.cancel_group(self, "filter")
+        self.stop_work("filter")
         self._run = None if wanted is None else FilterRun(wanted)
         known = self._remembered.get(text)
-        self.view.keep(None if wanted is None else np.zeros(0, np.int64) if known is None else known)
+        self.screen.view.keep(None if wanted is None else np.zeros(0, np.int64) if known is None else known)
         self._bar.rest(text)
-        if self._bar.is_open or self.focused is None:
-            self._list.focus()
-        self._list.update_rows()
-        self._draw_title()
+        if self._bar.is_open or self.screen.focused is None:
+            self.screen.exchange_list.focus()
+        self.screen.exchange_list.update_rows()
+        self.screen.draw_title()
         if self._run is not None:
             remember(FILTERS, text)
             if known is None:
                 self._start_matching(self._run)
             else:
-                self._run.upto = self._run.total = len(self.capture)
+                self._run.upto = self._run.total = len(self.screen.capture)
                 self._show_found()
 
     def on_filter_bar_cancelled(self) -> None:
         self._stop_typing()
-        self._bar.rest(self.filter_text)
+        self._bar.rest(self.text)
         self._draw_filter()
-        self._list.focus()
+        self.screen.exchange_list.focus()
 
-    def stop_filter(self) -> bool:
+    def stop(self) -> bool:
         """Stop the filter that runs; its rows so far stay."""
         run = self._run
         if run is None or not run.working:
             return False
-        self.workers.cancel_group(self, "filter")
+        self.stop_work("filter")
         run.working, run.stopped = False, True
         self._draw_filter()
         return True
 
-    def clear_filter(self) -> bool:
+    def clear(self) -> bool:
         """Remove the filter: show all rows. It is kept for `action_filter_back`, and the user is told the key."""
         if self._run is None:
             return False
         self._removed = self._run.filter.text
-        self.apply_filter("")
-        self.notify(f"filter removed; {self._key_of('filter_back')} brings it back", timeout=4)
+        self.apply("")
+        self.notify(f"filter removed; {self.screen.key_of('filter_back')} brings it back", timeout=4)
         return True
 
     def action_filter_back(self) -> None:
         """Bring back the filter that was removed, or remove it again."""
         if self._run is not None:
-            self.clear_filter()
+            self.clear()
         elif self._removed:
-            self.apply_filter(self._removed)
+            self.apply(self._removed)
         else:
             self.notify("no filter was removed; / makes one", timeout=2)
 
@@ -195,29 +216,32 @@ class FilterFeature(CoreScreen):
 
         def chosen(number: int | None) -> None:
             if number is not None:
-                self.apply_filter(filters[number])
+                self.apply(filters[number])
 
         self.app.push_screen(Menu("Recent filters", [Choice(clean(text)) for text in filters]), chosen)
 
     def action_connection_only(self) -> None:
         """Show only this row's connection, or go back."""
-        now = self.filter_text
+        now = self.text
         if now and now == self._connection_filter:
-            self.apply_filter(self._filter_before)
-        elif len(self.view):
+            self.apply(self._filter_before)
+        elif len(self.screen.view):
             self._filter_before = now
-            self._connection_filter = f"conn == {self.capture.rows.connection_of(self.number)}"
-            self.apply_filter(self._connection_filter)
+            self._connection_filter = f"conn == {self.screen.capture.rows.connection_of(self.screen.number)}"
+            self.apply(self._connection_filter)
+            if self._run is not None:
+                key = self.screen.key_of("follow_text")
+                self.notify(f"{key} shows both sides as text; f again shows all", timeout=3)
 
     # While typing: completions and errors.
 
     def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
         self._stop_typing()
         self._bar.complain(None)
-        self._typing = self.set_timer(PAUSE, lambda: self._check(event.text))
+        self._typing = self.screen.set_timer(PAUSE, lambda: self._check(event.text))
         self._complete(event.text, event.cursor)
 
-    @work(thread=True, exclusive=True, group="complete")
+    @work(group="complete", thread=True, exclusive=True)
     def _complete(self, text: str, cursor: int) -> None:
         """In a thread: the first time it reads all tables of the schema."""
         from dissector.filter import complete
@@ -225,7 +249,7 @@ class FilterFeature(CoreScreen):
         worker = get_current_worker()
         offers = [Offer(*each) for each in complete(text, cursor)]
         if not worker.is_cancelled:
-            call_on_ui(self, self._offer, worker, text, offers)
+            call_on_ui(self.screen, self._offer, worker, text, offers)
 
     def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
         # a completion that changes nothing is not offered
@@ -233,7 +257,7 @@ class FilterFeature(CoreScreen):
             self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
 
     def _stop_typing(self) -> None:
-        self.workers.cancel_group(self, "complete")
+        self.stop_work("complete")
         if self._typing is not None:
             self._typing.stop()
 
@@ -242,7 +266,7 @@ class FilterFeature(CoreScreen):
 
         try:
             if text.strip():
-                parse(text, self.capture.opener)
+                parse(text, self.screen.capture.opener)
         except FilterError as error:
             if not self._bar.may_become(error.column):
                 self._complain(error)
@@ -252,13 +276,13 @@ class FilterFeature(CoreScreen):
 
     # While matching.
 
-    @work(thread=True, exclusive=True, group="filter")
+    @work(group="filter", thread=True, exclusive=True)
     def _match_rows(self, run: FilterRun, *, restart: bool = False) -> None:
         """Match the rows that are not matched yet; with `restart` all of them, to be shown when that is done."""
         worker = get_current_worker()
-        if run.filter.reads_findings and self._done and not self._examine(worker):
+        if run.filter.reads_findings and self.screen.done and not self._examine(worker):
             return
-        capture, start, stop = self.capture, 0 if restart else run.upto, len(self.capture)
+        capture, start, stop = self.screen.capture, 0 if restart else run.upto, len(self.screen.capture)
         pending = run.pending if not restart else run.pending[:0]
         completed = pending[capture.index.is_complete(pending)]
         corrected = capture.matching(run.filter, completed) if len(completed) else completed
@@ -273,20 +297,20 @@ class FilterFeature(CoreScreen):
             if time.monotonic() - reported > REPORT_SECONDS:
                 reported = time.monotonic()
                 rows = new[:0] if restart else np.concatenate(found)
-                call_on_ui(self, self._show_step, worker, run, rows, step.upto, stop)
+                call_on_ui(self.screen, self._show_step, worker, run, rows, step.upto, stop)
                 found = found if restart else [new[:0]]
         again = completed, corrected
-        call_on_ui(self, self._matched_all, worker, run, np.concatenate(found), stop, again, pending, restart)
+        call_on_ui(self.screen, self._matched_all, worker, run, np.concatenate(found), stop, again, pending, restart)
 
     def _examine(self, worker: Worker[None]) -> bool:
         """Complete the cross-message findings; return whether that was not cancelled."""
-        return all(not worker.is_cancelled for _ in self.capture.findings.examine())
+        return all(not worker.is_cancelled for _ in self.screen.capture.findings.examine())
 
     def _show_step(self, worker: Worker[None], run: FilterRun, rows: Int64, upto: int, total: int) -> None:
         """Show the rows of a step."""
         if not worker.is_cancelled:
             run.upto, run.total = upto, total
-            self.view.add(rows)
+            self.screen.view.add(rows)
             self._show_found()
 
     def _matched_all(
@@ -303,20 +327,20 @@ class FilterFeature(CoreScreen):
         if worker.is_cancelled:
             return
         if restart:
-            self.view.keep(rows)
+            self.screen.view.keep(rows)
         else:
-            self.view.correct(*again)
-            self.view.add(rows)
+            self.screen.view.correct(*again)
+            self.screen.view.add(rows)
         run.upto = run.total = stop
         run.pending, run.working = pending, False
         self._show_found()
-        if len(self.capture) > stop:
+        if len(self.screen.capture) > stop:
             self._start_matching(run)
-        elif self._done and self.RENUMBERS_ROWS and not self.capture.host_names.resolves:
+        elif self.screen.done and self.screen.RENUMBERS_ROWS and not self.screen.capture.host_names.resolves:
             self._remember_rows(run.filter.text)
 
     def _remember_rows(self, text: str) -> None:
-        kept = self.view.kept
+        kept = self.screen.view.kept
         if kept is not None and len(kept) <= MOST_REMEMBERED:
             others = [each for each in self._remembered.items() if each[0] != text]
             self._remembered = dict([*others, (text, kept)][-REMEMBERED:])
@@ -324,39 +348,40 @@ class FilterFeature(CoreScreen):
     def _show_found(self) -> None:
         # drawn rows look as before, but for the time since the previous row
         run = self._run
-        self._list.empty_words = self._empty_words()
-        awaits = run is not None and run.working and run.upto <= self._list.selected
-        self._list.update_rows(redraw=self.appearance.time is TimeFormat.PREVIOUS, awaits=awaits)
+        self.screen.exchange_list.empty_words = self._empty_words()
+        awaits = run is not None and run.working and run.upto <= self.screen.exchange_list.selected
+        self.screen.exchange_list.update_rows(redraw=self.screen.appearance.time is TimeFormat.PREVIOUS, awaits=awaits)
         self._draw_filter()
-        self._draw_title()
+        self.screen.draw_title()
+        if run is not None and not run.working and self.when_matched is not None:
+            then, self.when_matched = self.when_matched, None
+            then()
 
     def _empty_words(self) -> str:
         """Return what to say if no row is shown, with the next keys."""
         if self._run is None or self._run.working:
             return "searching…" if self._run is not None else ""
-        return (
-            f"0 of {counted(len(self.capture), 'exchange')} match · {self._key_of('filter')} edits the filter · "
-            f"{self._key_of('escape')} removes it"
-        )
+        edits, removes = self.screen.key_of("filter"), self.screen.key_of("escape")
+        count = counted(len(self.screen.capture), "exchange")
+        return f"0 of {count} match · {edits} edits the filter · {removes} removes it"
 
     def _start_matching(self, run: FilterRun, *, restart: bool = False) -> None:
-        run.working, run.total = True, len(self.capture)
+        run.working, run.total = True, len(self.screen.capture)
         if restart:
             run.upto = 0
         self._draw_filter()
         self._match_rows(run, restart=restart)
 
-    def _rows_added(self, *, done: bool) -> None:
+    def rows_added(self, *, done: bool) -> None:
         """Match new rows too; all of them again when they have their final order."""
-        super()._rows_added(done=done)
         run = self._run
         if run is None or run.stopped:
             return
-        if done and self.RENUMBERS_ROWS:
+        if done and self.screen.RENUMBERS_ROWS:
             self._start_matching(run, restart=True)
-        elif not run.working and (len(self.capture) > run.upto or len(run.pending)):
+        elif not run.working and (len(self.screen.capture) > run.upto or len(run.pending)):
             self._start_matching(run)
 
     def _draw_filter(self) -> None:
         if self._run is not None:
-            self._bar.say(self._run.state(len(self.view), len(self.capture)))
+            self._bar.say(self._run.state(len(self.screen.view), len(self.screen.capture)))

@@ -3,14 +3,16 @@
 from functools import partial
 from typing import ClassVar, Final
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.analysis.follow_keys import FollowKey, follow_keys
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.features.row_search import Go, RowSearch
+from tui.feature import Feature
+from tui.features.row_search import Go, RowSearchFeature
 from tui.key_groups import GO
 from tui.location_history import Location
+from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
 
 _MOST: Final = 200
@@ -18,12 +20,12 @@ _MOST: Final = 200
 _KEYS: Final = "123456789abcdefghijklmnoprstuvwxyz"
 
 
-class FollowFeature(RowSearch):
+class FollowFeature(Feature[CoreScreen]):
     """J chooses what to follow, { and } go to the previous and next exchange."""
 
-    FEATURE = GO
+    GROUP = GO
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("J", "choose_key", "Follow…", show=False, id="main.follow",
                 tooltip="Follow a partition, group, producer, fetch session, …"),
         Binding("right_curly_bracket", "follow_key(1)", "Next followed", key_display="}", show=False,
@@ -39,12 +41,12 @@ class FollowFeature(RowSearch):
         self._choose_key(1)
 
     def _choose_key(self, step: int) -> None:
-        exchange = self.model.exchange
+        exchange = self.screen.model.exchange
         keys_of_row = follow_keys(exchange) if exchange is not None else []
         if not keys_of_row:
             self.notify("this exchange has nothing to follow", timeout=3)
             return
-        path = self.model.path
+        path = self.screen.model.path
         near = sorted(keys_of_row, key=lambda key: -_in_common(key.path, path))[:_MOST]
         keys = _KEYS.ljust(_MOST)
         choices = [Choice(t.kind, clean(t.label), key.strip()) for t, key in zip(near, keys, strict=False)]
@@ -63,14 +65,14 @@ class FollowFeature(RowSearch):
             return
 
         def find(rows: Int64) -> Go | None:
-            number = key.first(self.capture, rows)
-            return None if number is None else partial(self.go_to_place, self._place_on(key, number))
+            number = key.first(self.screen.capture, rows)
+            return None if number is None else partial(self.screen.go_to_place, self._place_on(key, number))
 
-        self.search_rows(step, find, f"exchanges of {key.kind} {clean(key.label)}")
+        self.screen.feature(RowSearchFeature).search(step, find, f"exchanges of {key.kind} {clean(key.label)}")
 
     def _place_on(self, key: FollowKey, number: int) -> Location:
         """Return the location of the followed key in a row."""
-        [exchange] = self.capture.at(range(number, number + 1))
+        [exchange] = self.screen.capture.at(range(number, number + 1))
         where = next((each.path for each in follow_keys(exchange) if each == key), "")
         side, _, path = where.partition(".")
         return Location(number, side or None, path)

@@ -3,21 +3,22 @@
 from typing import ClassVar
 
 import numpy as np
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
+from tui.feature import Feature
 from tui.key_groups import KEEP
 from tui.screens.core_screen import CoreScreen
 from tui.screens.prompt import Prompt
 
 
-class MarksFeature(CoreScreen):
+class MarksFeature(Feature[CoreScreen]):
     """Marks rows, goes to the next mark, shows marked rows only, comments rows."""
 
-    FEATURE = KEEP
+    GROUP = KEEP
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("m", "mark", "Mark", show=False, tooltip="Toggle mark", id="main.mark"),
         Binding("apostrophe", "next_mark", "Next mark", show=False, key_display="'", tooltip="Next marked exchange",
                 id="main.next_mark"),
@@ -30,69 +31,67 @@ class MarksFeature(CoreScreen):
     _only_marked = False
 
     def action_mark(self) -> None:
-        if not len(self.view):
+        if not len(self.screen.view):
             return
         try:
-            self.appearance.marks.toggle(self.number)
+            self.screen.appearance.marks.toggle(self.screen.number)
         except OSError as error:
             self._not_kept(error)
         if self._only_marked:
-            self.view.mark(self._marked_rows())
-            self._draw_title()
-        self._list.update_rows()
+            self.screen.view.mark(self._marked_rows())
+            self.screen.draw_title()
+        self.screen.exchange_list.update_rows()
 
     def action_next_mark(self) -> None:
         """Go to the next mark that is shown, the first one after the last."""
-        marks, number = self.appearance.marks, self.number
+        marks, number = self.screen.appearance.marks, self.screen.number
         for _ in marks.marked:
             following = marks.next(number)
-            if following is not None and self.go_to(following):
+            if following is not None and self.screen.go_to(following):
                 return
             number = number if following is None else following
         self.notify("no marked exchange is shown; m marks one", timeout=2)
 
     def action_marked_only(self) -> None:
-        if not self._only_marked and not self.appearance.marks.marked:
+        if not self._only_marked and not self.screen.appearance.marks.marked:
             self.notify("no exchange is marked; m marks one", timeout=2)
             return
         self._only_marked = not self._only_marked
-        self.view.mark(self._marked_rows() if self._only_marked else None)
-        self._list.update_rows()
-        self._draw_title()
+        self.screen.view.mark(self._marked_rows() if self._only_marked else None)
+        self.screen.exchange_list.update_rows()
+        self.screen.draw_title()
 
     def _marked_rows(self) -> Int64:
-        return np.array(sorted(self.appearance.marks.marked), np.int64)
+        return np.array(sorted(self.screen.appearance.marks.marked), np.int64)
 
     def action_comment(self) -> None:
-        if not len(self.view):
+        if not len(self.screen.view):
             return
-        number = self.number
+        number = self.screen.number
 
         def written(text: str | None) -> None:
             if text is None:
                 return
             try:
-                self.appearance.marks.comment(number, text)
+                self.screen.appearance.marks.comment(number, text)
             except OSError as error:
                 self._not_kept(error)
-            self._list.update_rows()
+            self.screen.exchange_list.update_rows()
 
-        before = self.appearance.marks.comments.get(number, "")
+        before = self.screen.appearance.marks.comments.get(number, "")
         self.app.push_screen(Prompt(f"Comment on exchange {number + 1}", clean(before)), written)
 
     def _not_kept(self, error: OSError) -> None:
         words = f"marks and comments not saved: {error.strerror or error}"
-        self.notify(clean(words), severity="warning", markup=False, timeout=4)
+        self.notify(clean(words), severity="warning", timeout=4)
 
-    def _rows_renumbered(self) -> None:
-        super()._rows_renumbered()
-        self.appearance.marks.renumber(self.capture.rows.after_sort)
+    def rows_renumbered(self) -> None:
+        self.screen.appearance.marks.renumber(self.screen.capture.rows.after_sort)
 
-    def _rows_added(self, *, done: bool) -> None:
-        super()._rows_added(done=done)
-        if done and self.RENUMBERS_ROWS:
+    def rows_added(self, *, done: bool) -> None:
+        if done and self.screen.RENUMBERS_ROWS:
             try:
-                self.appearance.marks.keep(self.capture.names, len(self.capture))
+                self.screen.appearance.marks.keep(self.screen.capture.names, len(self.screen.capture))
             except OSError as error:
                 self._not_kept(error)
-            self._list.update_rows()
+            self.screen.exchange_list.update_rows()

@@ -1,23 +1,28 @@
-"""Goes from exchange to exchange, and from request to response."""
+"""Goes from exchange to exchange, from request to response, and back to where the user jumped from."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
+from dissector.analysis.slow_exchanges import slow_rows
 from dissector.core.arrays import Bool, Int64
-from tui.features.findings_analysis import FindingsAnalysis
-from tui.features.row_search import Go, RowSearch
+from tui.feature import Feature
+from tui.features.findings import FindingsFeature
+from tui.features.row_search import Go, RowSearchFeature
 from tui.key_groups import GO
+from tui.location_history import Location
+from tui.screens.core_screen import CoreScreen
 
 
-class NavigationFeature(RowSearch, FindingsAnalysis):
-    """Goes along the list, a connection, errors."""
+class NavigationFeature(Feature[CoreScreen]):
+    """Goes along the list, a connection, errors; back and forward."""
 
-    FEATURE = GO
+    GROUP = GO
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("r", "flip", "Req↔Resp", tooltip="Show the other message of the exchange", id="main.flip"),
         Binding("b", "source", "Next bytes", show=False, id="main.source",
                 tooltip="Next source of bytes: the frame, decompressed records, TLS records"),
@@ -43,50 +48,100 @@ class NavigationFeature(RowSearch, FindingsAnalysis):
             "f7,ctrl+up", "step(-1)", "Previous exchange", show=False, tooltip="Previous exchange, from any pane",
             id="main.previous",
         ),
+        Binding("ctrl+o,alt+left", "back", "Back", show=False, tooltip="Go back to before the last jump",
+                id="main.back"),
+        Binding("alt+right", "forward", "Forward", show=False, tooltip="Go forward again",
+                id="main.forward"),
     ]  # fmt: skip
 
     def action_flip(self) -> None:
         """Show the other message of the exchange; a field of the same path stays selected."""
-        path = self.model.node.path if self.model.node is not None else ""
-        if self.model.flip():
-            self._draw_message()
-            self._choose_again(path)
-        elif self.model.exchange is not None:
-            self.notify(f"no {'response' if self.model.side == 'request' else 'request'}", timeout=2)
+        path = self.screen.model.node.path if self.screen.model.node is not None else ""
+        if self.screen.model.flip():
+            self.screen.draw_message()
+            self.screen.choose_again(path)
+        elif self.screen.model.exchange is not None:
+            self.notify(f"no {'response' if self.screen.model.side == 'request' else 'request'}", timeout=2)
 
     def action_source(self) -> None:
         """Show the frame, then each decompressed section, then the TLS records, cyclically."""
-        if not self.model.next_source():
+        if not self.screen.model.next_source():
             self.notify("no other bytes: nothing of this message is compressed or encrypted", timeout=2)
-        elif self.model.node is not None:
-            self.choose_field(self.model.node)
+        elif self.screen.model.node is not None:
+            self.screen.choose_field(self.screen.model.node)
         else:
-            self._bytes.update()
-            self._draw_titles()
-            self._draw_inspector()
+            self.screen.bytes_pane.update()
+            self.screen.draw_pane_titles()
+            self.screen.draw_inspector()
 
     def action_step(self, rows: int) -> None:
-        self._list.cursor += rows
+        self.screen.exchange_list.cursor += rows
 
     def action_connection(self, step: int) -> None:
         """Go to the next exchange of the connection."""
-        if self.model.exchange is not None:
-            connection = self.model.exchange.row.connection
-            self.search_rows(
+        if self.screen.model.exchange is not None:
+            connection = self.screen.model.exchange.row.connection
+            self.screen.feature(RowSearchFeature).search(
                 step,
-                lambda rows: self._first(rows, self.capture.index.numbers(rows).connection == connection),
+                lambda rows: _first(
+                    self.screen, rows, self.screen.capture.index.numbers(rows).connection == connection
+                ),
                 "exchanges on this connection",
             )
 
     def action_problem(self, step: int) -> None:
         """Go to the next exchange with a warning or an error."""
-        self.search_rows(step, self._first_problem, "exchanges with problems")
+        self.screen.feature(RowSearchFeature).search(step, self._first_problem, "exchanges with problems")
 
     def _first_problem(self, rows: Int64) -> Go | None:
-        number = self.findings.first(rows)
-        return partial(self.go_to, number) if number is not None else None
+        number = self.screen.feature(FindingsFeature).model.first(rows)
+        return partial(self.screen.go_to, number) if number is not None else None
 
-    def _first(self, rows: Int64, wanted: Bool) -> Go | None:
-        """Return how to go to the first row that is wanted."""
-        found = np.flatnonzero(wanted)
-        return partial(self.go_to, int(rows[found[0]])) if len(found) else None
+    def action_back(self) -> None:
+        self._return(self.screen.history.back, "no previous location")
+
+    def action_forward(self) -> None:
+        self._return(self.screen.history.forward, "no next location")
+
+    def _return(self, step: Callable[[Location, Callable[[int], bool]], Location | None], otherwise: str) -> None:
+        here, view = self.screen.place, self.screen.view
+        place = step(here, lambda number: view.position(number) is not None) if here else None
+        if place is None:
+            self.notify(otherwise, timeout=2)
+        else:
+            self.screen.show_place(place)
+
+
+class SlowExchangesFeature(Feature[CoreScreen]):
+    """s and S go to exchanges that are slow for their API and connection."""
+
+    GROUP = GO
+
+    BINDINGS: ClassVar[list[Binding]] = [
+        Binding("s", "slow(1)", "Next slow", show=False, id="main.next_slow",
+                tooltip="Next exchange that is slow for its API and connection"),
+        Binding("S", "slow(-1)", "Previous slow", show=False, id="main.previous_slow",
+                tooltip="Previous exchange that is slow for its API and connection"),
+    ]  # fmt: skip
+
+    _slow: tuple[int, Int64] | None = None
+    """The slow rows, and the number of rows and findings that they were computed from."""
+
+    def action_slow(self, step: int) -> None:
+        """Slow rows are computed once, in a thread."""
+
+        def find(rows: Int64) -> Go | None:
+            findings = self.screen.capture.findings.cross_message()
+            count = len(self.screen.capture) + len(findings)
+            if self._slow is None or self._slow[0] != count:
+                slow_codes = [row for row, finding in findings if finding.code == "slow"]
+                self._slow = count, np.union1d(slow_rows(self.screen.capture), np.array(slow_codes, np.int64))
+            return _first(self.screen, rows, np.isin(rows, self._slow[1]))
+
+        self.screen.feature(RowSearchFeature).search(step, find, "slow exchanges")
+
+
+def _first(screen: CoreScreen, rows: Int64, wanted: Bool) -> Go | None:
+    """Return how to go to the first row that is wanted."""
+    found = np.flatnonzero(wanted)
+    return partial(screen.go_to, int(rows[found[0]])) if len(found) else None

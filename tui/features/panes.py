@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.widget import Widget
 
-from dissector.capture_session import Capture
+from tui.feature import Feature
 from tui.key_groups import PANES
 from tui.pane_sizes import LIST_SHARE, load_pane_sizes, save_pane_sizes
 from tui.screens.core_screen import CoreScreen
@@ -20,12 +20,12 @@ BYTES_WIDTHS = {"slim": 27, "narrow": 43, "wide": 76}
 STEP = 8
 
 
-class PanesFeature(CoreScreen):
+class PanesFeature(Feature[CoreScreen]):
     """Resizes and maximizes panes."""
 
-    FEATURE = PANES
+    GROUP = PANES
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding(
             "backslash", "maximize_pane", "Maximize", key_display="\\", show=False,
             tooltip="Maximize the focused pane, or restore all", id="main.maximize",
@@ -40,13 +40,11 @@ class PanesFeature(CoreScreen):
                 tooltip="Narrow the bytes pane", id="main.less_bytes"),
     ]  # fmt: skip
 
-    def __init__(self, capture: Capture) -> None:
-        super().__init__(capture)
+    def __init__(self, screen: CoreScreen) -> None:
+        super().__init__(screen)
         self._panes = load_pane_sizes()
 
-    def on_mount(self) -> None:
-        if not self.app.is_running:
-            return
+    def mounted(self) -> None:
         self._draw_share()
         self._draw_widths()
 
@@ -56,13 +54,15 @@ class PanesFeature(CoreScreen):
 
     def action_maximize_pane(self) -> None:
         """Maximize the focused pane, or restore all."""
-        panes: list[Widget] = [self._list, self._fields, self._bytes]
+        panes: list[Widget] = [self.screen.exchange_list, self.screen.field_tree, self.screen.bytes_pane]
         alone = any(pane.has_class("hidden") for pane in panes)
-        lower = self.query_one("#lower")
+        lower = self.screen.query_one("#lower")
         for pane in panes:
-            pane.set_class(not alone and pane is not self.focused, "hidden")
-        lower.set_class(not alone and self.focused is self._list, "hidden")
-        self._bytes.styles.width = "1fr" if not alone and self.focused is self._bytes else None
+            pane.set_class(not alone and pane is not self.screen.focused, "hidden")
+        lower.set_class(not alone and self.screen.focused is self.screen.exchange_list, "hidden")
+        self.screen.bytes_pane.styles.width = (
+            "1fr" if not alone and self.screen.focused is self.screen.bytes_pane else None
+        )
         self._draw_widths()
 
     def action_list_room(self, step: int) -> None:
@@ -70,13 +70,19 @@ class PanesFeature(CoreScreen):
 
     def _give_list(self, share: float) -> None:
         """Share the height between list and lower panes; each keeps a few lines."""
-        least = min(0.5, LEAST_LINES / max(1, self._list.size.height + self.query_one("#lower").size.height))
+        least = min(
+            0.5,
+            LEAST_LINES / max(1, self.screen.exchange_list.size.height + self.screen.query_one("#lower").size.height),
+        )
         self._panes = self._panes._replace(list_share=max(least, min(1 - least, share)))
         self._draw_share()
 
     def _draw_share(self) -> None:
         share = self._panes.list_share
-        self._list.styles.height, self.query_one("#lower").styles.height = f"{share:.4f}fr", f"{1 - share:.4f}fr"
+        self.screen.exchange_list.styles.height, self.screen.query_one("#lower").styles.height = (
+            f"{share:.4f}fr",
+            f"{1 - share:.4f}fr",
+        )
 
     def on_draggable_border_dragged(self, event: DraggableBorder.Dragged) -> None:
         """Move a border to where it was dragged."""
@@ -85,9 +91,13 @@ class PanesFeature(CoreScreen):
         elif event.at is None:
             self._give_list(LIST_SHARE)
         else:
-            both = self._list.size.height + self.query_one("#lower").size.height
-            above = self.query_one("#lower").region.y - self._list.region.y - self._list.size.height  # the legend
-            self._give_list((event.at - above - self._list.region.y) / max(1, both))
+            both = self.screen.exchange_list.size.height + self.screen.query_one("#lower").size.height
+            above = (
+                self.screen.query_one("#lower").region.y
+                - self.screen.exchange_list.region.y
+                - self.screen.exchange_list.size.height
+            )  # the legend
+            self._give_list((event.at - above - self.screen.exchange_list.region.y) / max(1, both))
 
     def action_bytes_room(self, step: int) -> None:
         self._give_bytes(self._bytes_width() + step * STEP)
@@ -98,13 +108,12 @@ class PanesFeature(CoreScreen):
         self._panes = self._panes._replace(bytes_share=share)
         self._draw_widths()
 
-    def on_resize(self) -> None:
+    def resized(self) -> None:
         self._draw_widths()
-        self._draw_title()
 
     def _draw_widths(self) -> None:
-        if not self._fields.has_class("hidden"):
-            self._bytes.styles.width = self._bytes_width()
+        if not self.screen.field_tree.has_class("hidden"):
+            self.screen.bytes_pane.styles.width = self._bytes_width()
 
     def _bytes_width(self) -> int:
         """Return the width of the bytes pane on a screen of this size."""

@@ -7,10 +7,10 @@ from copy import copy
 from typing import Final
 
 import numpy as np
-from textual import work
 from textual.worker import Worker, get_current_worker
 
 from dissector.core.arrays import Int64
+from tui.feature import Feature, work
 from tui.garbage_collection import gc_paused
 from tui.loader import SWITCH_SECONDS
 from tui.screens.core_screen import CoreScreen
@@ -28,23 +28,23 @@ _SECONDS_BETWEEN: Final = 0.2
 _WRAPPED: Final = ("continued from the end of the list", "continued from the start of the list")
 
 
-class RowSearch(CoreScreen):
+class RowSearchFeature(Feature[CoreScreen]):
     """Runs one search at a time; a new one replaces it."""
 
     _searched = ""
     """What is searched, in words; empty if nothing is."""
 
-    def stop_row_search(self) -> bool:
+    def stop(self) -> bool:
         """Stop the search that runs."""
         words = self._searched
         if not words:
             return False
-        self.workers.cancel_group(self, "seek")
+        self.stop_work("seek")
         self._end_search()
-        self.notify(f"stopped searching for {words}", timeout=2, markup=False)
+        self.notify(f"stopped searching for {words}", timeout=2)
         return True
 
-    def search_rows(
+    def search(
         self,
         step: int,
         find: Find,
@@ -57,13 +57,11 @@ class RowSearch(CoreScreen):
         `around`, continue from the other end. `words` say what is searched. What `here` finds in the row that is shown
         comes first."""
         self._searched = words
-        self._draw_inspector(f"searching for {words}, esc stops")
-        self._search_rows(step, find, words, around=around, here=here)
+        self.screen.draw_inspector(f"searching for {words}, esc stops")
+        self._search(step, find, words, around=around, here=here)
 
-    @work(thread=True, exclusive=True, group="seek")
-    def _search_rows(
-        self, step: int, find: Find, words: str, *, around: bool, here: Callable[[], Go | None] | None
-    ) -> None:
+    @work(group="seek", thread=True, exclusive=True)
+    def _search(self, step: int, find: Find, words: str, *, around: bool, here: Callable[[], Go | None] | None) -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         worker = get_current_worker()
         with gc_paused():
@@ -71,10 +69,10 @@ class RowSearch(CoreScreen):
         if worker.is_cancelled:
             return
         if go is not None:
-            call_on_ui(self, self._found_row, worker, go, "")
+            call_on_ui(self.screen, self._found_row, worker, go, "")
             return
-        view = copy(self.view)  # as it is now, whatever happens to the list
-        ahead, behind = _ways(len(view), min(self._list.cursor, len(view) - 1), step)
+        view = copy(self.screen.view)  # as it is now, whatever happens to the list
+        ahead, behind = _ways(len(view), min(self.screen.exchange_list.cursor, len(view) - 1), step)
         total = len(ahead) + (len(behind) if around else 0)
         done, reported = 0, time.monotonic()
         for turn, positions in enumerate((ahead, behind) if around else (ahead,)):
@@ -87,19 +85,19 @@ class RowSearch(CoreScreen):
                 if worker.is_cancelled:
                     return
                 if go is not None:
-                    call_on_ui(self, self._found_row, worker, go, "" if not turn else _WRAPPED[step > 0])
+                    call_on_ui(self.screen, self._found_row, worker, go, "" if not turn else _WRAPPED[step > 0])
                     return
                 at, done = at + count, done + count
                 spent = time.monotonic() - begun
                 count = min(_MOST, count * 2) if spent < _SHORT else max(1, count // 2) if spent > _LONG else count
                 if time.monotonic() - reported > _SECONDS_BETWEEN:
                     reported = time.monotonic()
-                    call_on_ui(self, self._show_progress, worker, f"{words} {100 * done // total} %")
-        call_on_ui(self, self._found_nothing, worker, step, words, around=around)
+                    call_on_ui(self.screen, self._show_progress, worker, f"{words} {100 * done // total} %")
+        call_on_ui(self.screen, self._found_nothing, worker, step, words, around=around)
 
     def _show_progress(self, worker: Worker[None], words: str) -> None:
         if not worker.is_cancelled:
-            self._draw_inspector(f"searching for {words}, esc stops")
+            self.screen.draw_inspector(f"searching for {words}, esc stops")
 
     def _found_row(self, worker: Worker[None], go: Go, wrapped: str) -> None:
         if worker.is_cancelled:
@@ -113,11 +111,11 @@ class RowSearch(CoreScreen):
         if worker.is_cancelled:
             return
         self._end_search()
-        self.notify(f"no {'' if around else 'more ' if step > 0 else 'earlier '}{words}", timeout=2, markup=False)
+        self.notify(f"no {'' if around else 'more ' if step > 0 else 'earlier '}{words}", timeout=2)
 
     def _end_search(self) -> None:
         self._searched = ""
-        self._draw_inspector()
+        self.screen.draw_inspector()
 
 
 def _ways(count: int, start: int, step: int) -> tuple[range, range]:

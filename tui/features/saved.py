@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
-from textual import work
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.core.text import clean, shortened
-from tui.features.colors import ColorsFeature
-from tui.features.columns import ColumnsFeature
+from tui.feature import Feature, work
 from tui.features.filter import FilterFeature
+from tui.features.list_appearance import ListAppearanceFeature
 from tui.key_groups import FIND, LIST
 from tui.list_columns import ListColumns
 from tui.messages import SaveEntry
 from tui.row_colors import HUES
 from tui.saved import COLOR_RULES, FILTERS, KEYS, PROFILES, Profile, Setting
+from tui.screens.core_screen import CoreScreen
 from tui.screens.menu import Choice, Menu
 from tui.screens.prompt import Prompt
 
@@ -23,26 +23,25 @@ LONGEST = 60
 """Characters of a filter in a menu."""
 
 
-class SavedFiltersFeature(FilterFeature):
+class SavedFiltersFeature(Feature[CoreScreen]):
     """B offers the saved filters."""
 
-    FEATURE = FIND
+    GROUP = FIND
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("B", "saved_filters", "Saved filters", show=False, id="main.saved_filters",
                 tooltip="Apply a saved filter, or save this one under a name; color rows by a filter"),
     ]  # fmt: skip
 
-    @property
-    def _filter_text(self) -> str:
-        return self._run.filter.text if self._run is not None else ""
-
     @work(group="saved", exclusive=True)
     async def action_saved_filters(self) -> None:
         """Apply a filter, save the one that is applied, color rows by it, or delete one."""
-        saved, text = self.appearance.saved, self._filter_text
+        saved, text = self.screen.appearance.saved, self.screen.feature(FilterFeature).text
         offered: list[tuple[Choice, Callable[[], object]]] = [
-            (Choice(clean(name), clean(shortened(each, LONGEST)), key), partial(self.apply_filter, each))
+            (
+                Choice(clean(name), clean(shortened(each, LONGEST)), key),
+                partial(self.screen.feature(FilterFeature).apply, each),
+            )
             for (name, each), key in zip(saved.filters.items(), KEYS, strict=False)
         ]
         if text:
@@ -59,47 +58,37 @@ class SavedFiltersFeature(FilterFeature):
 
     @work(group="saving", exclusive=True)
     async def _save_filter(self) -> None:
-        text = self._filter_text
+        text = self.screen.feature(FilterFeature).text
         name = await self.app.push_screen_wait(Prompt("Save the filter as"))
         if name and name.strip():
-            self.keep(FILTERS, name.strip(), text)
+            keep(self.screen, FILTERS, name.strip(), text)
 
     @work(group="saving", exclusive=True)
     async def _color_by_filter(self) -> None:
-        text = self._filter_text
+        text = self.screen.feature(FilterFeature).text
         choices = [Choice(f"Hue {n}", "", str(n)) for n in range(1, HUES + 1)]
         at = await self.app.push_screen_wait(Menu("Color matching rows", choices))
         if at is not None:
-            self.keep(COLOR_RULES, text, at + 1)
-            self._list.update_rows()
+            keep(self.screen, COLOR_RULES, text, at + 1)
+            self.screen.exchange_list.update_rows()
 
     @work(group="saving", exclusive=True)
     async def _delete_saved(self) -> None:
-        saved = self.appearance.saved
+        saved = self.screen.appearance.saved
         offered = [(FILTERS, name) for name in saved.filters] + [(COLOR_RULES, name) for name in saved.color_rules]
         choices = [Choice(clean(shortened(name, LONGEST)), table.replace("_", " ")) for table, name in offered]
         at = await self.app.push_screen_wait(Menu("Delete", choices))
         if at is not None:
-            self.keep(*offered[at], None)
-            self._list.update_rows()
-
-    def keep(self, table: str, name: str, value: Setting | Mapping[str, Setting] | None) -> None:
-        """Keep an entry of the configuration, now and for the next start; None deletes it."""
-        entries = getattr(self.appearance.saved, table)
-        if value is None:
-            entries.pop(name, None)
-        elif not isinstance(value, Mapping):
-            entries[name] = value
-        self.post_message(SaveEntry(table, name, value))
-        self.notify(clean(f"{name} {'deleted' if value is None else 'saved'}"), markup=False, timeout=2)
+            keep(self.screen, *offered[at], None)
+            self.screen.exchange_list.update_rows()
 
 
-class ProfilesFeature(SavedFiltersFeature, ColumnsFeature, ColorsFeature):
+class ProfilesFeature(Feature[CoreScreen]):
     """P offers the profiles."""
 
-    FEATURE = LIST
+    GROUP = LIST
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("P", "profiles", "Profiles", show=False, id="main.profiles",
                 tooltip="Switch to a profile: filter, columns and colors together; or save this one"),
     ]  # fmt: skip
@@ -107,7 +96,7 @@ class ProfilesFeature(SavedFiltersFeature, ColumnsFeature, ColorsFeature):
     @work(group="saved", exclusive=True)
     async def action_profiles(self) -> None:
         """Switch to a profile, save what is shown as one, or delete one."""
-        profiles = self.appearance.saved.profiles
+        profiles = self.screen.appearance.saved.profiles
         choices = [
             Choice(clean(name), clean(_described(each)), key)
             for (name, each), key in zip(profiles.items(), KEYS, strict=False)
@@ -125,26 +114,38 @@ class ProfilesFeature(SavedFiltersFeature, ColumnsFeature, ColorsFeature):
 
     def _switch_to(self, profile: Profile) -> None:
         columns = None if profile.columns is None else ListColumns.of([*profile.columns]).chosen
-        self._choose_columns(columns)
-        self.appearance.color_by = profile.colors
-        self._draw_colors()
-        self.apply_filter(profile.filter)
+        rows = self.screen.feature(ListAppearanceFeature)
+        rows.choose_columns(columns)
+        rows.color_rows(profile.colors)
+        self.screen.feature(FilterFeature).apply(profile.filter)
 
     @work(group="saving", exclusive=True)
     async def _save_profile(self) -> None:
-        columns = self.appearance.columns.words()
-        profile = Profile(self._filter_text, None if columns is None else tuple(columns), self.appearance.color_by)
+        columns = self.screen.appearance.columns.words()
+        text = self.screen.feature(FilterFeature).text
+        profile = Profile(text, None if columns is None else tuple(columns), self.screen.appearance.color_by)
         name = await self.app.push_screen_wait(Prompt("Save filter, columns and colors as"))
         if name and name.strip():
-            self.appearance.saved.profiles[name.strip()] = profile
-            self.keep(PROFILES, name.strip(), profile.values())
+            self.screen.appearance.saved.profiles[name.strip()] = profile
+            keep(self.screen, PROFILES, name.strip(), profile.values())
 
     @work(group="saving", exclusive=True)
     async def _delete_profile(self) -> None:
-        names = [*self.appearance.saved.profiles]
+        names = [*self.screen.appearance.saved.profiles]
         at = await self.app.push_screen_wait(Menu("Delete", [Choice(clean(name)) for name in names]))
         if at is not None:
-            self.keep(PROFILES, names[at], None)
+            keep(self.screen, PROFILES, names[at], None)
+
+
+def keep(screen: CoreScreen, table: str, name: str, value: Setting | Mapping[str, Setting] | None) -> None:
+    """Keep an entry of the configuration, now and for the next start; None deletes it."""
+    entries = getattr(screen.appearance.saved, table)
+    if value is None:
+        entries.pop(name, None)
+    elif not isinstance(value, Mapping):
+        entries[name] = value
+    screen.post_message(SaveEntry(table, name, value))
+    screen.notify(clean(f"{name} {'deleted' if value is None else 'saved'}"), timeout=2)
 
 
 def _described(profile: Profile) -> str:

@@ -3,14 +3,16 @@
 from functools import partial
 from typing import ClassVar, NamedTuple
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.analysis.search import SearchHit, SearchQuery
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.features.row_search import Go, RowSearch
+from tui.feature import Feature
+from tui.features.row_search import Go, RowSearchFeature
 from tui.key_groups import FIND
 from tui.location_history import Location
+from tui.screens.core_screen import CoreScreen
 from tui.screens.search_dialog import SearchDialog
 
 
@@ -23,12 +25,12 @@ class Hits(NamedTuple):
     at: int
 
 
-class SearchFeature(RowSearch):
+class SearchFeature(Feature[CoreScreen]):
     """ctrl+f searches, n and N go to the next and previous hit."""
 
-    FEATURE = FIND
+    GROUP = FIND
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("ctrl+f", "search", "Search", show=False,
                 tooltip="Find text, hex bytes or a field", id="main.search"),
         Binding("n", "hit(1)", "Next hit", show=False, tooltip="Next hit of the search",
@@ -55,7 +57,7 @@ class SearchFeature(RowSearch):
         if self._query is None:
             self.action_search()
             return
-        hits, number = self._hits, self.model.number
+        hits, number = self._hits, self.screen.model.number
         if number is None:
             return
         if hits is None or hits.number != number:
@@ -67,7 +69,7 @@ class SearchFeature(RowSearch):
 
     def _seek_hit(self, query: SearchQuery, step: int, *, begins_here: bool) -> None:
         """Search the other exchanges; with `begins_here` first the shown one, from the shown side on."""
-        number, side = self.number, self.model.side
+        number, side = self.screen.number, self.screen.model.side
 
         def here() -> Go | None:
             found = self._hits_of(query, number)
@@ -76,33 +78,35 @@ class SearchFeature(RowSearch):
             return partial(self._show_hit, query, Hits(number, found, at)) if 0 <= at < len(found) else None
 
         def find(rows: Int64) -> Go | None:
-            there = query.first(self.capture, rows)
+            there = query.first(self.screen.capture, rows)
             found = self._hits_of(query, there) if there is not None else []
             if there is None or not found:
                 return None
             return partial(self._show_hit, query, Hits(there, found, 0 if step > 0 else len(found) - 1))
 
-        self.search_rows(step, find, repr(query.text), around=True, here=here if begins_here else None)
+        self.screen.feature(RowSearchFeature).search(
+            step, find, repr(query.text), around=True, here=here if begins_here else None
+        )
 
     def _hits_of(self, query: SearchQuery, number: int) -> list[tuple[str, SearchHit]]:
         # decoded separately: the screen may be tracing the one that is shown
-        [exchange] = self.capture.at(range(number, number + 1))
+        [exchange] = self.screen.capture.at(range(number, number + 1))
         return [(side, hit) for side, hits in query.hits_of(exchange) for hit in hits]
 
     def _show_hit(self, query: SearchQuery, hits: Hits) -> None:
         """Go to a hit."""
         self._hits = hits
         side, hit = hits.found[hits.at]
-        self.go_to_place(Location(hits.number, side, hit.path), partial(self._light_up, query, hits))
+        self.screen.go_to_place(Location(hits.number, side, hit.path), partial(self._light_up, query, hits))
 
     def _light_up(self, query: SearchQuery, hits: Hits) -> None:
         """Highlight all hits of the message that is shown, and select the current one."""
         side, hit = hits.found[hits.at]
         others = [other for its_side, other in hits.found if its_side == side]
-        self._fields.light_up({other.path for other in others})
+        self.screen.field_tree.light_up({other.path for other in others})
         if query.data:
-            self.model.lit = [other[1:] for other in others if other.end - other.start == len(query.data)]
+            self.screen.model.lit = [other[1:] for other in others if other.end - other.start == len(query.data)]
         if hit.end > hit.start:
-            self.model.selection = range(hit.start, hit.end)
-        self._bytes.show_at(hit.start)
-        self._draw_inspector(f"{hits.at + 1} of {len(hits.found):,} in this exchange: {clean(query.text)}")
+            self.screen.model.selection = range(hit.start, hit.end)
+        self.screen.bytes_pane.show_at(hit.start)
+        self.screen.draw_inspector(f"{hits.at + 1} of {len(hits.found):,} in this exchange: {clean(query.text)}")

@@ -1,13 +1,16 @@
 """Sorts the list by a column of the index. New rows follow the sorted ones, until there are many."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Final
 
-from textual import work
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.worker import get_current_worker
 
 from dissector.core.arrays import Int64
+from dissector.core.text import clean
 from dissector.exchange.row_fields import ROW_FIELDS
+from tui.command_line import CommandError, LineCommand, of_names
+from tui.feature import Feature, work
 from tui.key_groups import LIST
 from tui.list_columns import ListColumn, all_columns, column_of
 from tui.row_order import SortOrder, reversed_order, sorted_rows
@@ -27,12 +30,12 @@ def _sortable() -> list[ListColumn]:
     return sorted(columns, key=lambda column: names.index(column.name) if column.name in names else len(names))
 
 
-class SortFeature(CoreScreen):
+class SortFeature(Feature[CoreScreen]):
     """By a column, ascending or descending."""
 
-    FEATURE = LIST
+    GROUP = LIST
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("z", "sort", "Sort", show=False, tooltip="Sort the list by a column", id="main.sort"),
         Binding("Z", "reverse", "Reverse order", show=False, tooltip="Reverse the sort order", id="main.reverse"),
     ]
@@ -40,10 +43,23 @@ class SortFeature(CoreScreen):
     _ascending: tuple[Int64, int] | None = None
     """The rows by the column that was chosen last, and how many of them have a value."""
 
+    def commands(self) -> Iterator[LineCommand]:
+        names = of_names(lambda: [(each.name, each.words) for each in all_columns() if each.is_indexed])
+        yield LineCommand("sort", "sort the list by a column", self._sort_command, "COLUMN", names)
+
+    def _sort_command(self, name: str) -> None:
+        if not name:
+            self.action_sort()
+            return
+        known = {each.name.casefold(): each.name for each in all_columns() if each.is_indexed}
+        if name.casefold() not in known:
+            raise CommandError(clean(f"can't sort by {name!r}"))
+        self.sort_by(SortOrder(known[name.casefold()]))
+
     def action_sort(self) -> None:
         """Choose the column to sort by."""
         choices = [Choice("Unsorted", "in the order of row numbers"), *(Choice(c.name, c.words) for c in _sortable())]
-        sorting = self.appearance.sorting
+        sorting = self.screen.appearance.sorting
         at = 0 if sorting is None else 1 + [column.name for column in _sortable()].index(sorting.column)
         self.app.push_screen(Menu("Sort by", choices, at), self._sort_chosen)
 
@@ -53,14 +69,15 @@ class SortFeature(CoreScreen):
 
     def action_reverse(self) -> None:
         """Reverse the order; unsorted rows are sorted by number, descending."""
-        sorting = self.appearance.sorting or SortOrder("No.")
+        sorting = self.screen.appearance.sorting or SortOrder("No.")
         self.sort_by(sorting._replace(descending=not sorting.descending))
 
     def on_exchange_list_head_clicked(self, event: ExchangeList.HeadClicked) -> None:
         """The first click sorts, the second reverses, the third restores the order of row numbers."""
-        sorting = self.appearance.sorting
+        sorting = self.screen.appearance.sorting
         if not column_of(event.column).is_indexed:
-            self.notify(f"can't sort by {event.column}: that needs every message decoded", markup=False, timeout=3)
+            words = f"can't sort by {event.column}: that needs every message decoded"
+            self.notify(words, timeout=3)
         elif sorting is None or sorting.column != event.column:
             self.sort_by(SortOrder(event.column))
         else:
@@ -68,37 +85,36 @@ class SortFeature(CoreScreen):
 
     def sort_by(self, sorting: SortOrder | None) -> None:
         """Sort the list; with None in the order of row numbers."""
-        before, self.appearance.sorting = self.appearance.sorting, sorting
-        self.notify(_sorted_words(sorting), markup=False, timeout=3)
+        before, self.screen.appearance.sorting = self.screen.appearance.sorting, sorting
+        self.notify(_sorted_words(sorting), timeout=3)
         if sorting is None:
-            self.workers.cancel_group(self, "sort")
+            self.stop_work("sort")
             self._ascending = None
-            self.view.sort(None)
-            self._list.update_rows()
+            self.screen.view.sort(None)
+            self.screen.exchange_list.update_rows()
         elif before is not None and before.column == sorting.column and self._ascending is not None:
             self._show_sorted(*self._ascending)
         else:
-            self._list.refresh()  # draws the arrow
+            self.screen.exchange_list.refresh()  # draws the arrow
             self._order(sorting.column)
 
-    @work(thread=True, exclusive=True, group="sort")
+    @work(group="sort", thread=True, exclusive=True)
     def _order(self, column: str) -> None:
-        worker = get_current_worker()
-        found = sorted_rows(self.capture, column_of(column).field, len(self.capture), lambda: worker.is_cancelled)
+        worker, capture = get_current_worker(), self.screen.capture
+        found = sorted_rows(capture, column_of(column).field, len(capture), lambda: worker.is_cancelled)
         if found is not None:
-            call_on_ui(self, self._show_sorted, *found)
+            call_on_ui(self.screen, self._show_sorted, *found)
 
     def _show_sorted(self, order: Int64, present: int) -> None:
-        sorting = self.appearance.sorting
+        sorting = self.screen.appearance.sorting
         if sorting is not None:
             self._ascending = order, present
-            self.view.sort(reversed_order(order, present) if sorting.descending else order)
-            self._list.update_rows()
+            self.screen.view.sort(reversed_order(order, present) if sorting.descending else order)
+            self.screen.exchange_list.update_rows()
 
-    def _rows_added(self, *, done: bool) -> None:
-        super()._rows_added(done=done)
-        sorting, found = self.appearance.sorting, self._ascending
-        if sorting is not None and found is not None and (done or len(self.capture) > _MORE * len(found[0])):
+    def rows_added(self, *, done: bool) -> None:
+        sorting, found = self.screen.appearance.sorting, self._ascending
+        if sorting is not None and found is not None and (done or len(self.screen.capture) > _MORE * len(found[0])):
             self._order(sorting.column)
 
 

@@ -2,11 +2,12 @@
 
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from dissector.core.text import clean
 from dissector.exchange.field_values import plain_path
 from dissector.filter import FilterError
+from tui.feature import Feature
 from tui.key_groups import FIND
 from tui.messages import AddColumn, ApplyFilter
 from tui.screens.core_screen import CoreScreen
@@ -14,12 +15,12 @@ from tui.screens.menu import Choice, Menu
 from tui.value_filters import cell_filters, column_filter, field_filter
 
 
-class ValueActionsFeature(CoreScreen):
+class ValueActionsFeature(Feature[CoreScreen]):
     """a applies a filter, A edits it, c adds a column. In the list they take the row's cell, below it the field."""
 
-    FEATURE = FIND
+    GROUP = FIND
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS: ClassVar[list[Binding]] = [
         Binding("a", "as_filter", "As filter", show=False, id="main.apply_as_filter",
                 tooltip="Filter by the field under the cursor, or by the cell in the list"),
         Binding("A", "to_filter", "Edit filter", show=False, id="main.prepare_as_filter",
@@ -30,43 +31,43 @@ class ValueActionsFeature(CoreScreen):
 
     def action_as_filter(self) -> None:
         """Apply it."""
-        if self.focused is self._list:
-            column = self._list.column or "API"
-            text = column_filter(self.model.exchange, column) if self.model.exchange is not None else None
+        if self.screen.focused is self.screen.exchange_list:
+            column = self.screen.exchange_list.column or "API"
+            text = column_filter(self.screen.model.exchange, column) if self.screen.model.exchange is not None else None
             if text is not None:
-                self.post_message(ApplyFilter(text))
+                self.screen.post_message(ApplyFilter(text))
             else:
-                self.notify(f"no filter for {clean(column)} of this row", timeout=3, markup=False)
+                self.notify(f"no filter for {clean(column)} of this row", timeout=3)
         else:
             self._filter_field(prepare=False)
 
     def action_to_filter(self) -> None:
         """Edit it."""
-        if self.focused is not self._list:
+        if self.screen.focused is not self.screen.exchange_list:
             self._filter_field(prepare=True)
             return
-        cells = cell_filters(self.model.exchange) if self.model.exchange is not None else []
+        cells = cell_filters(self.screen.model.exchange) if self.screen.model.exchange is not None else []
 
         def prepare(chosen: int | None) -> None:
             if chosen is not None:
-                self.post_message(ApplyFilter(cells[chosen][1], prepare=True))
+                self.screen.post_message(ApplyFilter(cells[chosen][1], prepare=True))
 
         self.app.push_screen(Menu("Filter on", [Choice(name, clean(text)) for name, text in cells]), prepare)
 
     def _filter_field(self, *, prepare: bool) -> None:
         try:
-            text = field_filter(self.model)
+            text = field_filter(self.screen.model)
         except FilterError:
             self.notify("this part of the frame is not a field, so no filter can match it", timeout=3)
             return
         if text is None:
             self.notify("select a field first: this part of the frame is not one", timeout=2)
         else:
-            self.post_message(ApplyFilter(text, prepare=prepare))
+            self.screen.post_message(ApplyFilter(text, prepare=prepare))
 
     def action_as_column(self) -> None:
-        node = self.model.node
+        node = self.screen.model.node
         if node is None or node.name.startswith("("):
             self.notify("select a field first: this part of the frame is not one", timeout=2)
         else:
-            self.post_message(AddColumn(plain_path(self.model.path)))
+            self.screen.post_message(AddColumn(plain_path(self.screen.model.path)))

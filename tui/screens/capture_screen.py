@@ -4,20 +4,22 @@ wrong with its files, and a capture without Kafka has words in place of the pane
 Invariant: reading never blocks the screen: it runs in a thread.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 import numpy as np
 from rich.text import Text
 from textual import work
-from textual.screen import Screen
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
+from dissector.detection.decode_as import DecodeAs
 from dissector.detection.other_protocols import OtherProtocol
 from tui.appearance import Appearance
+from tui.feature import FeatureScreen
 from tui.labels import progress_words
 from tui.loader import load
 from tui.messages import CaptureFailed
@@ -29,7 +31,7 @@ LEAST_NAME: Final = 8
 """Cells of a capture's name in the title, at least."""
 
 
-class CaptureScreen(Screen[None]):
+class CaptureScreen(FeatureScreen):
     """Title and list of one capture. Who composes it has the list, `#title`, `#notice`, `#empty` and `#lower`."""
 
     RENUMBERS_ROWS: ClassVar[bool] = True
@@ -42,17 +44,38 @@ class CaptureScreen(Screen[None]):
         self.view = RowView()
         self.appearance = Appearance()
         self._progress = Progress(0, 0, 0, 0)
-        self._done = False
+        self.done = False
         self._notice = ""
 
     @property
-    def _list(self) -> ExchangeList:
+    def exchange_list(self) -> ExchangeList:
         return self.query_one(ExchangeList)
 
     @property
     def number(self) -> int:
         """The row under the list's cursor, from 0."""
-        return self._list.number
+        return self.exchange_list.number
+
+    def is_read(self) -> bool:
+        """Return whether the capture is read and has rows; if not, notify the user who is too early."""
+        if not self.done:
+            self.notify("still reading the capture: this needs all of it", timeout=3)
+        elif not len(self.capture):
+            self.notify("there are no exchanges", timeout=2)
+        return self.done and len(self.capture) > 0
+
+    @property
+    def waits_for_end(self) -> bool:
+        """Whether rows get other numbers when the capture is read, which it is not yet."""
+        return self.RENUMBERS_ROWS and not self.done
+
+    def has_rows(self) -> bool:
+        """Return whether there are rows whose numbers stay: live they do, else only when all is read."""
+        if self.done or self.RENUMBERS_ROWS:
+            return self.is_read()
+        if not len(self.capture):
+            self.notify("there are no exchanges yet", timeout=2)
+        return len(self.capture) > 0
 
     @work(thread=True, exclusive=True, group="load")
     def _load(self) -> None:
@@ -70,12 +93,12 @@ class CaptureScreen(Screen[None]):
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """Take more rows, and at the end the final order."""
-        self._progress, self._done = progress, done
+        self._progress, self.done = progress, done
         if done:
             self._rows_renumbered()
-        self._list.show(len(self.capture), redraw=done)
+        self.exchange_list.show(len(self.capture), redraw=done)
         self._rows_added(done=done)
-        self._draw_title()
+        self.draw_title()
         if not done:
             return
         if len(self.capture):
@@ -94,20 +117,22 @@ class CaptureScreen(Screen[None]):
             notice.add_class("shown")
 
     def _rows_added(self, *, done: bool) -> None:
-        """There may be more rows; if `done`, these are all. For features."""
+        for each in self.features:
+            each.rows_added(done=done)
 
     def _rows_renumbered(self) -> None:
-        """Rows have their final numbers. Features that keep numbers take the new ones."""
         self.view.renumber(self.capture.rows.after_sort)
-        self._list.follow(int(self.capture.rows.after_sort(np.array([self._list.selected]))[0]))
+        self.exchange_list.follow(int(self.capture.rows.after_sort(np.array([self.exchange_list.selected]))[0]))
+        for each in self.features:
+            each.rows_renumbered()
 
-    def _draw_title(self) -> None:
+    def draw_title(self) -> None:
         title = Text()
         title.append(
             f" · {counted(len(self.capture), 'exchange')} · {counted(len(self.capture.connections), 'connection')}", ""
         )
         title.append(self._shown_words())
-        state = progress_words(self._progress, done=self._done) + self._status_words()
+        state = progress_words(self._progress, done=self.done) + self._status_words()
         names = Text(", ".join(_title_name(name) for name in self.capture.names), "bold")
         room = self.app.size.width - 2 - title.cell_len - len(state) - 1
         names.truncate(max(LEAST_NAME, room), overflow="ellipsis")
@@ -115,12 +140,16 @@ class CaptureScreen(Screen[None]):
         self.query_one("#title", Static).update(names.append_text(title).append(gap).append(state, "dim"))
 
     def _shown_words(self) -> str:
-        """Return how many rows are shown, if not all."""
-        return f" · {len(self.view):,} shown" if self.view.is_filtered else ""
+        """Return what features say of the rows, and how many are shown, if not all."""
+        shown = f" · {len(self.view):,} shown" if self.view.is_filtered else ""
+        return "".join(each.title_words() for each in self.features) + shown
 
     def _status_words(self) -> str:
-        """Return the progress of background work, for the title. For features."""
-        return ""
+        return "".join(each.status_words() for each in self.features)
+
+    def said_of_connections(self) -> Sequence[DecodeAs]:
+        """Return what the user said of connections, as far as the title does not say it otherwise."""
+        return self.capture.decode_as
 
     def _draw_empty(self) -> None:
         seen = f"{counted(self.capture.packets, 'packet')}, {counted(len(self.capture.connections), 'TCP connection')}"

@@ -2,11 +2,11 @@
 about the field.
 
 The screen passes the messages of one pane to the others, through the model; panes don't know each other. What a user
-does with them is in `features/`, joined by `main_screen.py`.
+does with them is in `features/`; `main_screen.py` lists them.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual import events
@@ -21,9 +21,8 @@ from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
 from tui.bytes_labels import byte_words, bytes_title
 from tui.exchange_model import ExchangeModel
-from tui.key_groups import PROGRAM
 from tui.labels import inspector_text, range_readings, row_words
-from tui.location_history import Location
+from tui.location_history import Location, LocationHistory
 from tui.messages import GoTo
 from tui.screens.capture_screen import CaptureScreen
 from tui.theme import bold
@@ -35,10 +34,6 @@ from tui.widgets.key_footer import KeyFooter
 
 ROOMY = 40
 """Height from which on the field has two lines."""
-
-
-EscapeSteps = tuple[Callable[[Any], bool], ...]
-"""Methods of a screen; each returns whether it had something to do."""
 
 
 class CoreScreen(CaptureScreen):
@@ -60,15 +55,11 @@ class CoreScreen(CaptureScreen):
                 tooltip="Go from the list to the fields of the exchange", id="main.open"),
     ]  # fmt: skip
 
-    FEATURE: ClassVar[str] = PROGRAM
-    """The group of a class's keys in help and palette."""
-    ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
-    """What Escape does: the first of these that has something to stop or to undo does it, and returns True."""
-
     def __init__(self, capture: Capture) -> None:
         super().__init__(capture)
         self.model = ExchangeModel(capture, waits=False)
-        self._after_tracing: Callable[[], object] | None = None
+        self.history = LocationHistory()
+        self.after_tracing: Callable[[], object] | None = None
         """What to do with the shown message once it is traced."""
         self._extra = ""
         """What the line about the field begins with."""
@@ -87,11 +78,11 @@ class CoreScreen(CaptureScreen):
         yield KeyFooter()
 
     @property
-    def _fields(self) -> FieldTree:
+    def field_tree(self) -> FieldTree:
         return self.query_one(FieldTree)
 
     @property
-    def _bytes(self) -> BytesPane:
+    def bytes_pane(self) -> BytesPane:
         return self.query_one(BytesPane)
 
     @property
@@ -108,19 +99,28 @@ class CoreScreen(CaptureScreen):
 
     def go_to_place(self, place: Location, then: Callable[[], object] | None = None) -> bool:
         """Jump to a row, and to a side and a field of it if they are given; return whether the list shows the row. The
-        field of a long message is selected when that is traced, and `then` is called."""
+        field of a long message is selected when that is traced, and `then` is called. The history has where the user
+        was."""
+        here = self.place
+        there = self.show_place(place, then)
+        if there and here is not None and here != self.place:
+            self.history.push(here)
+        return there
+
+    def show_place(self, place: Location, then: Callable[[], object] | None = None) -> bool:
+        """Jump as `go_to_place` does, without the history."""
         position = self.view.position(place.number)
         if position is None:
             return False
         if self.model.shows_records:  # what is jumped to is in the message itself
             self.model.shows_records = False
-            self._bytes.update()
-            self._draw_titles()
-        self._list.cursor = position
+            self.bytes_pane.update()
+            self.draw_pane_titles()
+        self.exchange_list.cursor = position
         if place.number != self.model.number:
             self._choose(place.number)
         if place.side is not None and place.side != self.model.side and self.model.flip():
-            self._draw_message()
+            self.draw_message()
         if place.path or then is not None:
             self._when_traced(lambda: self._arrive(place.path, then))
         return True
@@ -130,8 +130,8 @@ class CoreScreen(CaptureScreen):
         if self.model.untraced is None:
             do()
         else:
-            self._after_tracing = do
-            self._draw_inspector()
+            self.after_tracing = do
+            self.draw_inspector()
 
     def _arrive(self, path: str, then: Callable[[], object] | None) -> None:
         node = self.model.traced.message.tree.find(path) if self.model.traced is not None and path else None
@@ -143,10 +143,10 @@ class CoreScreen(CaptureScreen):
     def choose_field(self, node: Node) -> None:
         """Select a field of the message in all panes."""
         self.model.node = node
-        self._fields.reveal(node)
-        self._bytes.update()
-        self._draw_titles()
-        self._draw_inspector()
+        self.field_tree.reveal(node)
+        self.bytes_pane.update()
+        self.draw_pane_titles()
+        self.draw_inspector()
 
     def on_go_to(self, event: GoTo) -> None:
         if not self.go_to_place(event.place):
@@ -155,26 +155,31 @@ class CoreScreen(CaptureScreen):
     def on_mount(self) -> None:
         if not self.app.is_running:  # it ended before it began
             return
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_inspector(self._extra))
-        self._list.focus()
-        self._draw_title()
-        self._draw_message()
+        for each in self.features:
+            each.mounted()
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.draw_inspector(self._extra))
+        self.exchange_list.focus()
+        self.draw_title()
+        self.draw_message()
         self._load()
 
     def on_resize(self) -> None:
-        self._draw_inspector(self._extra)
+        for each in self.features:
+            each.resized()
+        self.draw_title()
+        self.draw_inspector(self._extra)
 
     def _choose(self, number: int) -> None:
         if len(self.capture):
-            keeps = self.model.node is not None and self.focused is not self._list
+            keeps = self.model.node is not None and self.focused is not self.exchange_list
             path = self.model.node.path if keeps and self.model.node is not None else ""
             self.model.choose(number)
-            self._draw_message()
-            self._choose_again(path)
-            if self._done:
+            self.draw_message()
+            self.choose_again(path)
+            if self.done:
                 self._draw_notice()
 
-    def _choose_again(self, path: str) -> None:
+    def choose_again(self, path: str) -> None:
         """Select the field that was selected in another message, or the nearest above it that this one has too."""
         if path:
             self._when_traced(lambda: self._choose_nearest(path))
@@ -187,16 +192,18 @@ class CoreScreen(CaptureScreen):
                 return
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
 
-    def _draw_message(self) -> None:
+    def draw_message(self) -> None:
         """Another message is shown: draw its fields and bytes."""
-        self._after_tracing = None
+        self.after_tracing = None
         tls = self.model.exchange.tls if self.model.exchange is not None else None
-        self._fields.show(self.model.traced, handshake_fields(tls) if tls is not None else ())
-        self._bytes.update()
-        self._draw_titles()
-        self._draw_inspector()
+        self.field_tree.show(self.model.traced, handshake_fields(tls) if tls is not None else ())
+        self.bytes_pane.update()
+        self.draw_pane_titles()
+        self.draw_inspector()
+        for each in self.features:
+            each.message_drawn()
 
-    def _draw_titles(self) -> None:
+    def draw_pane_titles(self) -> None:
         exchange = self.model.exchange
         if exchange is None:
             return
@@ -208,10 +215,10 @@ class CoreScreen(CaptureScreen):
         stored = exchange.row.kind.capitalize()
         reading = " · reading…" if self.model.untraced is not None else ""
         whole = stored if exchange.is_stored else "TLS handshake" if exchange.row.kind == "tls" else ""
-        self._fields.border_title = whole or f"{parts[0]} ▸ {parts[1]}{reading}"
-        self._bytes.border_title = bytes_title(self.model).replace("[", "\\[")
+        self.field_tree.border_title = whole or f"{parts[0]} ▸ {parts[1]}{reading}"
+        self.bytes_pane.border_title = bytes_title(self.model).replace("[", "\\[")
 
-    def _draw_inspector(self, extra: str = "") -> None:
+    def draw_inspector(self, extra: str = "") -> None:
         self._extra = extra
         message = self.model.traced.message if self.model.traced is not None else None
         exchange = self.model.exchange
@@ -224,7 +231,7 @@ class CoreScreen(CaptureScreen):
                 words = " · ".join(finding.message for finding in exchange.findings)
                 more.append(clean(words), bold(self.app.theme_variables["warning"]))
                 summary, more = (summary, more) if self.app.size.height >= ROOMY else (more, summary)
-        if self._after_tracing is not None and self.model.untraced is not None:
+        if self.after_tracing is not None and self.model.untraced is not None:
             extra = f"reading {counted(len(self.model.untraced.data), 'byte')}, esc stops"
         if extra:
             summary = Text(extra, "bold").append(" · ").append_text(summary)
@@ -234,20 +241,28 @@ class CoreScreen(CaptureScreen):
         inspector.update(summary.append("\n" if roomy else " · ").append_text(more) if more else summary)
 
     def on_exchange_list_row_chosen(self, event: ExchangeList.RowChosen) -> None:
-        if event.number != self.model.number and event.numbering == self._list.numbering:
-            self._choose(event.number)
+        if event.number == self.model.number or event.numbering != self.exchange_list.numbering:
+            return
+        if self.place is not None and self._is_jump(self.place.number, event.number):
+            self.history.push(self.place)
+        self._choose(event.number)
+
+    def _is_jump(self, start: int, end: int) -> bool:
+        """Whether a move of the list's cursor is a screenful or more."""
+        before, now = self.view.position(start), self.view.position(end)
+        return before is None or now is None or abs(now - before) > self.exchange_list.size.height
 
     def on_exchange_list_row_opened(self) -> None:
-        self._fields.focus()
+        self.field_tree.focus()
 
     def on_field_tree_field_chosen(self, event: FieldTree.FieldChosen) -> None:
         if self.model.traced is None or not self.model.traced.has(event.node):
             return
-        if self.focused not in (self._bytes, self._list) and event.node is not self.model.node:
+        if self.focused not in (self.bytes_pane, self.exchange_list) and event.node is not self.model.node:
             self.model.node = event.node
-            self._bytes.update()
-            self._draw_titles()
-            self._draw_inspector()
+            self.bytes_pane.update()
+            self.draw_pane_titles()
+            self.draw_inspector()
 
     def on_bytes_pane_byte_chosen(self, event: BytesPane.ByteChosen) -> None:
         source = self.model.source
@@ -256,30 +271,26 @@ class CoreScreen(CaptureScreen):
         node = self.model.traced.node_at(source.number, event.offset)
         if node is not None:
             self.model.node = node
-            self._fields.reveal(node)
-            self._bytes.refresh()
-        self._draw_titles()
-        self._draw_inspector(byte_words(self.model, event.data, event.offset))
+            self.field_tree.reveal(node)
+            self.bytes_pane.refresh()
+        self.draw_pane_titles()
+        self.draw_inspector(byte_words(self.model, event.data, event.offset))
 
     def on_bytes_pane_range_chosen(self, event: BytesPane.RangeChosen) -> None:
         source = self.model.source
         if source is not None and source.data is event.data and self.model.selection == event.selection:
-            self._draw_inspector(range_readings(event.data, event.selection))
+            self.draw_inspector(range_readings(event.data, event.selection))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """The fields always have a selected one when they get the focus."""
-        if event.widget is self._fields and self.model.node is None:
-            self._fields.choose_first()
+        if event.widget is self.field_tree and self.model.node is None:
+            self.field_tree.choose_first()
 
-    def action_escape(self) -> None:
-        """Do one thing each time: see `ESCAPE_ORDER`."""
-        any(step(self) for step in self.ESCAPE_ORDER)
-
-    def _key_of(self, action: str) -> str:
+    def key_of(self, action: str) -> str:
         """Return the key of an action, as the user mapped it."""
         bindings = (active.binding for active in self.active_bindings.values())
         return next((self.app.get_key_display(each) for each in bindings if each.action == action), "")
 
     def action_open(self) -> None:
-        if self.focused is self._list:
-            self._fields.focus()
+        if self.focused is self.exchange_list:
+            self.field_tree.focus()

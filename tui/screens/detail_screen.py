@@ -30,13 +30,7 @@ class DetailScreen(MainScreen):
         super()._loaded(progress, done)
         self.go_to_place(self._begin)
         if self._begin.path:
-            self._fields.focus()
-        if self._begin_filter:
+            self.field_tree.focus()
+        if self._begin_filter:  # while rows are matched none is selected
+            self.filter.when_matched = lambda: self.go_to_place(self._begin)
             self.post_message(ApplyFilter(self._begin_filter))
-
-    def _show_found(self) -> None:
-        """Go back to the location once: while rows are matched none is selected."""
-        super()._show_found()
-        if self._begin_filter and self._run is not None and not self._run.working:
-            self._begin_filter = ""
-            self.go_to_place(self._begin)

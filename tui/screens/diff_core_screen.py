@@ -11,7 +11,6 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
@@ -23,9 +22,9 @@ from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_runner import Stopped, compare
 from tui.diff_title import NAMES, diff_title
 from tui.exchange_model import ExchangeModel
+from tui.feature import FeatureScreen
 from tui.labels import byte_readings, inspector_text
 from tui.messages import CaptureFailed
-from tui.screens.core_screen import EscapeSteps
 from tui.ui_thread import call_on_ui
 from tui.widgets.bytes_pane import BytesPane
 from tui.widgets.cause_list import CauseList
@@ -38,7 +37,7 @@ FIRST: Final = 2
 """Number of screens if this one was opened first: Textual has a default screen below."""
 
 
-class DiffCoreScreen(Screen[None]):
+class DiffCoreScreen(FeatureScreen):
     """Causes or pairs; fields and bytes of both sides."""
 
     AUTO_FOCUS = ""
@@ -67,9 +66,6 @@ class DiffCoreScreen(Screen[None]):
         Binding("escape", "escape", "Step back", show=False,
                 tooltip="Back to the causes; then close the comparison", id="diff.step_back"),
     ]  # fmt: skip
-
-    ESCAPE_ORDER: ClassVar[EscapeSteps] = ()
-    """Steps that Escape tries in order, until one has something to undo and returns True."""
 
     def __init__(self, a: DiffSide, b: DiffSide, connections: ManualMatches = ()) -> None:
         """`connections` are pairs of A and B that the user matched."""
@@ -130,6 +126,8 @@ class DiffCoreScreen(Screen[None]):
         self.compare()
 
     def on_resize(self) -> None:
+        for each in self.features:
+            each.resized()
         self.draw_title()
 
     def compare(self) -> None:
@@ -354,10 +352,6 @@ class DiffCoreScreen(Screen[None]):
         """Stop following a cause."""
         if self.model is not None:
             self.model.cause = None
-
-    def action_escape(self) -> None:
-        """Take one step back: see `ESCAPE_ORDER`."""
-        any(step(self) for step in self.ESCAPE_ORDER)
 
     def return_to_causes(self) -> bool:
         """Return to the causes from the pairs of one of them."""

@@ -18,6 +18,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
+from tui.feature import grouped_keys
 from tui.key_groups import FIRST, PROGRAM, place
 from tui.row_states import RowState
 from tui.screens.dialog import Dialog
@@ -114,12 +115,9 @@ def _first_place(active: ActiveBinding) -> int:
 
 
 def feature_of(active: ActiveBinding) -> str:
-    """Return the group of a key: the `FEATURE` of the class that binds it."""
-    for kind in type(active.node).__mro__:
-        own = (each.id for each in kind.__dict__.get("BINDINGS", ()) if isinstance(each, Binding))
-        if active.binding.id is not None and active.binding.id in own:
-            return str(kind.__dict__.get("FEATURE", PROGRAM))
-    return PROGRAM
+    """Return the group of a key: that of the feature or the class that declares it."""
+    declared = (each for kind in type(active.node).__mro__ for each in grouped_keys(kind))
+    return next((group for group, key in declared if key.id == active.binding.id), PROGRAM)
 
 
 def _lines(screen: Screen[object], found: Iterable[ActiveBinding]) -> Iterator[tuple[str, str]]:

@@ -21,9 +21,9 @@ from dissector.capture.live import CaptureSettings, Recording, no_traffic_messag
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
 from dissector.detection.decode_as import DecodeAs, of_ports
+from tui.feature import EscapeSteps
 from tui.key_groups import CAPTURE
 from tui.live_stats import ErrorTimes, LiveStats, live_stats
-from tui.screens.core_screen import EscapeSteps
 from tui.screens.main_screen import MainScreen
 from tui.screens.menu import Choice, Menu
 from tui.screens.prompt import Prompt
@@ -41,7 +41,7 @@ Begin = Callable[[CaptureSettings], tuple[Capture, Recording, CaptureSettings]]
 class LiveScreen(MainScreen):
     """The main screen with live rows."""
 
-    FEATURE = CAPTURE
+    GROUP = CAPTURE
     RENUMBERS_ROWS = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -79,11 +79,11 @@ class LiveScreen(MainScreen):
 
     def _loaded(self, progress: Progress, done: bool) -> None:
         """Take progress; often nothing is new."""
-        self._progress, self._done = progress, done
+        self._progress, self.done = progress, done
         if (progress.packets != self._seen or done) and not self._frozen:
             self._show_new()
         self._rows_added(done=done)
-        self._draw_title()
+        self.draw_title()
         self._draw_waiting()
         for words in (*self._recording.messages(), *([self._recording.failure] if done else [])):
             if words:
@@ -93,18 +93,18 @@ class LiveScreen(MainScreen):
         """Show new rows in the list."""
         self._seen = self._progress.packets
         # in fields or bytes the exchange stays; back in the list, G follows again
-        looks = self.focused in (self._fields, self._bytes)
-        self._list.show(len(self.capture), redraw=True, follow=not looks)
+        looks = self.focused in (self.field_tree, self.bytes_pane)
+        self.exchange_list.show(len(self.capture), redraw=True, follow=not looks)
         self._refresh_pending()
 
-    def _draw_title(self) -> None:
+    def draw_title(self) -> None:
         """Draw two lines: what is captured and how much; statistics."""
         where = self._wanted.interface if self._wanted.expression else f"{self._wanted.interface}:{self._ports}"
         title, alarm = (
             Text(),
             bold(self.app.theme_variables["error"]),
         )  # styles of its parts only
-        title.append("○ ended" if self._done else "● live", "dim" if self._done else alarm)
+        title.append("○ ended" if self.done else "● live", "dim" if self.done else alarm)
         title.append(clean(f" {where}"), "bold").append(f" · {counted(len(self.capture), 'exchange')}")
         title.append(self._shown_words())
         lost = self._recording.dropped
@@ -116,9 +116,9 @@ class LiveScreen(MainScreen):
             title.append(" " * room).append(state, "dim")
         self.query_one("#title", Static).update(title.append("\n").append_text(self._stats_line(width)))
 
-    def _said_in_title(self) -> Sequence[DecodeAs]:
+    def said_of_connections(self) -> Sequence[DecodeAs]:
         ports = of_ports(self._wanted.ports)
-        return [each for each in super()._said_in_title() if each not in ports]
+        return [each for each in super().said_of_connections() if each not in ports]
 
     def _stats_line(self, width: int) -> Text:
         """Return the second line: new rows below, then as many statistics as fit."""
@@ -128,7 +128,7 @@ class LiveScreen(MainScreen):
             line.append("❚❚ frozen", "bold")
         if new:
             line.append(f"{' ' if line else ''}▼ {new:,} new", "bold")
-        for words in [] if self._done else self._current_stats().words():
+        for words in [] if self.done else self._current_stats().words():
             if line.cell_len + 3 + len(words) > width:
                 break
             line.append(" · " if line else "").append(words)
@@ -136,7 +136,7 @@ class LiveScreen(MainScreen):
 
     def _seen_to(self) -> int:
         """Return how many rows there were when the user last saw the newest one: all, while the list follows."""
-        if not self._frozen and (not len(self.view) or self._list.cursor == len(self.view) - 1):
+        if not self._frozen and (not len(self.view) or self.exchange_list.cursor == len(self.view) - 1):
             self._last = len(self.capture)
         return self._last
 
@@ -162,12 +162,15 @@ class LiveScreen(MainScreen):
         self._frozen = not self._frozen
         if not self._frozen:
             self._show_new()
-            self._list.cursor = max(0, len(self.view) - 1)
-        self._draw_title()
+            self.exchange_list.cursor = max(0, len(self.view) - 1)
+        self.draw_title()
 
     def action_clear(self) -> None:
         """Begin the list behind the rows that it has: more may have come. Rows keep their numbers."""
         self._begin_list(self.view.count)
+
+    def escape_order(self) -> EscapeSteps:
+        return (*super().escape_order(), self.restore_cleared)
 
     def restore_cleared(self) -> bool:
         """Show the rows again that were cleared."""
@@ -176,16 +179,14 @@ class LiveScreen(MainScreen):
             self._begin_list(0)
         return cleared
 
-    ESCAPE_ORDER: ClassVar[EscapeSteps] = (*MainScreen.ESCAPE_ORDER, restore_cleared)
-
     def _begin_list(self, first: int) -> None:
         self.view.begin(first)
-        self._list.update_rows()
-        self._draw_title()
+        self.exchange_list.update_rows()
+        self.draw_title()
 
     def action_end(self) -> None:
         """End the capture: its rows stay. Again: start another one, in place of this."""
-        if not self._done:
+        if not self.done:
             self._recording.stop()
         elif self._saved or not len(self.capture):
             self._begin_another()
@@ -210,7 +211,7 @@ class LiveScreen(MainScreen):
         self.app.call_from_thread(self.app.switch_screen, screen)
 
     def is_read(self) -> bool:
-        if self._done:
+        if self.done:
             return super().is_read()
         self.notify("still capturing: end the capture first (ctrl+e)", timeout=4)
         return False
@@ -266,7 +267,7 @@ class LiveScreen(MainScreen):
             lines = (clean(line) for line in self._waiting_words().splitlines())
             empty.update(Text("\n".join(lines), justify="center"))
         elif empty.has_class("shown"):
-            self._list.focus()
+            self.exchange_list.focus()
         empty.set_class(waiting, "shown")
 
     def _waiting_words(self) -> str:
@@ -275,6 +276,6 @@ class LiveScreen(MainScreen):
             seen = counted(self.capture.packets, "packet")
             connections = counted(len(self.capture.connections), "TCP connection")
             where = f"{where}\n\n{seen}, {connections}, no Kafka so far"
-        elif self._recording.seconds >= PATIENCE and not self._done:
+        elif self._recording.seconds >= PATIENCE and not self.done:
             where = no_traffic_message(self._wanted, self._recording.seconds)
         return f"{where}\n\n{widening_hint(self._wanted)}"
