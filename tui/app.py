@@ -31,10 +31,9 @@ from tui.messages import (
 )
 from tui.palette import Commands, Palette, action_commands, choice_commands
 from tui.recents import capture_words, recent_captures, remember_capture
-from tui.screens.detail_screen import DetailScreen
+from tui.screens.dialog import Choice, Menu
 from tui.screens.diff_screen import DiffScreen
-from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Choice, Menu
+from tui.screens.main_screen import DetailScreen, MainScreen
 from tui.terminal_app import TerminalApp
 from tui.theme import KDISSECT, OURS
 

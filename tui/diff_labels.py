@@ -1,4 +1,5 @@
-"""Pairs, causes and fields of a comparison as cells of a line. Every word from the wire passes `clean` here.
+"""Pairs, causes and fields of a comparison as cells of a line, and the title of the diff screen. Every word from the
+wire passes `clean` here.
 
 A cell is a text and its tone: a style of `CellList`. A tone never says more than its sign or text does.
 """
@@ -6,8 +7,9 @@ A cell is a text and its tone: a style of `CellList`. A tone never says more tha
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
-from dissector.analysis.diff import DiffEntry, DiffReason, ExchangePair, PairVerdict
+from dissector.analysis.diff import DiffEntry, DiffReason, DiffResult, DiffSide, ExchangePair, PairVerdict
 from dissector.analysis.diff.formatting import name_sides
 from dissector.analysis.diff.report import entry_block, entry_explanation, entry_name, entry_reason
 from dissector.core.text import clean
@@ -254,3 +256,37 @@ def shared(words: list[str], room: int) -> list[str]:
     lengths = [cell_len(each) for each in words]
     rooms = [max(half, room - length) for length in reversed(lengths)]
     return [fit(each, min(length, own)) for each, length, own in zip(words, lengths, rooms, strict=True)]
+
+
+NAMES: Final = ("A", "B")
+SHORT_TITLE, LONG_TITLE = 76, 118
+"""Cells of the title below which it is short, and from which on it names the clients."""
+MIN_NAME: Final = 8
+"""Minimum cells of a side's name."""
+
+
+def diff_title(
+    ends: tuple[DiffSide, DiffSide], comparison: DiffResult | None, progress: str, matched: int, width: int
+) -> Text:
+    """Return the title in `width` cells. `progress` stands in place of the result, if it is not empty; `matched` is how
+    many pairs the user matched by hand."""
+    state = progress or _result(comparison, matched, short=width < SHORT_TITLE)
+    clients = (comparison.a.clients, comparison.b.clients) if comparison is not None else ((), ())
+    room = max(2 * MIN_NAME, width - cell_len(state) - len("A   ⇄  B ") - 2)
+    names = shared([clean(side.label) for side in ends], room)
+    client_names = [clean(f" {of_side[0]}") if of_side else "" for of_side in clients]
+    client_names = shared(client_names, room - sum(map(cell_len, names))) if width >= LONG_TITLE else ["", ""]
+    title = Text()
+    for side, name in enumerate(NAMES):
+        title.append("  ⇄  " if side else "").append(name, "bold reverse").append(f" {names[side]}", "bold")
+        title.append(client_names[side], "dim")
+    return title.append(" " * max(1, width - title.cell_len - cell_len(state))).append(state, "bold")
+
+
+def _result(comparison: DiffResult | None, matched: int, *, short: bool) -> str:
+    if comparison is None:
+        return ""
+    count = len(comparison.entries)
+    words = "the same" if not count else f"{count} ≠" if short else f"{count} difference{'s' if count > 1 else ''}"
+    by_hand = f" · {matched} by hand" if matched else ""
+    return f"{words}{by_hand}" if short else f"{words}{by_hand} · {len(comparison.ignored)} ignored (i)"

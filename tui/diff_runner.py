@@ -9,7 +9,7 @@ from dissector.analysis.diff import DiffResult, DiffSide, ManualMatches, diff
 from dissector.capture_session import Progress
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.loader import SECONDS_BETWEEN, SWITCH_SECONDS, load
+from tui.threads import SECONDS_BETWEEN, SWITCH_SECONDS, load
 
 
 class Stopped(Exception):  # noqa: N818  # nothing is wrong

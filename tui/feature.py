@@ -3,7 +3,7 @@
 A feature declares, under Textual's names, its keys (`BINDINGS`, shown in the group `GROUP` of the help), their actions
 (`action_*`) and the messages that it handles (`on_*`); `commands` are those of the command line. A screen has a list of
 features: it gets their keys, and hands each action and each message to the feature that declares it. What all features
-are asked are the other methods of `Feature`.
+are asked are the other methods of `ScreenFeature`.
 
 Invariant: what a screen has twice (a key, the id of one, an action, a handler) is an error when its class is made. So
 nothing depends on the order of the list, but the order of keys in help, palette and footer.
@@ -22,13 +22,13 @@ from tui.command_line import LineCommand
 from tui.key_groups import PROGRAM
 
 ScreenOf = TypeVar("ScreenOf", bound="FeatureScreen")
-AnyFeature = TypeVar("AnyFeature", bound="Feature[Any]")
+AnyFeature = TypeVar("AnyFeature", bound="ScreenFeature[Any]")
 Arguments = ParamSpec("Arguments")
 EscapeSteps = tuple[Callable[[], bool], ...]
 """What Escape does: the first of these that has something to stop or to undo does it, and returns True."""
 
 
-class Feature(Generic[ScreenOf]):
+class ScreenFeature(Generic[ScreenOf]):
     """One thing that a user does on a screen. Its state is in it; other features are reached by `screen.feature`."""
 
     GROUP: ClassVar[str] = PROGRAM
@@ -101,7 +101,7 @@ def work(
 class FeatureScreen(Screen[None]):
     """A screen with features."""
 
-    FEATURES: ClassVar[tuple[type[Feature[Any]], ...]] = ()
+    FEATURES: ClassVar[tuple[type[ScreenFeature[Any]], ...]] = ()
     """In the order of their keys in help, palette and footer."""
     GROUP: ClassVar[str] = PROGRAM
     """The group of the keys that the class itself declares."""
@@ -121,7 +121,7 @@ class FeatureScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._made: dict[type[Feature[Any]], Feature[Any]] = {}
+        self._made: dict[type[ScreenFeature[Any]], ScreenFeature[Any]] = {}
 
     def feature(self, kind: type[AnyFeature]) -> AnyFeature:
         """Return a feature of the screen. It is made when it is first asked for."""
@@ -133,7 +133,7 @@ class FeatureScreen(Screen[None]):
         return found
 
     @property
-    def features(self) -> list[Feature[Any]]:
+    def features(self) -> list[ScreenFeature[Any]]:
         """All features, in the order of the list."""
         return [self.feature(kind) for kind in self.FEATURES]
 
@@ -164,14 +164,14 @@ def _check_keys(screen: str, bindings: list[BindingType]) -> None:
             seen.add(name)
 
 
-def _declared(feature: type[Feature[Any]]) -> Iterator[tuple[str, Callable[..., object]]]:
+def _declared(feature: type[ScreenFeature[Any]]) -> Iterator[tuple[str, Callable[..., object]]]:
     """Yield what Textual calls: actions and handlers."""
     for name in dir(feature):
         if name.startswith(("action_", "on_")):
             yield name, getattr(feature, name)
 
 
-def _handed_to(kind: type[Feature[Any]], method: Callable[..., object]) -> Callable[..., object]:
+def _handed_to(kind: type[ScreenFeature[Any]], method: Callable[..., object]) -> Callable[..., object]:
     """Return a method for a screen that calls one of its feature."""
 
     @wraps(method)  # Textual counts the parameters

@@ -1,4 +1,5 @@
-"""The columns of the list: which there are, which are shown, their order and width. Without a screen.
+"""The columns of the list: which there are, which are shown, their order and width, and texts in exactly the cells of
+theirs. Without a screen.
 
 Until the user chooses columns, a list shows those that fit. A column of a message's field is named by its path, as
 `show --fields` takes it.
@@ -9,10 +10,16 @@ Invariants:
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
+
+from rich.cells import set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
 
 from dissector.exchange.row_field import FieldType, RowField
 from dissector.exchange.row_fields import ROW_FIELDS, row_fields
@@ -152,3 +159,31 @@ def _default(across: int, needed: tuple[tuple[str, int], ...]) -> tuple[ListColu
 def _room(columns: list[ListColumn], across: int) -> int:
     """Return the cells that remain for Info."""
     return across - MARKS_WIDTH - sum(column.width + 1 for column in columns)
+
+
+_NAMES: Final = ("client_id", "group")
+"""Columns whose texts differ at their ends."""
+
+
+def fitting(text: str, column: ListColumn) -> str:
+    """Return the text of a cell as wide as its column."""
+    text = text.rjust(column.width) if column.right else text
+    if len(text) > column.width:
+        end = column.width // 2 if column.field in _NAMES else 0  # a number at its end tells names apart
+        text = f"{text[: column.width - 1 - end]}…{text[len(text) - end :]}"
+    return set_cell_size(text, column.width)
+
+
+def fitted(text: Text, width: int, style: Style) -> list[Segment]:
+    """Return colored text as wide as a column; the rest of the column has a style of its own."""
+    if text.cell_len > width:
+        text.truncate(width, overflow="ellipsis")
+    return [*_colored(text, style), Segment(" " * (width - text.cell_len), style)]
+
+
+def _colored(text: Text, style: Style) -> Iterator[Segment]:
+    """Yield the pieces of a text, on the style of its cell."""
+    ends = sorted({0, len(text), *(end for span in text.spans for end in (span.start, span.end))})
+    for start, end in pairwise(ends):
+        over = (span.style for span in text.spans if span.start <= start and end <= span.end)
+        yield Segment(text.plain[start:end], sum((each for each in over if isinstance(each, Style)), style))

@@ -1,4 +1,5 @@
-"""The records that the record view lists, without a screen: their places, their order, and contents of those looked at.
+"""The records that the record view lists, without a screen: their places, their order, contents of those looked at,
+text that is found in them, and names in them, to be offered while a filter is typed.
 
 Invariants:
   * only records that are drawn, searched or sorted by contents are read; a bounded number of exchanges stays decoded;
@@ -6,7 +7,7 @@ Invariants:
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from dissector.analysis.record_list import RecordList, RecordPlaces
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.records.record import PLAIN_OPENER, ExchangeRecord, records_of
+from dissector.records.record_text import headers_text, value_text
 from dissector.records.values.schema_reference import SchemaKey
 
 KEPT_RECORDS: Final = 50_000
@@ -146,3 +148,69 @@ class RecordsModel:
             self._order = order[::-1].copy() if descending else order
         else:
             self._order = np.arange(len(self))[::-1].copy() if descending else None
+
+
+_WHOLE = 1 << 20
+
+
+def find_record(model: RecordsModel, query: str, start: int, step: int, is_cancelled: Callable[[], bool]) -> int | None:
+    """Return the position of the next record that has a text, around the end; None if there is none, or if that was
+    cancelled."""
+    text = query.casefold()
+    count = len(model)
+    for distance in range(1, count + 1):
+        position = (start + step * distance) % count
+        if is_cancelled():
+            return None
+        record = model.record(position)
+        if record is not None and _has(record, text):
+            return position
+    return None
+
+
+def _has(record: ExchangeRecord, text: str) -> bool:
+    for data in (record.key, record.value):
+        if data is not None and text in data.decode("utf-8", "replace").casefold():
+            return True
+    opened = (record.opened_key, record.opened_value)
+    return any(each.is_structure and text in value_text(each, _WHOLE).casefold() for each in opened) or (
+        bool(record.headers) and text in headers_text(record, _WHOLE).casefold()
+    )
+
+
+MOST: Final = 200
+DEEPEST: Final = 6
+_ELEMENTS: Final = 3
+"""Elements of an array that are looked at."""
+
+
+def paths_in(records: Iterable[ExchangeRecord | None]) -> list[str]:
+    """Return paths such as ``value.order.id`` and ``headers.tenant``, each once."""
+    found: dict[str, None] = {}
+    for record in records:
+        if record is None:
+            continue
+        for path in _paths(record):
+            if len(found) >= MOST:
+                return list(found)
+            found[path] = None
+    return list(found)
+
+
+def _paths(record: ExchangeRecord) -> Iterator[str]:
+    for name, opened in (("value", record.opened_value), ("key", record.opened_key)):
+        yield from _inside(opened.inner, name, 0)
+    for name, _ in record.headers:
+        if name.isprintable() and " " not in name:
+            yield f"headers.{name}"
+
+
+def _inside(value: object, path: str, depth: int) -> Iterator[str]:
+    if depth < DEEPEST and isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(name, str) and name.isprintable() and not set(name) & set(" (){},&|!<>=\"'"):
+                yield f"{path}.{name}"
+                yield from _inside(inner, f"{path}.{name}", depth + 1)
+    elif depth < DEEPEST and isinstance(value, list):
+        for each in value[:_ELEMENTS]:
+            yield from _inside(each, path, depth + 1)

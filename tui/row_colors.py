@@ -1,12 +1,15 @@
-"""The colors of the list's rows, without a screen: a hue by API, latency or connection.
+"""The colors of the list's rows, without a screen: a hue by API, latency or connection, or that of the first coloring
+rule (a filter of the user's) that a row matches.
 
 Errors and warnings keep their colors in all modes, so that they are never missed.
 """
 
+from collections.abc import Mapping
 from enum import Enum
-from typing import Final
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
-from dissector.exchange.model import ExchangeRow
+from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.protocol.schema.api_groups import API_GROUPS, OTHER_GROUP, api_group
 
 HUES: Final = 8
@@ -52,3 +55,27 @@ class ColorBy(Enum):
         if self is ColorBy.CONNECTION:
             return [(f"C{n + 1}" + (f", C{n + 1 + HUES}, …" if n == 0 else ""), n) for n in range(HUES)]
         return []
+
+
+if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only for those who have rules
+    from dissector.filter import Filter
+
+
+def rule_hue(rules: Mapping[str, int], exchange: Exchange, start_ns: int) -> int | None:
+    """Return the hue, from 0, of the first rule that an exchange of a capture that began at `start_ns` matches."""
+    for text, hue in rules.items():
+        wanted = _parsed(text)
+        if wanted is not None and wanted.matches(exchange, start_ns):
+            return hue - 1
+    return None
+
+
+@cache
+def _parsed(text: str) -> "Filter | None":
+    """Return a filter; None for an invalid one, which `config.toml` may have."""
+    from dissector.filter import FilterError, parse
+
+    try:
+        return parse(text)
+    except FilterError:
+        return None

@@ -1,9 +1,17 @@
-"""Shows captures, comparisons or a live capture on the terminal until the user quits; gives exit codes."""
+"""Shows captures, comparisons or a live capture on the terminal until the user quits; gives exit codes.
+
+It ends when its terminal is gone, as when ssh drops without a SIGHUP. Textual would go on: it reads the end of its
+input again and again, and its main thread waits for output that nobody takes. It can't be asked to quit, so the process
+ends as SIGHUP would end it. Nothing is lost: the user's files are written at once, and the capturing process ends by
+itself when this one is gone.
+"""
 
 import curses
 import os
+import select
 import signal
 import sys
+import threading
 from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
@@ -13,7 +21,6 @@ from dissector.capture.live import CaptureSettings, Recording
 from dissector.capture_session import Capture
 from dissector.detection.decode_as import DecodeAs, of_ports
 from tui.app import KDissectApp
-from tui.hangup import end_with_terminal
 from tui.recents import remember_capture
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.live_screen import Begin, LiveScreen
@@ -25,6 +32,8 @@ if TYPE_CHECKING:
 
 LEFT: Final = 128 + signal.SIGINT
 """The exit code of a comparison that the user did not wait for."""
+GONE: Final = 128 + signal.SIGHUP
+"""The exit code when the terminal is gone, as shells have it."""
 
 
 def run(
@@ -108,3 +117,17 @@ def _take_terminal() -> None:
         return
     if colors < 2:
         os.environ["NO_COLOR"] = "1"
+
+
+def end_with_terminal() -> None:
+    """Watch standard input from now on, if it is a terminal."""
+    if sys.__stdin__ is not None and sys.__stdin__.isatty():
+        threading.Thread(target=_watch, args=(sys.__stdin__.fileno(),), name="hangup", daemon=True).start()
+
+
+def _watch(terminal: int) -> None:
+    """Sleep until it hangs up."""
+    poll = select.poll()
+    poll.register(terminal, 0)  # no input: hang-ups are always reported
+    if any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll()):
+        os._exit(GONE)

@@ -1,24 +1,78 @@
 """Textual's application as we need it: notifications, names of keys, dimmed text, help and screenshots, and events on
-which Textual would fail. It knows no captures."""
+which Textual would fail. It knows no captures.
+
+A notification's toast always has some time left: Textual shows one that has not expired, and then asks how long it may
+stay. If it expires in between, as on a busy machine, its timer has a negative interval: Textual 8.2 counts with it for
+ever, and the screen is dead.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from rich.color import Color as RichColor
+from rich.style import Style
 from textual import events
 from textual.app import ScreenStackError
 from textual.binding import Binding, BindingType
 from textual.errors import NoWidget
-from textual.filter import LineFilter
-from textual.notifications import Notify, SeverityLevel
+from textual.filter import ANSIToTruecolor, LineFilter, dim_color
+from textual.notifications import Notification, Notify, SeverityLevel
 
 from dissector.core.text import clean
-from tui.dimming import with_dimming
-from tui.notification import TimedNotification
 from tui.screens.help_screen import HelpScreen, keys_of
 from tui.screenshot import one_text_a_word
-from tui.theme import CSS, default_variables
+from tui.theme import CSS, DIM, default_variables
 from tui.typeahead import TypeAhead
+
+SHORTEST: Final = 0.1
+"""Seconds that a toast is shown at least."""
+
+
+@dataclass
+class TimedNotification(Notification):
+    """A notification that expires as any other."""
+
+    @property
+    def time_left(self) -> float:
+        """Seconds for which its toast is to be shown."""
+        return max(super().time_left, SHORTEST)
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether no toast is to be shown for it."""
+        return super().time_left <= 0
+
+
+_NOT_DIM = Style(dim=False)
+
+
+class Dimming(ANSIToTruecolor):
+    """Textual's filter of a terminal's colors, which dims too, with our share of the color. One filter, as each costs
+    a pass over all that is drawn. The colors of a terminal itself (`ansi_red`) have no known mixture."""
+
+    @lru_cache(1024)  # noqa: B019  # as Textual's, which lives as long as the application
+    def truecolor_style(self, style: Style, background: RichColor) -> Style:
+        return super().truecolor_style(_mixed(style, background) if style.dim else style, background)
+
+
+def with_dimming(filters: Sequence[LineFilter]) -> list[LineFilter]:
+    """Return filters of an application with ours in place of Textual's."""
+    return [_dimming(each) if type(each) is ANSIToTruecolor else each for each in filters]
+
+
+@lru_cache(4)
+def _dimming(filter: ANSIToTruecolor) -> Dimming:
+    return Dimming(filter._terminal_theme, enabled=filter.enabled)
+
+
+def _mixed(style: Style, background: RichColor) -> Style:
+    behind = background if style.bgcolor is None or style.bgcolor.is_default else style.bgcolor
+    if style.color is None or style.color.triplet is None or behind.triplet is None:
+        return style
+    return style + Style.from_color(dim_color(behind, style.color, DIM)) + _NOT_DIM
 
 
 class TerminalApp(TypeAhead):

@@ -20,9 +20,9 @@ from tui.key_groups import FIRST, ORDER
 from tui.palette import Palette
 from tui.recents import FILES, FILTERS, recent, remember, remember_capture
 from tui.row_colors import ColorBy
+from tui.screens.dialog import Menu
 from tui.screens.help_screen import MARKS, START, HelpScreen, keys_of
 from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Menu
 from tui.settings import path
 from tui.time_format import TimeFormat
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.conftest import PCAPS
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import Screen, opened
+from tui.screens.dialog import Menu
 from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Menu
 from tui.screens.verdicts_screen import VerdictsScreen
 from tui.widgets.line_list import LineList
 

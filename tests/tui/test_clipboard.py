@@ -10,7 +10,7 @@ from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import JAVA, Screen, opened, to
 from tui.clipboard_formats import LONGEST
-from tui.screens.menu import Menu
+from tui.screens.dialog import Menu
 
 
 async def copied(screen: Screen, *keys: str) -> str:

@@ -10,8 +10,8 @@ from tests.cases import cases
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
 from tui.screens.command_dialog import CommandDialog
+from tui.screens.dialog import Menu
 from tui.screens.help_screen import HelpScreen
-from tui.screens.menu import Menu
 from tui.screens.overview_screen import OverviewScreen
 
 

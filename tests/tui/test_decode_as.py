@@ -9,9 +9,9 @@ from dissector.detection.decode_as import DecodeAs
 from tests.traffic import Turn, capture_of, conversation, exchanges
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.app import KDissectApp
-from tui.decode_choices import offered_connections
+from tui.features.decode_as import offered_connections
+from tui.screens.dialog import Menu
 from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Menu
 
 BROKER = "127.0.0.1:9092"
 

@@ -10,11 +10,10 @@ from dissector.capture_session import Capture
 from tests.conftest import PCAPS
 from tests.tui.diff_driver import JAVA, LIBRDKAFKA, Screen, opened, to_cause, to_pair
 from tui.app import KDissectApp
+from tui.features.diff_ignored import IgnoredDialog
 from tui.screens.compare_dialog import CompareDialog
-from tui.screens.detail_screen import DetailScreen
-from tui.screens.ignored_dialog import IgnoredDialog
-from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Menu
+from tui.screens.dialog import Menu
+from tui.screens.main_screen import DetailScreen, MainScreen
 
 
 async def test_after_a_swap_the_same_exchange_is_selected() -> None:

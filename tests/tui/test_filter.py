@@ -17,8 +17,8 @@ from tests.tui.main_driver import JAVA, Halting, Screen, opened, to
 from tui.app import KDissectApp
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent
+from tui.screens.dialog import Menu
 from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Menu
 from tui.widgets.filter_bar import FilterBar
 
 

@@ -14,8 +14,7 @@ from tests.conftest import PCAPS, some_of
 from tests.findings.conversations import Talk, grown, produce, written
 from tests.tui.main_driver import JAVA, opened, to
 from tui.findings_model import KEPT, FindingsModel
-from tui.screens.finding_dialog import FindingDialog
-from tui.screens.findings_screen import SECONDS_BETWEEN, FindingsScreen
+from tui.screens.findings_screen import SECONDS_BETWEEN, FindingDialog, FindingsScreen
 from tui.screens.main_screen import MainScreen
 
 

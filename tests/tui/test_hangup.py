@@ -11,7 +11,7 @@ from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.terminal import HANGS, terminal
 from tests.tui.main_driver import JAVA
-from tui.hangup import GONE
+from tui.run import GONE
 
 pytestmark = pytest.mark.slow
 

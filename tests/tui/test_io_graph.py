@@ -4,8 +4,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tests.tui.main_driver import JAVA, Screen, opened
+from tui.screens.dialog import Menu
 from tui.screens.io_graph_screen import IoGraphScreen
-from tui.screens.menu import Menu
 from tui.widgets.io_graph_view import MARGIN, IoGraphView
 
 

@@ -14,8 +14,8 @@ from dissector.filter import parse
 from tests.conftest import PCAPS
 from tests.tui.driver import SIZES, Driven
 from tui.app import KDissectApp
-from tui.screens.detail_screen import DetailScreen
 from tui.screens.diff_screen import DiffScreen
+from tui.screens.main_screen import DetailScreen
 from tui.screens.matrix_screen import MatrixScreen
 
 NAMES = ("compare-java-1", "compare-librdkafka-1", "compare-aiokafka-1")

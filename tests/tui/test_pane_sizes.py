@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.tui.main_driver import JAVA, opened
 from tests.tui.test_panes_feature import drag
+from tui.features.panes import PaneSizes, load_pane_sizes, save_pane_sizes
 from tui.folders import state_folder, write_whole
-from tui.pane_sizes import PaneSizes, load_pane_sizes, save_pane_sizes
 
 
 async def test_dragged_borders_are_restored() -> None:

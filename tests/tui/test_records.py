@@ -25,7 +25,7 @@ from tui.features.views import record_nodes
 from tui.record_labels import record_lines
 from tui.screens.main_screen import MainScreen
 from tui.screens.records_screen import RecordsScreen
-from tui.widgets.record_list import RecordLines
+from tui.widgets.records import RecordLines
 
 ORDERS = str(PCAPS / "records/orders.pcapng")
 SCHEMAS = str(PCAPS / "records/schemas")

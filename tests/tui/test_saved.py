@@ -10,10 +10,9 @@ from textual.widgets import Input
 
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui import settings
-from tui.color_rules import rule_hue
-from tui.row_colors import ColorBy
+from tui.row_colors import ColorBy, rule_hue
 from tui.saved import Profile, Saved, with_entry
-from tui.screens.menu import Menu
+from tui.screens.dialog import Menu
 
 
 @pytest.fixture(autouse=True)

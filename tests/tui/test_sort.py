@@ -13,7 +13,7 @@ from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.list_columns import MARKS_WIDTH, all_columns
 from tui.row_order import reversed_order, sorted_rows
-from tui.screens.menu import Menu
+from tui.screens.dialog import Menu
 from tui.widgets.exchange_list import ExchangeList
 
 Both = tuple[Capture, list[Exchange]]

@@ -8,8 +8,7 @@ from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driver import SIZES
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.screens.main_screen import MainScreen
-from tui.screens.timelines_screen import TimelinesScreen
-from tui.timeline_lines import timeline_lines
+from tui.screens.timelines_screen import TimelinesScreen, timeline_lines
 from tui.widgets.line_list import LineList
 
 TRANSACTIONS = str(PCAPS / "java-transactions.pcapng")

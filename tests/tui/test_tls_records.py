@@ -6,8 +6,8 @@ from dissector.capture_session import Capture
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.tui.main_driver import opened
-from tui.bytes_labels import byte_words, bytes_title
 from tui.exchange_model import ExchangeModel
+from tui.labels import byte_words, bytes_title
 
 JAVA_1_2, JAVA_1_3 = str(PCAPS / "tls/java-1.2-mtls.pcapng"), str(PCAPS / "tls/java-1.3.pcapng")
 PRODUCE = 9

@@ -15,8 +15,7 @@ from textual.widgets import Input, OptionList
 
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.app import KDissectApp
-from tui.screens.menu import Choice, Menu
-from tui.screens.prompt import Prompt
+from tui.screens.dialog import Choice, Menu, Prompt
 from tui.typeahead import LONGEST
 from tui.widgets.filter_bar import FilterBar
 

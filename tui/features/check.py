@@ -11,13 +11,13 @@ from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleStatus
 from dissector.core.text import clean, counted
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.key_groups import OVERALL
 from tui.location_history import Location
 from tui.messages import GoTo
 from tui.result_lines import baseline_lines, check_lines, with_indices
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
 from tui.screens.verdicts_screen import Judge, VerdictsScreen, Watch
 from tui.widgets.line_list import StyledLine
 
@@ -28,7 +28,7 @@ MAX_SIZE: Final = 1 << 20
 RULES: Final = "Rules of the protocol"
 
 
-class CheckFeature(Feature[CoreScreen]):
+class CheckFeature(ScreenFeature[CoreScreen]):
     """K shows which rules are broken."""
 
     GROUP = OVERALL

@@ -6,16 +6,16 @@ from textual.binding import Binding
 
 from dissector.core.text import clean
 from tui.clipboard_formats import CLIPBOARD_FORMATS, ClipboardFormat, clipboard_text
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.key_groups import KEEP
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
 
 SAMPLE = 40
 """Characters of the copied text that the notification shows."""
 
 
-class ClipboardFeature(Feature[CoreScreen]):
+class ClipboardFeature(ScreenFeature[CoreScreen]):
     """y, then a letter for the format."""
 
     GROUP = KEEP

@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from dissector.core.text import clean
 from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.key_groups import GO
 from tui.screens.command_dialog import CommandDialog
 from tui.screens.core_screen import CoreScreen
@@ -17,7 +17,7 @@ FIRST: Final = ("filter", "write", "w", "column", "sort", "theme", "diff", "goto
 """Commands in the order in which they are offered, before all others."""
 
 
-class CommandsFeature(Feature[CoreScreen]):
+class CommandsFeature(ScreenFeature[CoreScreen]):
     """Runs what is typed behind the colon."""
 
     GROUP = GO

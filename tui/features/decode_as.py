@@ -4,27 +4,75 @@ The capture is read again from its files, so a choice holds for all of it. The f
 first row at or after the time of the one that it was on.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final, NamedTuple
 
 from textual.binding import Binding
 
 from dissector.capture_session import Capture
-from dissector.core.text import clean
-from dissector.detection.decode_as import DecodeAs
-from tui.decode_choices import OfferedConnections, offered_connections
-from tui.feature import Feature
+from dissector.core.text import clean, counted, endpoint_name
+from dissector.detection.decode_as import DecodeAs, End, EndSelector, Protocol
+from dissector.exchange.connection_facts import endpoint_of
+from tui.feature import ScreenFeature
 from tui.features.filter import FilterFeature
 from tui.key_groups import CAPTURE
 from tui.messages import ApplyFilter, ReadAgain
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
 
 ROOMY = 120
 """Width from which on the title has a choice in full."""
+MOST_SERVERS: Final = 100
+"""Servers that are offered; those with the most connections."""
 
 
-class DecodeAsFeature(Feature[CoreScreen]):
+class OfferedConnections(NamedTuple):
+    """Connections that something can be said of: those of a server, or one with a client."""
+
+    name: str
+    words: str
+    server: End
+    client: End | None = None
+
+    def choices(self) -> list[tuple[str, DecodeAs]]:
+        """What they can be said to be, in words."""
+        these = EndSelector(self.server, self.client)
+        brokers = [these] if self.client is None else [these, EndSelector(self.client, self.server)]
+        kafka = [(f"Kafka, the broker is {endpoint_name(*each.server)}", each) for each in brokers]
+        said = [(words, DecodeAs(each, Protocol.KAFKA)) for words, each in kafka]
+        return [*said, ("TLS", DecodeAs(these, Protocol.TLS)), ("not Kafka", DecodeAs(these, Protocol.NONE))]
+
+
+def offered_connections(capture: Capture, row: int | None) -> list[OfferedConnections]:
+    """Return the connection of a row, if there is one; all of its server; servers that are not recognized as Kafka."""
+    found = []
+    if row is not None:
+        number = capture.rows.connection_of(row)
+        client, server = (endpoint_of(end) for end in capture.connections.ends(number))
+        if client is not None and server is not None:
+            one, other = (client.address, client.port), (server.address, server.port)
+            name = f"C{number} {endpoint_name(*client)} → {endpoint_name(*server)}"
+            found.append(OfferedConnections(clean(name), "the connection of this row", other, one))
+            found.append(OfferedConnections(clean(endpoint_name(*server)), "all connections to its broker", other))
+    return found + _unrecognized(capture)
+
+
+def _unrecognized(capture: Capture) -> list[OfferedConnections]:
+    protocols: dict[End, Counter[str]] = {}
+    for _, server, protocol in capture.connections.unrecognized():
+        protocols.setdefault(server, Counter())[protocol] += 1
+    servers = sorted(protocols, key=lambda server: -protocols[server].total())[:MOST_SERVERS]
+    return [
+        OfferedConnections(
+            clean(endpoint_name(*server)),
+            f"{counted(protocols[server].total(), 'connection')}, {', '.join(sorted(protocols[server]))}", server,
+        )
+        for server in servers
+    ]  # fmt: skip
+
+
+class DecodeAsFeature(ScreenFeature[CoreScreen]):
     """U offers connections, what they are, and to undo what was said."""
 
     GROUP = CAPTURE

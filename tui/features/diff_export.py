@@ -12,13 +12,12 @@ from dissector.analysis.diff.report import diff_report
 from dissector.analysis.diff.to_json import diff_to_json
 from dissector.core.json_text import dumps
 from dissector.core.text import clean
-from tui.diff_labels import cause_text, line_text, pair_text
+from tui.diff_labels import NAMES, cause_text, line_text, pair_text
 from tui.diff_model import row_of
-from tui.diff_title import NAMES
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.messages import OpenDetail
+from tui.screens.dialog import Choice, Menu
 from tui.screens.diff_core_screen import DiffCoreScreen
-from tui.screens.menu import Choice, Menu
 
 FORMS: Final[tuple[tuple[str, str, Callable[[DiffResult], Iterable[str]]], ...]] = (
     ("Text", ".txt", lambda found: render_text(diff_report(found))),
@@ -28,7 +27,7 @@ FORMS: Final[tuple[tuple[str, str, Callable[[DiffResult], Iterable[str]]], ...]]
 )
 
 
-class DiffExportFeature(Feature[DiffCoreScreen]):
+class DiffExportFeature(ScreenFeature[DiffCoreScreen]):
     """Copies, writes and opens what the comparison found."""
 
     BINDINGS: ClassVar[list[Binding]] = [

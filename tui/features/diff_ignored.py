@@ -1,15 +1,53 @@
 """Lists the differences that a comparison ignores."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.binding import Binding
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Static
 
-from tui.feature import Feature
+from dissector.core.text import clean
+from tui.feature import ScreenFeature
+from tui.screens.dialog import Dialog
 from tui.screens.diff_core_screen import DiffCoreScreen
-from tui.screens.ignored_dialog import IgnoredDialog
 
 
-class DiffIgnoredFeature(Feature[DiffCoreScreen]):
+class IgnoredDialog(Dialog[None]):
+    """A list of sentences; closes on Escape, q, i and Enter."""
+
+    DEFAULT_CSS = """
+    IgnoredDialog { align: center middle; }
+    #ignored {
+      width: 84; max-width: 96%; height: auto; max-height: 92%; border: round $primary; background: $panel;
+      padding: 1 2;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i,enter", "dismiss", "Close", id="ignored.close"),
+    ]
+
+    def __init__(self, ignored: Sequence[str]) -> None:
+        super().__init__()
+        self._ignored = ignored
+
+    def compose(self) -> ComposeResult:
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True)
+        table.add_column()
+        table.add_row("", Text("Ignored differences", "bold underline"))
+        for words in self._ignored:
+            table.add_row("·", Text(clean(words)))
+        table.add_row("", "")
+        table.add_row("", Text("esc  close", "bold"))
+        with VerticalScroll(id="ignored"):
+            yield Static(table)
+
+
+class DiffIgnoredFeature(ScreenFeature[DiffCoreScreen]):
     """i lists them."""
 
     BINDINGS: ClassVar[list[Binding]] = [

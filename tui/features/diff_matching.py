@@ -4,13 +4,13 @@ from typing import ClassVar
 
 from textual.binding import Binding
 
+from tui.diff_labels import NAMES
 from tui.diff_model import SIDES, row_of
-from tui.diff_title import NAMES
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.screens.diff_core_screen import DiffCoreScreen
 
 
-class DiffMatchingFeature(Feature[DiffCoreScreen]):
+class DiffMatchingFeature(ScreenFeature[DiffCoreScreen]):
     """Matches exchanges by hand."""
 
     BINDINGS: ClassVar[list[Binding]] = [

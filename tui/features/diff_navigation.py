@@ -6,13 +6,13 @@ from textual.binding import Binding
 from textual.worker import get_current_worker
 
 from tui.diff_model import DiffModel
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.screens.diff_core_screen import DiffCoreScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.cell_list import CellList
 
 
-class DiffNavigationFeature(Feature[DiffCoreScreen]):
+class DiffNavigationFeature(ScreenFeature[DiffCoreScreen]):
     """Goes from one difference to the next."""
 
     BINDINGS: ClassVar[list[Binding]] = [

@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from textual.binding import Binding
 
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.screens.diff_core_screen import DiffCoreScreen
 from tui.widgets.draggable_border import DraggableBorder
 
@@ -16,7 +16,7 @@ LEAST_LISTS, LEAST_BYTES, LEAST_ACROSS = 10, 3, 20
 """Limits for dragging: lines for the lists, lines for the bytes, cells for the bytes of a side."""
 
 
-class DiffPanesFeature(Feature[DiffCoreScreen]):
+class DiffPanesFeature(ScreenFeature[DiffCoreScreen]):
     """Shows and hides the bytes, and resizes them."""
 
     BINDINGS: ClassVar[list[Binding]] = [

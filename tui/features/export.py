@@ -10,11 +10,10 @@ from textual.binding import Binding
 from dissector.export.command_line import format_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 from tui.command_line import LineCommand, file_completions
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.key_groups import KEEP
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
-from tui.screens.prompt import Prompt
+from tui.screens.dialog import Choice, Menu, Prompt
 from tui.screens.write_dialog import Notify, WriteDialog
 
 FORMATS: Final = tuple(ExportFormat)
@@ -48,7 +47,7 @@ class _RowSelection(NamedTuple):
     called: str
 
 
-class ExportFeature(Feature[CoreScreen]):
+class ExportFeature(ScreenFeature[CoreScreen]):
     """Asks for rows, format and file name; then writes."""
 
     GROUP = KEEP

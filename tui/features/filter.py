@@ -18,14 +18,14 @@ from textual.worker import Worker, get_current_worker
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
 from tui.command_line import LineCommand
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.key_groups import FIND
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
+from tui.threads import call_on_ui
 from tui.time_format import TimeFormat
-from tui.ui_thread import call_on_ui
 from tui.widgets.filter_bar import FilterBar, Offer
 
 if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only for those who filter
@@ -65,7 +65,7 @@ class FilterRun:
         return Text(f"■ stopped at {share} · {counts}" if self.stopped else f"✔ {counts}", "bold")
 
 
-class FilterFeature(Feature[CoreScreen]):
+class FilterFeature(ScreenFeature[CoreScreen]):
     """Type, apply, stop, clear; recent filters; the connection of a row."""
 
     GROUP = FIND

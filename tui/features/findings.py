@@ -14,14 +14,13 @@ from textual.worker import Worker, get_current_worker
 
 from dissector.core.finding import Finding
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.findings_model import FindingsModel
 from tui.key_groups import OVERALL
 from tui.location_history import Location
 from tui.screens.core_screen import CoreScreen
-from tui.screens.finding_dialog import FindingDialog
-from tui.screens.findings_screen import FindingsScreen
-from tui.ui_thread import call_on_ui
+from tui.screens.findings_screen import FindingDialog, FindingsScreen
+from tui.threads import call_on_ui
 
 SECONDS_BETWEEN: Final = 0.5
 """Between two reports of progress."""
@@ -29,7 +28,7 @@ CALM: Final = 2.0
 """Seconds between the end of an analysis and the start of the next one."""
 
 
-class FindingsFeature(Feature[CoreScreen]):
+class FindingsFeature(ScreenFeature[CoreScreen]):
     """The findings of the capture, and of an exchange."""
 
     GROUP = OVERALL

@@ -8,19 +8,19 @@ from textual.binding import Binding
 from dissector.analysis.follow_keys import FollowKey, follow_keys
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.features.row_search import Go, RowSearchFeature
 from tui.key_groups import GO
 from tui.location_history import Location
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
 
 _MOST: Final = 200
 """Choices of the menu: a Metadata response may name thousands of partitions."""
 _KEYS: Final = "123456789abcdefghijklmnoprstuvwxyz"
 
 
-class FollowFeature(Feature[CoreScreen]):
+class FollowFeature(ScreenFeature[CoreScreen]):
     """J chooses what to follow, { and } go to the previous and next exchange."""
 
     GROUP = GO

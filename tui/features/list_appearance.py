@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from dissector.core.text import clean
 from tui.command_line import CommandError, LineCommand, of_names
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.key_groups import LIST
 from tui.list_columns import INFO, ListColumn, all_columns, column_of
 from tui.messages import AddColumn, SavePreference
@@ -23,7 +23,7 @@ from tui.settings import COLORS, COLUMNS, TIME
 from tui.time_format import TimeFormat, date_text
 
 
-class ListAppearanceFeature(Feature[CoreScreen]):
+class ListAppearanceFeature(ScreenFeature[CoreScreen]):
     """v changes the colors, t and T the times, C the columns."""
 
     GROUP = LIST

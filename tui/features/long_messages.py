@@ -12,13 +12,13 @@ from textual.worker import Worker, get_current_worker
 from dissector.exchange.model import ExchangeMessage
 from dissector.tls.record_parts import TlsRecord
 from tui.exchange_model import TracedMessage
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.garbage_collection import freeze_objects, gc_paused, unfreeze_objects
 from tui.screens.core_screen import CoreScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 
 
-class LongMessagesFeature(Feature[CoreScreen]):
+class LongMessagesFeature(ScreenFeature[CoreScreen]):
     """Traces one message at a time. A message that is no longer shown when its turn comes is not traced at all."""
 
     def __init__(self, screen: CoreScreen) -> None:

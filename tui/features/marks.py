@@ -7,13 +7,13 @@ from textual.binding import Binding
 
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.key_groups import KEEP
 from tui.screens.core_screen import CoreScreen
-from tui.screens.prompt import Prompt
+from tui.screens.dialog import Prompt
 
 
-class MarksFeature(Feature[CoreScreen]):
+class MarksFeature(ScreenFeature[CoreScreen]):
     """Marks rows, goes to the next mark, shows marked rows only, comments rows."""
 
     GROUP = KEEP

@@ -9,7 +9,7 @@ from textual.binding import Binding
 
 from dissector.analysis.slow_exchanges import slow_rows
 from dissector.core.arrays import Bool, Int64
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.features.findings import FindingsFeature
 from tui.features.row_search import Go, RowSearchFeature
 from tui.key_groups import GO
@@ -17,7 +17,7 @@ from tui.location_history import Location
 from tui.screens.core_screen import CoreScreen
 
 
-class NavigationFeature(Feature[CoreScreen]):
+class NavigationFeature(ScreenFeature[CoreScreen]):
     """Goes along the list, a connection, errors; back and forward."""
 
     GROUP = GO
@@ -112,7 +112,7 @@ class NavigationFeature(Feature[CoreScreen]):
             self.screen.show_place(place)
 
 
-class SlowExchangesFeature(Feature[CoreScreen]):
+class SlowExchangesFeature(ScreenFeature[CoreScreen]):
     """s and S go to exchanges that are slow for their API and connection."""
 
     GROUP = GO

@@ -10,11 +10,10 @@ import numpy as np
 from textual.worker import Worker, get_current_worker
 
 from dissector.core.arrays import Int64
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.garbage_collection import gc_paused
-from tui.loader import SWITCH_SECONDS
 from tui.screens.core_screen import CoreScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import SWITCH_SECONDS, call_on_ui
 
 Go = Callable[[], object]
 """Goes to what was found."""
@@ -28,7 +27,7 @@ _SECONDS_BETWEEN: Final = 0.2
 _WRAPPED: Final = ("continued from the end of the list", "continued from the start of the list")
 
 
-class RowSearchFeature(Feature[CoreScreen]):
+class RowSearchFeature(ScreenFeature[CoreScreen]):
     """Runs one search at a time; a new one replaces it."""
 
     _searched = ""

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding
 
 from dissector.core.text import clean, shortened
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.features.filter import FilterFeature
 from tui.features.list_appearance import ListAppearanceFeature
 from tui.key_groups import FIND, LIST
@@ -16,14 +16,13 @@ from tui.messages import SaveEntry
 from tui.row_colors import HUES
 from tui.saved import COLOR_RULES, FILTERS, KEYS, PROFILES, Profile, Setting
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
-from tui.screens.prompt import Prompt
+from tui.screens.dialog import Choice, Menu, Prompt
 
 LONGEST = 60
 """Characters of a filter in a menu."""
 
 
-class SavedFiltersFeature(Feature[CoreScreen]):
+class SavedFiltersFeature(ScreenFeature[CoreScreen]):
     """B offers the saved filters."""
 
     GROUP = FIND
@@ -83,7 +82,7 @@ class SavedFiltersFeature(Feature[CoreScreen]):
             self.screen.exchange_list.update_rows()
 
 
-class ProfilesFeature(Feature[CoreScreen]):
+class ProfilesFeature(ScreenFeature[CoreScreen]):
     """P offers the profiles."""
 
     GROUP = LIST

@@ -8,7 +8,7 @@ from textual.binding import Binding
 from dissector.analysis.search import SearchHit, SearchQuery
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.features.row_search import Go, RowSearchFeature
 from tui.key_groups import FIND
 from tui.location_history import Location
@@ -25,7 +25,7 @@ class Hits(NamedTuple):
     at: int
 
 
-class SearchFeature(Feature[CoreScreen]):
+class SearchFeature(ScreenFeature[CoreScreen]):
     """ctrl+f searches, n and N go to the next and previous hit."""
 
     GROUP = FIND

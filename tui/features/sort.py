@@ -10,13 +10,13 @@ from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from dissector.exchange.row_fields import ROW_FIELDS
 from tui.command_line import CommandError, LineCommand, of_names
-from tui.feature import Feature, work
+from tui.feature import ScreenFeature, work
 from tui.key_groups import LIST
 from tui.list_columns import ListColumn, all_columns, column_of
 from tui.row_order import SortOrder, reversed_order, sorted_rows
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
-from tui.ui_thread import call_on_ui
+from tui.screens.dialog import Choice, Menu
+from tui.threads import call_on_ui
 from tui.widgets.exchange_list import ExchangeList
 
 _MORE: Final = 1.25
@@ -30,7 +30,7 @@ def _sortable() -> list[ListColumn]:
     return sorted(columns, key=lambda column: names.index(column.name) if column.name in names else len(names))
 
 
-class SortFeature(Feature[CoreScreen]):
+class SortFeature(ScreenFeature[CoreScreen]):
     """By a column, ascending or descending."""
 
     GROUP = LIST

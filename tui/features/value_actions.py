@@ -7,15 +7,15 @@ from textual.binding import Binding
 from dissector.core.text import clean
 from dissector.exchange.field_values import plain_path
 from dissector.filter import FilterError
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.key_groups import FIND
 from tui.messages import AddColumn, ApplyFilter
 from tui.screens.core_screen import CoreScreen
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
 from tui.value_filters import cell_filters, column_filter, field_filter
 
 
-class ValueActionsFeature(Feature[CoreScreen]):
+class ValueActionsFeature(ScreenFeature[CoreScreen]):
     """a applies a filter, A edits it, c adds a column. In the list they take the row's cell, below it the field."""
 
     GROUP = FIND

@@ -11,7 +11,7 @@ from textual.binding import Binding
 from dissector.core.arrays import Int64
 from dissector.protocol.tree import Node
 from tui.command_line import LineCommand, file_completions
-from tui.feature import Feature
+from tui.feature import ScreenFeature
 from tui.features.filter import FilterFeature
 from tui.key_groups import FIND, OVERALL
 from tui.location_history import Location
@@ -32,7 +32,7 @@ _RECORD, _MESSAGE = "RECORD", "MESSAGE"
 """Types of nodes: of a record in a batch, and of a message of before 0.11, which may be a wrapper."""
 
 
-class CompareFeature(Feature[CoreScreen]):
+class CompareFeature(ScreenFeature[CoreScreen]):
     """d compares the capture with another one."""
 
     GROUP = OVERALL
@@ -63,7 +63,7 @@ class CompareFeature(Feature[CoreScreen]):
             self.screen.post_message(CompareWith(self.screen.capture, path))
 
 
-class DiagramsFeature(Feature[CoreScreen]):
+class DiagramsFeature(ScreenFeature[CoreScreen]):
     """L opens the timelines of groups and transactions, D the sequence diagram, o the overview."""
 
     GROUP = OVERALL
@@ -108,7 +108,7 @@ class DiagramsFeature(Feature[CoreScreen]):
         self.app.push_screen(screen, closed)
 
 
-class RecordsFeature(Feature[CoreScreen]):
+class RecordsFeature(ScreenFeature[CoreScreen]):
     """R lists the records of the exchanges that are shown."""
 
     GROUP = OVERALL
@@ -146,7 +146,7 @@ class RecordsFeature(Feature[CoreScreen]):
             self.screen.choose_field(nodes[place])
 
 
-class ConnectionFeature(Feature[CoreScreen]):
+class ConnectionFeature(ScreenFeature[CoreScreen]):
     """V opens both sides of a connection as text, W its figures."""
 
     GROUP = FIND
@@ -185,7 +185,7 @@ class ConnectionFeature(Feature[CoreScreen]):
             self.notify(f"row {place.number + 1:,} is hidden by the filter", timeout=3)
 
 
-class IoGraphFeature(Feature[CoreScreen]):
+class IoGraphFeature(ScreenFeature[CoreScreen]):
     """I opens the IO graph of the rows in the list."""
 
     GROUP = OVERALL

@@ -21,10 +21,9 @@ from dissector.detection.other_protocols import OtherProtocol
 from tui.appearance import Appearance
 from tui.feature import FeatureScreen
 from tui.labels import progress_words
-from tui.loader import load
 from tui.messages import CaptureFailed
 from tui.row_view import RowView
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui, load
 from tui.widgets.exchange_list import ExchangeList
 
 LEAST_NAME: Final = 8

@@ -14,7 +14,7 @@ from textual.worker import Worker, get_current_worker
 
 from dissector.core.text import clean
 from tui.screens.dialog import Dialog
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.filter_bar import MOST_OFFERED, Offer
 
 

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from dissector.capture_session import Capture
 from tui.connection_summary import ConnectionSummary, connection_summary
 from tui.screens.dialog import Dialog
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 
 
 class ConnectionDialog(Dialog[int]):

@@ -19,9 +19,8 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
 from dissector.exchange.tls_words import handshake_fields
 from dissector.protocol.tree import Node
-from tui.bytes_labels import byte_words, bytes_title
 from tui.exchange_model import ExchangeModel
-from tui.labels import inspector_text, range_readings, row_words
+from tui.labels import byte_words, bytes_title, inspector_text, range_readings, row_words
 from tui.location_history import Location, LocationHistory
 from tui.messages import GoTo
 from tui.screens.capture_screen import CaptureScreen

@@ -17,21 +17,18 @@ from textual.worker import get_current_worker
 from dissector.analysis.diff import DiffEntry, DiffResult, DiffSide, ManualMatches
 from dissector.capture import CaptureError
 from dissector.core.text import clean
-from tui.diff_labels import cause_text, line_text
+from tui.diff_labels import NAMES, cause_text, diff_title, line_text
 from tui.diff_model import SIDES, DiffModel, row_of
 from tui.diff_runner import Stopped, compare
-from tui.diff_title import NAMES, diff_title
 from tui.exchange_model import ExchangeModel
 from tui.feature import FeatureScreen
 from tui.labels import byte_readings, inspector_text
 from tui.messages import CaptureFailed
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.bytes_pane import BytesPane
-from tui.widgets.cause_list import CauseList
 from tui.widgets.cell_list import CellList
-from tui.widgets.difference_list import DifferenceList
+from tui.widgets.diff_lists import CauseList, DifferenceList, PairList
 from tui.widgets.key_footer import KeyFooter
-from tui.widgets.pair_list import PairList
 
 FIRST: Final = 2
 """Number of screens if this one was opened first: Textual has a default screen below."""

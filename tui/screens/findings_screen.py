@@ -1,11 +1,13 @@
-"""All findings of a capture, by kind."""
+"""All findings of a capture, by kind; and what one means: what was seen, why it happens, what to do."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.widgets import Static, Tree
 from textual.widgets.tree import TreeNode
 
@@ -15,7 +17,6 @@ from dissector.findings.codes import explain
 from tui.findings_model import FindingGroup, FindingPlace, FindingsModel
 from tui.labels import MARKS
 from tui.screens.dialog import Dialog
-from tui.screens.finding_dialog import FindingDialog
 from tui.theme import bold
 
 SECONDS_BETWEEN = 0.3
@@ -159,3 +160,47 @@ def _group_line(group: FindingGroup, style: Style) -> Text:
     title = known.title if known is not None else group.code
     mark = Text().append(f"{MARKS[group.severity.value]} {group.count:>7,}  ", style)
     return mark.append(clean(title), "bold").append(f"  {group.code}", "dim not bold")
+
+
+def explanation(finding: Finding) -> Text:
+    """Return where a finding is, and the explanation of its code."""
+    text = Text()
+    if finding.path:
+        text.append(f"{clean(finding.path)}\n", "dim")
+    known = explain(finding.code)
+    if known is not None:
+        text.append(f"\n{known.title} ({finding.code})\n", "bold underline")
+        text.append(f"{known.what}\n")
+        text.append("\nWhy  ", "bold").append(f"{known.why}\n")
+        text.append("\nWhat to do  ", "bold").append(f"{known.what_to_do}\n")
+    return text
+
+
+class FindingDialog(Dialog[None]):
+    """One finding, or all of a row."""
+
+    DEFAULT_CSS = """
+    FindingDialog { align: center middle; }
+    #explained { width: 90; max-width: 96%; height: auto; max-height: 90%; background: $panel;
+                 border: round $primary; padding: 0 1; scrollbar-size: 1 1; }
+    #explained .note, #explained .warning, #explained .error { text-style: bold; }
+    #explained .warning { color: $warning; }
+    #explained .error { color: $error; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i,question_mark,enter", "dismiss", "Close", id="finding.close"),
+    ]
+
+    def __init__(self, title: str, findings: Sequence[Finding]) -> None:
+        super().__init__()
+        self._title = title
+        self._findings = findings
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="explained") as box:
+            box.border_title = clean(self._title).replace("[", "\\[")
+            box.border_subtitle = "esc closes"
+            for finding in self._findings:
+                heading = f"{MARKS[finding.severity.value]} {clean(finding.message)}"
+                yield Static(Text(heading), markup=False, classes=finding.severity.value)
+                yield Static(explanation(finding), markup=False)

@@ -19,10 +19,10 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
 from tui.connection_text import SIDES, ConnectionText, TextLine
 from tui.location_history import Location
-from tui.screens.prompt import Prompt
+from tui.screens.dialog import Prompt
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.screens.write_dialog import WriteDialog
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList, StyledLine
 

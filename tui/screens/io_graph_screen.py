@@ -20,9 +20,9 @@ from dissector.analysis.io_graph import GraphRows, graph_rows, mark_errors, most
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.text import byte_size, clean, counted, duration
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
 from tui.screens.snapshot_screen import SnapshotScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.io_graph_view import IoGraphView
 from tui.widgets.key_footer import KeyFooter
 

@@ -24,9 +24,8 @@ from dissector.detection.decode_as import DecodeAs, of_ports
 from tui.feature import EscapeSteps
 from tui.key_groups import CAPTURE
 from tui.live_stats import ErrorTimes, LiveStats, live_stats
+from tui.screens.dialog import Choice, Menu, Prompt
 from tui.screens.main_screen import MainScreen
-from tui.screens.menu import Choice, Menu
-from tui.screens.prompt import Prompt
 from tui.theme import bold
 
 UPDATE_SECONDS: Final = 0.5

@@ -16,12 +16,11 @@ from dissector.analysis.diff.behavior_places import VERSION, VERSION_FIELD, Beha
 from dissector.capture import CaptureError
 from dissector.core.text import clean
 from dissector.filter import parse
-from tui.loader import load
 from tui.location_history import Location
 from tui.messages import CaptureFailed, OpenDetail
 from tui.result_lines import with_indices
 from tui.screens.diff_screen import DiffScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui, load
 from tui.widgets.key_footer import KeyFooter
 
 LEAST_COLUMN: Final = 14

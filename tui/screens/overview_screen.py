@@ -19,7 +19,7 @@ from dissector.capture_session import Capture
 from dissector.core.text import counted
 from tui.overview_model import PAGES, OverviewSnapshot, PageTab, overview_lines, overview_snapshot, tabs
 from tui.screens.snapshot_screen import SnapshotScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList
 

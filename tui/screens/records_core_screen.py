@@ -20,12 +20,11 @@ from dissector.filter import Filter
 from tui.record_labels import Pieces, record_lines
 from tui.records_model import RecordsModel
 from tui.screens.snapshot_screen import SnapshotScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.cell_list import CellList
 from tui.widgets.filter_bar import FilterBar
 from tui.widgets.key_footer import KeyFooter
-from tui.widgets.record_list import RecordLines
-from tui.widgets.record_pane import RecordPane
+from tui.widgets.records import RecordLines, RecordPane
 
 REPORT_SECONDS: Final = 0.1
 """Between two updates of the list, and between two looks whether the capture is read by now."""

@@ -1,30 +1,30 @@
 """What a user does with the records of all exchanges that a filter leaves, of any topic: filter, find, sort, export."""
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar, Final
 
+import numpy as np
 from textual import work
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
+from dissector.analysis.record_list import CarriedRecord, RecordList
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
+from dissector.export.record_formats import RecordFormat, RecordWriting
 from dissector.filter import FilterError, complete, parse
 from dissector.records.record_text import value_text
 from tui.recents import FILTERS, remember
-from tui.record_paths import paths_in
-from tui.record_search import find_record
-from tui.record_writing import RECORD_FORMATS, record_chunks
-from tui.records_model import SORTABLE
-from tui.screens.menu import Choice, Menu
-from tui.screens.prompt import Prompt
+from tui.records_model import SORTABLE, RecordsModel, find_record, paths_in
+from tui.screens.dialog import Choice, Menu, Prompt
 from tui.screens.records_core_screen import RecordsCoreScreen
-from tui.screens.write_dialog import WriteDialog
-from tui.ui_thread import call_on_ui
+from tui.screens.write_dialog import Notify, WriteDialog
+from tui.threads import call_on_ui
 from tui.widgets.filter_bar import FilterBar, Offer
-from tui.widgets.record_list import RecordLines
+from tui.widgets.records import RecordLines
 
 TYPING_PAUSE: Final = 0.4
 """Seconds without a key after which what is typed is checked."""
@@ -266,3 +266,32 @@ class RecordsScreen(RecordsCoreScreen):
         chunks = record_chunks(self._model, form)
         outcome = await self.app.push_screen_wait(WriteDialog(Path(given.strip()), chunks))
         self.notify(outcome or "stopped: nothing written", markup=False, timeout=8)
+
+
+RECORD_FORMATS: Final = tuple(RecordFormat)
+
+
+def record_chunks(model: RecordsModel, form: RecordFormat) -> Callable[[Notify], Iterator[bytes]]:
+    """Return what writes the records that are listed now."""
+    order = np.array([model.at(position) for position in range(len(model))], np.int64)
+    places = model.places
+    rows, numbers = places.row[order], places.place[order]
+
+    def pieces(_report: Notify) -> Iterator[bytes]:
+        return form.entry.write(model.capture, _records(model, rows, numbers), RecordWriting())
+
+    return pieces
+
+
+def _records(model: RecordsModel, rows: Int64, numbers: Int64) -> Iterator[CarriedRecord]:
+    steps = np.diff(rows)
+    if ((steps > 0) | ((steps == 0) & (np.diff(numbers) > 0))).all():  # not sorted: exchange by exchange
+        wanted = set(zip(rows.tolist(), numbers.tolist(), strict=True))
+        for found in RecordList(model.capture).of_rows(np.unique(rows)):
+            if (found.row, found.place) in wanted:
+                yield found
+        return
+    for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+        found_record = model.read(row, number)
+        if found_record is not None:
+            yield CarriedRecord(row, number, found_record)

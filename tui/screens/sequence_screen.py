@@ -16,9 +16,9 @@ from dissector.analysis.sequence_diagram import SequenceDiagram, render_mermaid,
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
-from tui.screens.menu import Choice, Menu
+from tui.screens.dialog import Choice, Menu
 from tui.screens.snapshot_screen import SnapshotScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.sequence_view import SequenceView
 

@@ -1,5 +1,6 @@
 """Timelines of groups and transactions: what happened to each, by generation, epoch or transaction."""
 
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from rich.text import Text
@@ -9,14 +10,14 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 from textual.worker import Worker, get_current_worker
 
-from dissector.analysis.timelines import Timeline, TimelinePass
+from dissector.analysis.timelines import Timeline, TimelineEvent, TimelinePass
 from dissector.capture_session import Capture
-from dissector.core.text import counted
+from dissector.core.text import clean, counted, seconds
+from tui.row_states import ERROR_MARKS
 from tui.screens.snapshot_screen import SnapshotScreen
-from tui.timeline_lines import timeline_lines
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.key_footer import KeyFooter
-from tui.widgets.line_list import LineList
+from tui.widgets.line_list import LineList, StyledLine
 
 _EMPTY: Final = "This capture has no groups and no transactions.\n\nesc goes back to the exchanges"
 SECONDS_BETWEEN_LOOKS: Final = 0.1
@@ -101,3 +102,48 @@ class TimelinesScreen(SnapshotScreen[int | None]):
     def on_line_list_target_opened(self, event: LineList.TargetOpened) -> None:
         assert isinstance(event.target, int)
         self.dismiss(event.target)
+
+
+_KINDS: Final = {
+    "classic": "group, classic protocol", "consumer": "group, consumer protocol (KIP-848)",
+    "share": "share group", "streams": "streams group", "transaction": "transactional id",
+}  # fmt: skip
+_SLIM, _NARROW = 76, 90
+"""Widths below which members have less room, and times none."""
+_LEFT_OUT: Final = "more events are not shown"
+
+
+def timeline_lines(timelines: Sequence[Timeline], start_ns: int, width: int) -> list[StyledLine]:
+    """Yield all timelines one after the other; an event's target is its row, from 0."""
+    return [line for timeline in timelines for line in _timeline(timeline, start_ns, width)]
+
+
+def _timeline(timeline: Timeline, start_ns: int, width: int) -> Iterator[StyledLine]:
+    members = timeline.members
+    who = f" · {len(members)} {'clients' if timeline.kind == 'transaction' else 'members'}" if len(members) > 1 else ""
+    yield StyledLine(((clean(timeline.name), "head"), (f"  {_KINDS[timeline.kind]}{who}", "dim")), is_head=True)
+    for phase in timeline.phases:
+        beats = f" · {counted(phase.heartbeats, 'heartbeat')} without change" if phase.heartbeats else ""
+        cause = f" · {clean(phase.cause)}" if phase.cause else ""
+        yield StyledLine(((f"  {clean(phase.title)}", "bar"), (cause, ""), (beats, "dim")))
+        for event in phase.events:
+            yield _event(event, start_ns, members, width)
+    if timeline.left_out:
+        yield StyledLine(((f"  {timeline.left_out:,} {_LEFT_OUT}", "dim"),))
+    yield StyledLine()
+
+
+def _event(event: TimelineEvent, start_ns: int, members: Sequence[str], width: int) -> StyledLine:
+    """Return an event's line: number, time, member, event, details; an error comes before the details."""
+    room = 12 if width < _SLIM else 14 if width < _NARROW else min(40, max(map(len, members), default=14))
+    who = clean(event.member)
+    when = "" if width < _SLIM else f" {seconds(event.time_ns - start_ns):>11}"
+    pieces = [
+        (f"{event.number + 1:>8}{when}  ", "dim"),
+        (f"{who if len(who) <= room else f'…{who[1 - room :]}':<{room}}  ", "name"),
+        (f"{event.what:<{18 if width >= _NARROW else 15}}  ", ""),
+    ]
+    if event.error:
+        mark, role = ERROR_MARKS[event.severity]
+        pieces.append((f"{mark} {clean(event.error)}  ", role))
+    return StyledLine((*pieces, (clean(event.words), "")), event.number)

@@ -13,7 +13,7 @@ from textual.worker import Worker, get_current_worker
 
 from tui.location_history import Location
 from tui.screens.dialog import ResultScreen
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList, StyledLine
 

@@ -14,7 +14,7 @@ from textual.worker import get_current_worker
 from dissector.capture import CaptureError
 from dissector.core.text import byte_size, clean
 from tui.screens.dialog import Dialog
-from tui.ui_thread import call_on_ui
+from tui.threads import call_on_ui
 
 SECONDS: Final = 0.2
 """Between two reports of the size."""

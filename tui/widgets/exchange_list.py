@@ -23,14 +23,11 @@ from textual.strip import Strip
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
 from tui.appearance import Appearance
-from tui.color_rules import rule_hue
-from tui.fitted_text import fitted, fitting
 from tui.labels import path_cell, row_cells
-from tui.list_columns import INFO, MARKS_WIDTH, ListColumn
-from tui.row_colors import HUES
-from tui.row_states import alarm_size, row_state
+from tui.list_columns import INFO, MARKS_WIDTH, ListColumn, fitted, fitting
+from tui.row_colors import HUES, rule_hue
+from tui.row_states import COMMENTED, RowWords, alarm_size, row_state
 from tui.row_view import RowView
-from tui.row_words import COMMENTED, RowWords
 from tui.time_format import TimeFormat, time_text
 from tui.widgets.scroll_bar import PlacedScrollBar
 

@@ -1,10 +1,30 @@
-"""Reads the capture in a thread that reports a few times a second, so that the screen is never blocked."""
+"""Work in threads: reading the capture, with reports a few times a second, and calls to the screen. So it is never
+blocked."""
 
 import sys
 import time
 from collections.abc import Callable
+from typing import ParamSpec
+
+from textual.widget import Widget
 
 from dissector.capture_session import Capture, Progress
+
+Arguments = ParamSpec("Arguments")
+
+
+def call_on_ui(
+    screen: Widget, function: Callable[Arguments, object], /, *what: Arguments.args, **named: Arguments.kwargs
+) -> None:
+    """Call a function on the thread of the screen, and wait for it. A screen that was closed has lost its widgets while
+    it is still attached: nothing is called then."""
+
+    def call() -> None:
+        if screen.app.is_running and screen.is_attached and screen.screen in screen.app.screen_stack:
+            function(*what, **named)
+
+    screen.app.call_from_thread(call)
+
 
 SECONDS_BETWEEN = 0.15
 SWITCH_SECONDS = 0.001
