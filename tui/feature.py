@@ -9,12 +9,13 @@ Invariant: what a screen has twice (a key, the id of one, an action, a handler) 
 nothing depends on the order of the list, but the order of keys in help, palette and footer.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
@@ -110,9 +111,12 @@ class FeatureScreen(Screen[None]):
         """Give a class that lists features their keys, actions and handlers. Raises `TypeError` for what is there
         twice."""
         if "FEATURES" in cls.__dict__:
-            cls.BINDINGS = [*cls.__dict__.get("BINDINGS", ()), *(key for each in cls.FEATURES for key in each.BINDINGS)]
-            _check_keys(cls.__name__, cls.BINDINGS)
-            for each in cls.FEATURES:
+            above = [each for each in cls.__mro__[1:] if issubclass(each, FeatureScreen)]
+            inherited = above[0].FEATURES
+            added = [each for each in cls.FEATURES if each not in inherited]
+            cls.BINDINGS = [*cls.__dict__.get("BINDINGS", ()), *(key for each in added for key in each.BINDINGS)]
+            _check_keys(cls.__name__, [key for each in (cls, *above) for _, key in grouped_keys(each)])
+            for each in added:
                 for name, method in _declared(each):
                     if hasattr(cls, name):
                         raise TypeError(f"{cls.__name__} has {name} twice, the second time in {each.__name__}")
@@ -154,14 +158,10 @@ def grouped_keys(kind: type) -> Iterator[tuple[str, Binding]]:
             yield groups.get(id(key), kind.__dict__.get("GROUP", PROGRAM)), key
 
 
-def _check_keys(screen: str, bindings: list[BindingType]) -> None:
-    seen: set[str] = set()
-    for binding in bindings:
-        names = [*binding.key.split(","), binding.id or ""] if isinstance(binding, Binding) else []
-        for name in filter(None, names):
-            if name in seen:
-                raise TypeError(f"{screen} binds {name} twice")
-            seen.add(name)
+def _check_keys(screen: str, bindings: list[Binding]) -> None:
+    for name, times in Counter(name for each in bindings for name in (*each.key.split(","), each.id)).items():
+        if times > 1:
+            raise TypeError(f"{screen} binds {name} twice")
 
 
 def _declared(feature: type[ScreenFeature[Any]]) -> Iterator[tuple[str, Callable[..., object]]]:

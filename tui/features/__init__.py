@@ -1,5 +1,3 @@
-"""The features of the main screen and of the diff screen (`diff_*.py`), a file each.
-
-A feature is a mixin of `CoreScreen` or `DiffCoreScreen`: its keys, with a sentence about each, and their actions. Help
-and palette are made from the keys. The screens that join them say what Escape does first (`ESCAPE_ORDER`).
+"""What a user does on the main screen and on the diff screen (`diff_*.py`): features (`tui/feature.py`), one or a few that
+belong together to a file. The screens list them and say what Escape does first (`escape_order`).
 """

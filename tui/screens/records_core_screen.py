@@ -78,6 +78,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
         self.draw_title()
 
     def on_mount(self) -> None:
+        self._bar.rest(self._filter_text)
         self._list.focus()
         if self._waits:
             self._timer = self.set_interval(REPORT_SECONDS, self._look)

@@ -61,9 +61,6 @@ class RecordsScreen(RecordsCoreScreen):
     _query = ""
     """What was searched last."""
 
-    def on_mount(self) -> None:
-        self._bar.rest(self._filter_text)
-
     def begin(self) -> None:
         self._start(self._filter_text)
 
