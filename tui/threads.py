@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from textual.widget import Widget
+from textual.worker import get_current_worker
 
 from dissector.capture_session import Capture, Progress
 
@@ -16,11 +17,13 @@ Arguments = ParamSpec("Arguments")
 def call_on_ui(
     screen: Widget, function: Callable[Arguments, object], /, *what: Arguments.args, **named: Arguments.kwargs
 ) -> None:
-    """Call a function on the thread of the screen, and wait for it. A screen that was closed has lost its widgets while
-    it is still attached: nothing is called then."""
+    """Call a function on the thread of the screen, and wait for it. Nothing is called for a worker that was cancelled
+    meanwhile, nor for a screen that was closed: that has lost its widgets while it is still attached."""
+    worker = get_current_worker()
 
     def call() -> None:
-        if screen.app.is_running and screen.is_attached and screen.screen in screen.app.screen_stack:
+        shown = screen.app.is_running and screen.is_attached and screen.screen in screen.app.screen_stack
+        if shown and not worker.is_cancelled:
             function(*what, **named)
 
     screen.app.call_from_thread(call)

@@ -65,7 +65,7 @@ class DiffNavigationFeature(ScreenFeature[DiffCoreScreen]):
             place = model.said_at(model.cause)
         if place is None:
             which = "" if not self.screen.shows_pairs else "more " if step > 0 else "earlier "
-            self.app.call_from_thread(self.screen.notify, f"no {which}pair {words}", timeout=2)
+            call_on_ui(self.screen, self.notify, f"no {which}pair {words}", timeout=2)
         call_on_ui(self.screen, self._found, model, place, step)
 
     def _found(self, model: DiffModel, place: int | None, step: int) -> None:

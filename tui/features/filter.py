@@ -246,14 +246,12 @@ class FilterFeature(ScreenFeature[CoreScreen]):
         """In a thread: the first time it reads all tables of the schema."""
         from dissector.filter import complete
 
-        worker = get_current_worker()
         offers = [Offer(*each) for each in complete(text, cursor)]
-        if not worker.is_cancelled:
-            call_on_ui(self.screen, self._offer, worker, text, offers)
+        call_on_ui(self.screen, self._offer, text, offers)
 
-    def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
+    def _offer(self, text: str, offers: list[Offer]) -> None:
         # a completion that changes nothing is not offered
-        if not worker.is_cancelled and self._bar.is_open and self._bar.text == text:
+        if self._bar.is_open and self._bar.text == text:
             self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
 
     def _stop_typing(self) -> None:
@@ -297,25 +295,23 @@ class FilterFeature(ScreenFeature[CoreScreen]):
             if time.monotonic() - reported > REPORT_SECONDS:
                 reported = time.monotonic()
                 rows = new[:0] if restart else np.concatenate(found)
-                call_on_ui(self.screen, self._show_step, worker, run, rows, step.upto, stop)
+                call_on_ui(self.screen, self._show_step, run, rows, step.upto, stop)
                 found = found if restart else [new[:0]]
         again = completed, corrected
-        call_on_ui(self.screen, self._matched_all, worker, run, np.concatenate(found), stop, again, pending, restart)
+        call_on_ui(self.screen, self._matched_all, run, np.concatenate(found), stop, again, pending, restart)
 
     def _examine(self, worker: Worker[None]) -> bool:
         """Complete the cross-message findings; return whether that was not cancelled."""
         return all(not worker.is_cancelled for _ in self.screen.capture.findings.examine())
 
-    def _show_step(self, worker: Worker[None], run: FilterRun, rows: Int64, upto: int, total: int) -> None:
+    def _show_step(self, run: FilterRun, rows: Int64, upto: int, total: int) -> None:
         """Show the rows of a step."""
-        if not worker.is_cancelled:
-            run.upto, run.total = upto, total
-            self.screen.view.add(rows)
-            self._show_found()
+        run.upto, run.total = upto, total
+        self.screen.view.add(rows)
+        self._show_found()
 
     def _matched_all(
         self,
-        worker: Worker[None],
         run: FilterRun,
         rows: Int64,
         stop: int,
@@ -324,8 +320,6 @@ class FilterFeature(ScreenFeature[CoreScreen]):
         restart: bool,
     ) -> None:
         """All rows that there were are matched; there may be more by now."""
-        if worker.is_cancelled:
-            return
         if restart:
             self.screen.view.keep(rows)
         else:

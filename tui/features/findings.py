@@ -10,7 +10,7 @@ import time
 from typing import ClassVar, Final
 
 from textual.binding import Binding
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.core.finding import Finding
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
@@ -99,14 +99,12 @@ class FindingsFeature(ScreenFeature[CoreScreen]):
                 return
             if has_found or now - reported > SECONDS_BETWEEN:
                 reported = now
-                call_on_ui(self.screen, self._step_done, worker, has_found=has_found)
+                call_on_ui(self.screen, self._step_done, has_found=has_found)
             begun = time.monotonic()
-        call_on_ui(self.screen, self._analysis_done, worker)
+        call_on_ui(self.screen, self._analysis_done)
 
-    def _step_done(self, worker: Worker[None], *, has_found: bool) -> None:
+    def _step_done(self, *, has_found: bool) -> None:
         """Show the progress of a step."""
-        if worker.is_cancelled:
-            return
         if has_found:
             self.screen.exchange_list.update_rows(scrolled=False)  # rows have more findings than before
             if self.screen.model.number is not None and self.screen.model.number in self.model.cross_message_rows:
@@ -114,9 +112,7 @@ class FindingsFeature(ScreenFeature[CoreScreen]):
                 self.screen.draw_inspector()
         self.screen.draw_title()
 
-    def _analysis_done(self, worker: Worker[None]) -> None:
-        if worker.is_cancelled:
-            return
+    def _analysis_done(self) -> None:
         self._is_running, self._ended_at = False, time.monotonic()
         self.screen.draw_title()
         if self.screen.done:  # of a live capture the last rows may have come meanwhile

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.exchange.model import ExchangeMessage
 from dissector.tls.record_parts import TlsRecord
@@ -41,11 +41,10 @@ class LongMessagesFeature(ScreenFeature[CoreScreen]):
             with gc_paused():
                 traced = TracedMessage(message, records())
                 freeze_objects()
-        if not worker.is_cancelled:
-            call_on_ui(self.screen, self._take, worker, traced)
+        call_on_ui(self.screen, self._take, traced)
 
-    def _take(self, worker: Worker[None], traced: TracedMessage) -> None:
-        if not worker.is_cancelled and self.screen.model.untraced is traced.message:
+    def _take(self, traced: TracedMessage) -> None:
+        if self.screen.model.untraced is traced.message:
             self.screen.model.take(traced)
             self.screen.field_tree.show(traced)
             self.screen.draw_pane_titles()

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Final
 
 import numpy as np
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.core.arrays import Int64
 from tui.feature import ScreenFeature, work
@@ -68,7 +68,7 @@ class RowSearchFeature(ScreenFeature[CoreScreen]):
         if worker.is_cancelled:
             return
         if go is not None:
-            call_on_ui(self.screen, self._found_row, worker, go, "")
+            call_on_ui(self.screen, self._found_row, go, "")
             return
         view = copy(self.screen.view)  # as it is now, whatever happens to the list
         ahead, behind = _ways(len(view), min(self.screen.exchange_list.cursor, len(view) - 1), step)
@@ -84,31 +84,26 @@ class RowSearchFeature(ScreenFeature[CoreScreen]):
                 if worker.is_cancelled:
                     return
                 if go is not None:
-                    call_on_ui(self.screen, self._found_row, worker, go, "" if not turn else _WRAPPED[step > 0])
+                    call_on_ui(self.screen, self._found_row, go, "" if not turn else _WRAPPED[step > 0])
                     return
                 at, done = at + count, done + count
                 spent = time.monotonic() - begun
                 count = min(_MOST, count * 2) if spent < _SHORT else max(1, count // 2) if spent > _LONG else count
                 if time.monotonic() - reported > _SECONDS_BETWEEN:
                     reported = time.monotonic()
-                    call_on_ui(self.screen, self._show_progress, worker, f"{words} {100 * done // total} %")
-        call_on_ui(self.screen, self._found_nothing, worker, step, words, around=around)
+                    call_on_ui(self.screen, self._show_progress, f"{words} {100 * done // total} %")
+        call_on_ui(self.screen, self._found_nothing, step, words, around=around)
 
-    def _show_progress(self, worker: Worker[None], words: str) -> None:
-        if not worker.is_cancelled:
-            self.screen.draw_inspector(f"searching for {words}, esc stops")
+    def _show_progress(self, words: str) -> None:
+        self.screen.draw_inspector(f"searching for {words}, esc stops")
 
-    def _found_row(self, worker: Worker[None], go: Go, wrapped: str) -> None:
-        if worker.is_cancelled:
-            return
+    def _found_row(self, go: Go, wrapped: str) -> None:
         self._end_search()
         go()
         if wrapped:
             self.notify(wrapped, timeout=2)
 
-    def _found_nothing(self, worker: Worker[None], step: int, words: str, *, around: bool) -> None:
-        if worker.is_cancelled:
-            return
+    def _found_nothing(self, step: int, words: str, *, around: bool) -> None:
         self._end_search()
         self.notify(f"no {'' if around else 'more ' if step > 0 else 'earlier '}{words}", timeout=2)
 

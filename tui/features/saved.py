@@ -144,7 +144,7 @@ def keep(screen: CoreScreen, table: str, name: str, value: Setting | Mapping[str
     elif not isinstance(value, Mapping):
         entries[name] = value
     screen.post_message(SaveEntry(table, name, value))
-    screen.notify(clean(f"{name} {'deleted' if value is None else 'saved'}"), timeout=2)
+    screen.notify(clean(f"{name} {'deleted' if value is None else 'saved'}"), markup=False, timeout=2)
 
 
 def _described(profile: Profile) -> str:

@@ -81,8 +81,7 @@ class CaptureScreen(FeatureScreen):
         worker = get_current_worker()
 
         def report(progress: Progress, done: bool) -> None:
-            if not worker.is_cancelled:
-                call_on_ui(self, self._loaded, progress, done)
+            call_on_ui(self, self._loaded, progress, done)
 
         try:
             load(self.capture, report, lambda: worker.is_cancelled, sort=self.RENUMBERS_ROWS)

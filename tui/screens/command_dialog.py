@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
-from textual.worker import Worker, get_current_worker
 
 from dissector.core.text import clean
 from tui.screens.dialog import Dialog
@@ -82,13 +81,11 @@ class CommandDialog(Dialog[str | None]):
 
     @work(thread=True, exclusive=True, group="complete")
     def _find(self, text: str, cursor: int) -> None:
-        worker = get_current_worker()
         offers = [each for each in self._complete(text, cursor) if text[each.start : each.end] != each.text.rstrip()]
-        if not worker.is_cancelled:
-            call_on_ui(self, self._offer, worker, text, offers[:MOST_OFFERED])
+        call_on_ui(self, self._offer, text, offers[:MOST_OFFERED])
 
-    def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
-        if worker.is_cancelled or not self.is_mounted or self._input.value != text:
+    def _offer(self, text: str, offers: list[Offer]) -> None:
+        if not self.is_mounted or self._input.value != text:
             return
         self._show(offers)
 

@@ -136,8 +136,7 @@ class DiffCoreScreen(FeatureScreen):
         worker = get_current_worker()
 
         def report(words: str) -> None:
-            if not worker.is_cancelled:
-                call_on_ui(self, self._show_progress, words)
+            call_on_ui(self, self._show_progress, words)
 
         try:
             comparison = compare(ends[0], ends[1], connections, rows, report, lambda: worker.is_cancelled)
@@ -148,8 +147,7 @@ class DiffCoreScreen(FeatureScreen):
             if not worker.is_cancelled:
                 self.app.call_from_thread(self.post_message, CaptureFailed(error))
             return
-        if not worker.is_cancelled:
-            call_on_ui(self, self._show_comparison, model)
+        call_on_ui(self, self._show_comparison, model)
 
     def _show_progress(self, words: str) -> None:
         self._progress = words
@@ -304,8 +302,7 @@ class DiffCoreScreen(FeatureScreen):
         if model is None:
             return
         place = model.first_shown(entry, lambda: worker.is_cancelled)
-        if not worker.is_cancelled:
-            call_on_ui(self, self._preview, model, entry, place)
+        call_on_ui(self, self._preview, model, entry, place)
 
     def _preview(self, model: DiffModel, entry: DiffEntry, place: int | None) -> None:
         if model is self.model and not self.shows_pairs:

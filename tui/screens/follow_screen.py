@@ -13,7 +13,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
@@ -117,17 +117,17 @@ class FollowScreen(SnapshotScreen[Location | None]):
             count += len(found)
             if word and any(word in line.text.casefold() for line in found):
                 word = ""
-                call_on_ui(self, self._add, worker, found, at)
+                call_on_ui(self, self._add, found, at)
                 call_on_ui(self, self.action_hit, 1)
                 return
-            call_on_ui(self, self._add, worker, found, at)
+            call_on_ui(self, self._add, found, at)
         if word:
             call_on_ui(self, self.notify, f"no more {clean(word)!r}", timeout=2, markup=False)
         if restart:
             call_on_ui(self, self._go_to_row)
 
-    def _add(self, worker: Worker[None], lines: list[TextLine], made: int) -> None:
-        if worker.is_cancelled or not self.is_mounted:
+    def _add(self, lines: list[TextLine], made: int) -> None:
+        if not self.is_mounted:
             return
         first = len(self._lines)
         self._lines += lines

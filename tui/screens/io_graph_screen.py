@@ -14,7 +14,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.analysis.io_graph import GraphRows, graph_rows, mark_errors, most_frequent
 from dissector.capture_session import Capture
@@ -97,24 +97,24 @@ class IoGraphScreen(SnapshotScreen[str | None]):
                 found.append(some)
             rows = np.intersect1d(rows, np.concatenate(found), assume_unique=True)
         drawn = graph_rows(self._capture, rows)
-        call_on_ui(self, self._show, worker, drawn, "○ errors 0 %", restart)
+        call_on_ui(self, self._show, drawn, "○ errors 0 %", restart)
         due = time.monotonic() + SECONDS_BETWEEN
         for upto in mark_errors(self._capture, drawn):
             if worker.is_cancelled:
                 return
             if time.monotonic() > due:
                 share = 100 * upto // max(1, int(drawn.rows[-1]) + 1)
-                call_on_ui(self, self._show, worker, drawn, f"○ errors {share} %", False)
+                call_on_ui(self, self._show, drawn, f"○ errors {share} %", False)
                 due = time.monotonic() + SECONDS_BETWEEN
-        call_on_ui(self, self._show, worker, drawn, "● counted", False)
+        call_on_ui(self, self._show, drawn, "● counted", False)
 
     def _matching(self, text: str) -> Iterator[Int64]:
         from dissector.filter import parse
 
         return (np.asarray(step.rows, np.int64) for step in self._capture.select(parse(text), 0, self._count))
 
-    def _show(self, worker: Worker[None], drawn: GraphRows, state: str, restart: bool) -> None:
-        if self.is_mounted and not worker.is_cancelled:
+    def _show(self, drawn: GraphRows, state: str, restart: bool) -> None:
+        if self.is_mounted:
             self._view.show(drawn, restart=restart)
             self.say(state)
 

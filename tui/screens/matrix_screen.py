@@ -86,8 +86,7 @@ class MatrixScreen(Screen[None]):
         except CaptureError as error:
             self.app.call_from_thread(self.post_message, CaptureFailed(error))
             return
-        if not worker.is_cancelled:
-            call_on_ui(self, self._show, matrix)
+        call_on_ui(self, self._show, matrix)
 
     def _show(self, matrix: BehaviorMatrix) -> None:
         self.matrix = matrix

@@ -12,7 +12,7 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.analysis.stats import StatisticsPass
 from dissector.capture_session import Capture
@@ -76,14 +76,14 @@ class OverviewScreen(SnapshotScreen[str | None]):
                 return
             if (now := time.monotonic()) > due:
                 picture = overview_snapshot(counting.statistics)
-                call_on_ui(self, self._counted, worker, picture, f"○ {100 * step.done // step.total} %")
+                call_on_ui(self, self._counted, picture, f"○ {100 * step.done // step.total} %")
                 due = time.monotonic() + max(SECONDS_BETWEEN, 9 * (time.monotonic() - now))
         if not worker.is_cancelled:
             self.is_complete = True
-            call_on_ui(self, self._counted, worker, overview_snapshot(counting.statistics), "● counted")
+            call_on_ui(self, self._counted, overview_snapshot(counting.statistics), "● counted")
 
-    def _counted(self, worker: Worker[None], picture: OverviewSnapshot, state: str) -> None:
-        if self.is_mounted and not worker.is_cancelled:
+    def _counted(self, picture: OverviewSnapshot, state: str) -> None:
+        if self.is_mounted:
             self.picture, self._state = picture, state
             self._draw()
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.widgets import Static
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.analysis.record_list import RecordList, RecordPlaces
 from dissector.capture_session import Capture
@@ -128,14 +128,12 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
             if time.monotonic() - reported > REPORT_SECONDS:
                 reported = time.monotonic()
                 share = 100 * step.upto // max(1, stop)
-                call_on_ui(self, self._add, worker, RecordPlaces.joined(parts), listed, share)
+                call_on_ui(self, self._add, RecordPlaces.joined(parts), listed, share)
                 parts = []
-        call_on_ui(self, self._add, worker, RecordPlaces.joined(parts), listed, 100)
-        call_on_ui(self, self._listed_all, worker)
+        call_on_ui(self, self._add, RecordPlaces.joined(parts), listed, 100)
+        call_on_ui(self, self._listed_all)
 
-    def _add(self, worker: Worker[None], more: RecordPlaces, listed: RecordList, share: int) -> None:
-        if worker.is_cancelled:
-            return
+    def _add(self, more: RecordPlaces, listed: RecordList, share: int) -> None:
         first = not len(self._model)
         if len(more.row):
             self._model.add(more, listed)
@@ -152,9 +150,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
             self._row = None
             self._list.cursor = position
 
-    def _listed_all(self, worker: Worker[None]) -> None:
-        if worker.is_cancelled:
-            return
+    def _listed_all(self) -> None:
         self._row = None
         self._say_working("")
         empty = self.query_one("#empty", Static)
@@ -206,13 +202,12 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
         worker = get_current_worker()
         while self._model.wanted and not worker.is_cancelled:
             self._capture.opener.fetch(self._model.wanted.pop())
-        call_on_ui(self, self._redraw, worker)
+        call_on_ui(self, self._redraw)
 
-    def _redraw(self, worker: Worker[None]) -> None:
-        if not worker.is_cancelled:
-            self._model.forget()
-            self._list.redraw()
-            self._draw_record()
+    def _redraw(self) -> None:
+        self._model.forget()
+        self._list.redraw()
+        self._draw_record()
 
     def on_cell_list_line_opened(self, event: CellList.LineOpened) -> None:
         if event.number < len(self._model):

@@ -9,7 +9,7 @@ import numpy as np
 from textual import work
 from textual.binding import Binding, BindingType
 from textual.timer import Timer
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.analysis.record_list import CarriedRecord, RecordList
 from dissector.core.arrays import Int64
@@ -135,15 +135,13 @@ class RecordsScreen(RecordsCoreScreen):
 
     @work(thread=True, exclusive=True, group="complete")
     def _complete(self, text: str, cursor: int) -> None:
-        worker = get_current_worker()
         first = self._list.scroll_offset.y
         records = [self._model.record(at) for at in range(first, min(first + SAMPLED, len(self._model)))]
         offers = [Offer(*each) for each in complete(text, cursor, paths_in(records))]
-        if not worker.is_cancelled:
-            call_on_ui(self, self._offer, worker, text, offers)
+        call_on_ui(self, self._offer, text, offers)
 
-    def _offer(self, worker: Worker[None], text: str, offers: list[Offer]) -> None:
-        if not worker.is_cancelled and self._bar.is_open and self._bar.text == text:
+    def _offer(self, text: str, offers: list[Offer]) -> None:
+        if self._bar.is_open and self._bar.text == text:
             self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
 
     def action_escape(self) -> None:
@@ -180,11 +178,9 @@ class RecordsScreen(RecordsCoreScreen):
     def _search(self, query: str, start: int, step: int) -> None:
         worker = get_current_worker()
         found = find_record(self._model, query, start, step, lambda: worker.is_cancelled)
-        call_on_ui(self, self._found, worker, query, found)
+        call_on_ui(self, self._found, query, found)
 
-    def _found(self, worker: Worker[None], query: str, found: int | None) -> None:
-        if worker.is_cancelled:
-            return
+    def _found(self, query: str, found: int | None) -> None:
         self._say_working("")
         if found is None:
             self.notify(f"no record has {clean(query)}", timeout=3, markup=False)
@@ -223,18 +219,16 @@ class RecordsScreen(RecordsCoreScreen):
             self._say_working("sorting")
             self._order(column)
         else:
-            self._sorted(None, None)
+            self._sorted(None)
 
     @work(thread=True, exclusive=True, group="sort")
     def _order(self, column: str) -> None:
         worker = get_current_worker()
         order = self._model.ordered(column, lambda: worker.is_cancelled)
         if order is not None:
-            call_on_ui(self, self._sorted, worker, order)
+            call_on_ui(self, self._sorted, order)
 
-    def _sorted(self, worker: Worker[None] | None, order: Int64 | None) -> None:
-        if worker is not None and worker.is_cancelled:
-            return
+    def _sorted(self, order: Int64 | None) -> None:
         if order is not None and len(order) != len(self._model):
             return
         model, at = self._model, self._list.cursor

@@ -10,7 +10,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
-from textual.worker import Worker, get_current_worker
 
 from dissector.analysis.sequence_diagram import SequenceDiagram, render_mermaid, render_svg, sequence_diagram
 from dissector.capture_session import Capture
@@ -77,13 +76,10 @@ class SequenceScreen(SnapshotScreen[int | None]):
 
     @work(thread=True, exclusive=True, group="make")
     def _make(self) -> None:
-        worker = get_current_worker()
-        diagram = sequence_diagram(self._capture, self._rows)
-        if not worker.is_cancelled:
-            call_on_ui(self, self._show, worker, diagram)
+        call_on_ui(self, self._show, sequence_diagram(self._capture, self._rows))
 
-    def _show(self, worker: Worker[None], diagram: SequenceDiagram) -> None:
-        if self.is_mounted and not worker.is_cancelled:
+    def _show(self, diagram: SequenceDiagram) -> None:
+        if self.is_mounted:
             self._view.show(diagram, self._number, is_request=self._is_request)
             self.say(counted(len(diagram.lanes), "lane"))
             self._draw_legend()

@@ -8,7 +8,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from dissector.analysis.timelines import Timeline, TimelineEvent, TimelinePass
 from dissector.capture_session import Capture
@@ -82,11 +82,10 @@ class TimelinesScreen(SnapshotScreen[int | None]):
             if share >= reported + 10:
                 reported = share
                 call_on_ui(self, self.say, f"○ {share} %")
-        if not worker.is_cancelled:
-            call_on_ui(self, self._show, worker, [*reading.groups, *reading.transactions])
+        call_on_ui(self, self._show, [*reading.groups, *reading.transactions])
 
-    def _show(self, worker: Worker[None], timelines: list[Timeline]) -> None:
-        if not self.is_mounted or worker.is_cancelled:
+    def _show(self, timelines: list[Timeline]) -> None:
+        if not self.is_mounted:
             return
         self.say(f"● {counted(len(timelines), 'timeline')}")
         start_ns = self._capture.start_ns

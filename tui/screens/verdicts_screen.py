@@ -9,7 +9,7 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
-from textual.worker import Worker, get_current_worker
+from textual.worker import get_current_worker
 
 from tui.location_history import Location
 from tui.screens.dialog import ResultScreen
@@ -74,10 +74,10 @@ class VerdictsScreen(ResultScreen[Location | None]):
             state, lines = self._judge(watch)
         except Left:
             return
-        call_on_ui(self, self._show, worker, state, lines)
+        call_on_ui(self, self._show, state, lines)
 
-    def _show(self, worker: Worker[None], state: str, lines: Sequence[StyledLine]) -> None:
-        if self.is_mounted and not worker.is_cancelled:
+    def _show(self, state: str, lines: Sequence[StyledLine]) -> None:
+        if self.is_mounted:
             self._state = state
             self._draw_title(state)
             self.query_one(LineList).show(lambda _: lines)
