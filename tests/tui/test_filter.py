@@ -145,29 +145,29 @@ async def test_an_invalid_filter_stays_in_the_bar_with_a_caret_below_the_error()
 
 async def test_errors_are_shown_after_a_pause_and_not_while_typing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause is one that no machine is too slow for, and then none."""
-    monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
+    monkeypatch.setattr("tui.widgets.filter_bar.PAUSE", 1_000)
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await typed(screen, "apii")
         assert "▲" not in screen.text("#filter-error")
-        monkeypatch.setattr("tui.features.filter.PAUSE", 0.01)
+        monkeypatch.setattr("tui.widgets.filter_bar.PAUSE", 0.01)
         await typed(screen, "i")
         await screen.until(lambda: "▲" in screen.text("#filter-error"))
-        monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
+        monkeypatch.setattr("tui.widgets.filter_bar.PAUSE", 1_000)
         await typed(screen, "x")
         assert "▲" not in screen.text("#filter-error")
 
 
 async def test_the_beginning_of_a_suggestion_is_not_an_error_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.features.filter.PAUSE", 1_000)
+    monkeypatch.setattr("tui.widgets.filter_bar.PAUSE", 1_000)
     async with opened(JAVA) as screen:
         await screen.press("slash")
         await pasted(screen, "api == Fe")
-        screen.main.filter._check("api == Fe")  # as after the pause
+        screen.main.query_one(FilterBar)._check("api == Fe")  # as after the pause
         assert "Fetch" in offered(screen)
         assert "▲" not in screen.text("#filter-error")
         await pasted(screen, "xyz")
-        screen.main.filter._check("api == Fexyz")
+        screen.main.query_one(FilterBar)._check("api == Fexyz")
         await screen.until(lambda: "▲" in screen.text("#filter-error"))
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 from rich.text import Text
 from textual.binding import Binding
-from textual.timer import Timer
 from textual.worker import Worker, get_current_worker
 
 from dissector.core.arrays import Int64
@@ -29,10 +28,8 @@ from tui.time_format import TimeFormat
 from tui.widgets.filter_bar import FilterBar, Offer
 
 if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only for those who filter
-    from dissector.filter import Filter, FilterError
+    from dissector.filter import Filter
 
-PAUSE: Final = 0.4
-"""Seconds without a key after which errors are shown."""
 REPORT_SECONDS: Final = 0.1
 MOST_PENDING: Final = 10_000
 """Pending rows that are matched again; the newest."""
@@ -87,8 +84,6 @@ class FilterFeature(ScreenFeature[CoreScreen]):
     when_matched: Callable[[], object] | None = None
     """Called once, when a filter has matched all rows."""
     _run: FilterRun | None = None
-    _worker: Worker[None] | None = None
-    _typing: Timer | None = None
     _removed = ""
     """The filter that was removed last."""
     _filter_before = ""
@@ -132,8 +127,7 @@ class FilterFeature(ScreenFeature[CoreScreen]):
 
     def prepare(self, text: str) -> None:
         """Put a filter into the bar for editing."""
-        self._bar.edit(text)
-        self._complete(text, len(text))
+        self._bar.prepare(text)
 
     def on_apply_filter(self, event: ApplyFilter) -> None:
         if event.prepare:
@@ -150,12 +144,10 @@ class FilterFeature(ScreenFeature[CoreScreen]):
         """Show the rows that match; all rows for an empty text. An invalid filter stays in the bar for correction."""
         from dissector.filter import FilterError, parse
 
-        self._stop_typing()
         try:
             wanted = parse(text, self.screen.capture.opener) if text else None
         except FilterError as error:
-            self._bar.edit(text, error.column)
-            self._complain(error)
+            self._bar.correct(text, error)
             return
         self.stop_work("filter")
         self._run = None if wanted is None else FilterRun(wanted)
@@ -175,7 +167,6 @@ class FilterFeature(ScreenFeature[CoreScreen]):
                 self._show_found()
 
     def on_filter_bar_cancelled(self) -> None:
-        self._stop_typing()
         self._bar.rest(self.text)
         self._draw_filter()
         self.screen.exchange_list.focus()
@@ -232,45 +223,6 @@ class FilterFeature(ScreenFeature[CoreScreen]):
             if self._run is not None:
                 key = self.screen.key_of("follow_text")
                 self.notify(f"{key} shows both sides as text; f again shows all", timeout=3)
-
-    # While typing: completions and errors.
-
-    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
-        self._stop_typing()
-        self._bar.complain(None)
-        self._typing = self.screen.set_timer(PAUSE, lambda: self._check(event.text))
-        self._complete(event.text, event.cursor)
-
-    @work(group="complete", thread=True, exclusive=True)
-    def _complete(self, text: str, cursor: int) -> None:
-        """In a thread: the first time it reads all tables of the schema."""
-        from dissector.filter import complete
-
-        offers = [Offer(*each) for each in complete(text, cursor)]
-        call_on_ui(self.screen, self._offer, text, offers)
-
-    def _offer(self, text: str, offers: list[Offer]) -> None:
-        # a completion that changes nothing is not offered
-        if self._bar.is_open and self._bar.text == text:
-            self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
-
-    def _stop_typing(self) -> None:
-        self.stop_work("complete")
-        if self._typing is not None:
-            self._typing.stop()
-
-    def _check(self, text: str) -> None:
-        from dissector.filter import FilterError, parse
-
-        try:
-            if text.strip():
-                parse(text, self.screen.capture.opener)
-        except FilterError as error:
-            if not self._bar.may_become(error.column):
-                self._complain(error)
-
-    def _complain(self, error: "FilterError") -> None:
-        self._bar.complain((error.column, error.words))
 
     # While matching.
 

@@ -18,7 +18,7 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean, counted
 from dissector.filter import Filter
 from tui.record_labels import Pieces, record_lines
-from tui.records_model import RecordsModel
+from tui.records_model import RecordsModel, paths_in
 from tui.screens.snapshot_screen import SnapshotScreen
 from tui.threads import call_on_ui
 from tui.widgets.cell_list import CellList
@@ -27,7 +27,11 @@ from tui.widgets.key_footer import KeyFooter
 from tui.widgets.records import RecordLines, RecordPane
 
 REPORT_SECONDS: Final = 0.1
-"""Between two updates of the list, and between two looks whether the capture is read by now."""
+"""Between two updates of the list."""
+
+
+SAMPLED: Final = 40
+"""Records whose names are offered while a filter is typed."""
 
 
 class OpenedRecord(NamedTuple):
@@ -60,11 +64,15 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", markup=False)
-        yield FilterBar(id="filter")
+        yield FilterBar(self._paths_shown, id="filter")
         yield Static(id="empty", markup=False)
         yield RecordLines(self._model, id="records")
         yield RecordPane(id="record")
         yield KeyFooter()
+
+    def _paths_shown(self) -> list[str]:
+        first = self._list.scroll_offset.y
+        return paths_in([self._model.record(at) for at in range(first, min(first + SAMPLED, len(self._model)))])
 
     @property
     def _list(self) -> RecordLines:
@@ -80,19 +88,7 @@ class RecordsCoreScreen(SnapshotScreen[OpenedRecord | None]):
     def on_mount(self) -> None:
         self._bar.rest(self._filter_text)
         self._list.focus()
-        if self._waits:
-            self._timer = self.set_interval(REPORT_SECONDS, self._look)
-        else:
-            self.begin()
-
-    def _look(self) -> None:
-        """Begin once the capture is read."""
-        if self._capture.is_read:
-            self._timer.stop()
-            self._take_snapshot()
-            self.begin()
-        else:
-            self.say("○ waiting until the capture is read")
+        self.begin_when_read(waits=self._waits)
 
     def heading(self) -> Text:
         names = clean(", ".join(name.rpartition("/")[2] for name in self._capture.names))

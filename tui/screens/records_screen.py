@@ -8,28 +8,22 @@ from typing import ClassVar, Final
 import numpy as np
 from textual import work
 from textual.binding import Binding, BindingType
-from textual.timer import Timer
 from textual.worker import get_current_worker
 
 from dissector.analysis.record_list import CarriedRecord, RecordList
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
 from dissector.export.record_formats import RecordFormat, RecordWriting
-from dissector.filter import FilterError, complete, parse
+from dissector.filter import FilterError, parse
 from dissector.records.record_text import value_text
 from tui.recents import FILTERS, remember
-from tui.records_model import SORTABLE, RecordsModel, find_record, paths_in
+from tui.records_model import SORTABLE, RecordsModel, find_record
 from tui.screens.dialog import Choice, Menu, Prompt
 from tui.screens.records_core_screen import RecordsCoreScreen
 from tui.screens.write_dialog import Notify, WriteDialog
 from tui.threads import call_on_ui
-from tui.widgets.filter_bar import FilterBar, Offer
+from tui.widgets.filter_bar import FilterBar
 from tui.widgets.records import RecordLines
-
-TYPING_PAUSE: Final = 0.4
-"""Seconds without a key after which what is typed is checked."""
-SAMPLED: Final = 40
-"""Records whose names are offered while a filter is typed."""
 
 
 class RecordsScreen(RecordsCoreScreen):
@@ -56,8 +50,6 @@ class RecordsScreen(RecordsCoreScreen):
         Binding("y", "copy", "Copy value", show=False, tooltip="Copy the value", id="records.copy"),
     ]  # fmt: skip
 
-    _typing: Timer | None = None
-    """Runs while the user types a filter."""
     _query = ""
     """What was searched last."""
 
@@ -66,12 +58,10 @@ class RecordsScreen(RecordsCoreScreen):
 
     def _start(self, text: str) -> None:
         """List the records that match a filter; an invalid one stays in the bar for correction."""
-        self._stop_typing()
         try:
             wanted = parse(text, self._capture.opener) if text.strip() else None
         except FilterError as error:
-            self._bar.edit(text, error.column)
-            self._complain(error)
+            self._bar.correct(text, error)
             return
         self._filter_text = text.strip()
         self._bar.rest(self._filter_text)
@@ -97,9 +87,7 @@ class RecordsScreen(RecordsCoreScreen):
     # Filter.
 
     def action_filter(self) -> None:
-        text = self._filter_text
-        self._bar.edit(text)
-        self._complete(text, len(text))
+        self._bar.prepare(self._filter_text)
 
     def on_filter_bar_applied(self, event: FilterBar.Applied) -> None:
         if event.text.strip() and event.text.strip() != self._filter_text:
@@ -107,42 +95,8 @@ class RecordsScreen(RecordsCoreScreen):
         self._start(event.text)
 
     def on_filter_bar_cancelled(self) -> None:
-        self._stop_typing()
         self._bar.rest(self._filter_text)
         self._list.focus()
-
-    def on_filter_bar_typed(self, event: FilterBar.Typed) -> None:
-        self._stop_typing()
-        self._bar.complain(None)
-        self._typing = self.set_timer(TYPING_PAUSE, lambda: self._check(event.text))
-        self._complete(event.text, event.cursor)
-
-    def _stop_typing(self) -> None:
-        self.workers.cancel_group(self, "complete")
-        if self._typing is not None:
-            self._typing.stop()
-
-    def _check(self, text: str) -> None:
-        try:
-            if text.strip():
-                parse(text)
-        except FilterError as error:
-            if not self._bar.may_become(error.column):
-                self._complain(error)
-
-    def _complain(self, error: FilterError) -> None:
-        self._bar.complain((error.column, error.words))
-
-    @work(thread=True, exclusive=True, group="complete")
-    def _complete(self, text: str, cursor: int) -> None:
-        first = self._list.scroll_offset.y
-        records = [self._model.record(at) for at in range(first, min(first + SAMPLED, len(self._model)))]
-        offers = [Offer(*each) for each in complete(text, cursor, paths_in(records))]
-        call_on_ui(self, self._offer, text, offers)
-
-    def _offer(self, text: str, offers: list[Offer]) -> None:
-        if self._bar.is_open and self._bar.text == text:
-            self._bar.offer([each for each in offers if text[each.start : each.end] != each.text])
 
     def action_escape(self) -> None:
         """Stop what runs; then clear the filter; then go back."""

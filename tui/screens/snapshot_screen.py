@@ -15,6 +15,8 @@ from tui.screens.dialog import ResultScreen
 
 SECONDS_BETWEEN: Final = 1.0
 """Between updates of the number of new rows."""
+SECONDS_BETWEEN_LOOKS: Final = 0.1
+"""Whether the capture is read by now."""
 
 
 class SnapshotScreen(ResultScreen[ScreenResultType]):
@@ -47,6 +49,17 @@ class SnapshotScreen(ResultScreen[ScreenResultType]):
     def begin(self) -> None:
         """Compute what is shown, in a thread."""
         raise NotImplementedError
+
+    def begin_when_read(self, *, waits: bool) -> None:
+        """Begin now or, if it `waits`, once the capture is read."""
+        if not waits:
+            self.begin()
+        elif self._capture.is_read:
+            self._take_snapshot()
+            self.begin()
+        else:
+            self.say("○ waiting until the capture is read")
+            self.set_timer(SECONDS_BETWEEN_LOOKS, lambda: self.begin_when_read(waits=True))
 
     def on_mount(self) -> None:
         if self._goes_on:

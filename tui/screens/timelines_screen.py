@@ -20,8 +20,6 @@ from tui.widgets.key_footer import KeyFooter
 from tui.widgets.line_list import LineList, StyledLine
 
 _EMPTY: Final = "This capture has no groups and no transactions.\n\nesc goes back to the exchanges"
-SECONDS_BETWEEN_LOOKS: Final = 0.1
-"""Whether the capture is read by now."""
 
 
 class TimelinesScreen(SnapshotScreen[int | None]):
@@ -50,18 +48,7 @@ class TimelinesScreen(SnapshotScreen[int | None]):
 
     def on_mount(self) -> None:
         self.query_one(LineList).focus()
-        if self._waits:
-            self._timer = self.set_interval(SECONDS_BETWEEN_LOOKS, self._look)
-        else:
-            self.begin()
-
-    def _look(self) -> None:
-        """Begin once the capture is read."""
-        if self._capture.is_read:
-            self._timer.stop()
-            self.begin()
-        else:
-            self.say("○ waiting until the capture is read")
+        self.begin_when_read(waits=self._waits)
 
     def heading(self) -> Text:
         return Text("Timelines", "bold").append(" · groups and transactions")

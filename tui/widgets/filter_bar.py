@@ -1,23 +1,27 @@
-"""The filter bar: the text, its progress, completions at the cursor, errors.
+"""The filter bar: the text, its progress, completions at the cursor, errors once the user pauses."""
 
-It knows nothing of filters: completions and errors come from the screen.
-"""
-
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from rich.text import Text
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dissector.core.text import clean
+from tui.threads import call_on_ui
 
-MOST_OFFERED = 200
+if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only for those who filter
+    from dissector.filter import FilterError
+
+MOST_OFFERED: Final = 200
+PAUSE: Final = 0.4
+"""Seconds without a key after which errors are shown."""
 
 
 class Offer(NamedTuple):
@@ -74,16 +78,12 @@ class FilterBar(Vertical):
     class Cancelled(Message):
         """The user left the bar without a change."""
 
-    class Typed(Message):
-        """The text, or the cursor in it, changed."""
-
-        def __init__(self, text: str, cursor: int) -> None:
-            super().__init__()
-            self.text = text
-            self.cursor = cursor
-
-    def __init__(self, *, id: str) -> None:
+    def __init__(self, paths: Callable[[], Sequence[str]] = tuple, *, id: str) -> None:
+        """`paths` returns paths that records have, to be offered. It is called in a thread."""
         super().__init__(id=id)
+        self._paths = paths
+        self._typing: Timer | None = None
+        """Runs while the user types."""
         self._offers: Sequence[Offer] = ()
         self._chosen = False
         """Whether the user chose a completion: then Enter takes it."""
@@ -114,6 +114,7 @@ class FilterBar(Vertical):
 
     def edit(self, text: str, cursor: int | None = None) -> None:
         """Let the user edit this text."""
+        self._stop_typing()
         self.set_class(True, "shown", "open")
         with self._input.prevent(Input.Changed):
             self._input.value = text
@@ -121,8 +122,19 @@ class FilterBar(Vertical):
         self._input.focus()
         self.complain(None)
 
+    def prepare(self, text: str) -> None:
+        """Let the user edit this text, with completions at its end."""
+        self.edit(text)
+        self._complete(text, len(text))
+
+    def correct(self, text: str, error: "FilterError") -> None:
+        """Let the user correct this text."""
+        self.edit(text, error.column)
+        self.complain(error)
+
     def rest(self, text: str) -> None:
         """Stop editing: the bar stays as long as there is a filter."""
+        self._stop_typing()
         self._input.value = text
         self.offer(())
         self.complain(None)
@@ -133,16 +145,12 @@ class FilterBar(Vertical):
         """Show the progress, at the end of the line."""
         self.query_one("#filter-state", Static).update(state)
 
-    def may_become(self, column: int) -> bool:
-        """Return whether the text at a column is the beginning of a completion: no error yet."""
-        return any(offer.start <= column < self._input.cursor_position for offer in self._offers)
-
-    def complain(self, error: tuple[int, str] | None) -> None:
-        """Show an error below the text, at a column of it; None for no error."""
+    def complain(self, error: "FilterError | None") -> None:
+        """Show an error below the text, at its column; None for no error."""
         if error is None:
             self.query_one("#filter-error", Static).update("")
         else:
-            self.call_after_refresh(self._draw_error, *error)  # the text is laid out then
+            self.call_after_refresh(self._draw_error, error.column, error.words)  # the text is laid out then
 
     def _draw_error(self, column: int, words: str) -> None:
         at = column - self._input.scroll_offset.x + self._input.region.x - self.region.x
@@ -172,7 +180,39 @@ class FilterBar(Vertical):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         if self.is_open:
-            self.post_message(self.Typed(event.value, self._input.cursor_position))
+            text = event.value
+            self._stop_typing()
+            self.complain(None)
+            self._typing = self.set_timer(PAUSE, lambda: self._check(text))
+            self._complete(text, self._input.cursor_position)
+
+    def _stop_typing(self) -> None:
+        self.workers.cancel_group(self, "complete")
+        if self._typing is not None:
+            self._typing.stop()
+
+    def _check(self, text: str) -> None:
+        """Show the error of a text, unless that is the beginning of a completion: it is none yet."""
+        from dissector.filter import FilterError, parse
+
+        try:
+            if text.strip():
+                parse(text)
+        except FilterError as error:
+            if not any(offer.start <= error.column < self._input.cursor_position for offer in self._offers):
+                self.complain(error)
+
+    @work(thread=True, exclusive=True, group="complete")
+    def _complete(self, text: str, cursor: int) -> None:
+        """In a thread: the first time it reads all tables of the schema."""
+        from dissector.filter import complete
+
+        call_on_ui(self, self._offer_for, text, [Offer(*each) for each in complete(text, cursor, self._paths())])
+
+    def _offer_for(self, text: str, offers: list[Offer]) -> None:
+        # a completion that changes nothing is not offered
+        if self.is_open and self.text == text:
+            self.offer([each for each in offers if text[each.start : each.end] != each.text])
 
     def on_filter_input_action_requested(self, event: FilterInput.ActionRequested) -> None:
         event.stop()
