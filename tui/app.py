@@ -19,8 +19,8 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean
 from dissector.detection.decode_as import DecodeAs
 from tui import settings
+from tui.feature import PROGRAM
 from tui.features.decode_as import DecodeAsFeature
-from tui.key_groups import PROGRAM
 from tui.messages import (
     CaptureFailed,
     CompareWith,

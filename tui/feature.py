@@ -5,6 +5,8 @@ A feature declares, under Textual's names, its keys (`BINDINGS`, shown in the gr
 features: it gets their keys, and hands each action and each message to the feature that declares it. What all features
 are asked are the other methods of `ScreenFeature`.
 
+The groups of keys are named by what one wants to do; ten keys come first in the help, and in the footer.
+
 Invariant: what a screen has twice (a key, the id of one, an action, a handler) is an error when its class is made. So
 nothing depends on the order of the list, but the order of keys in help, palette and footer.
 """
@@ -12,7 +14,7 @@ nothing depends on the order of the list, but the order of keys in help, palette
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, ClassVar, Concatenate, Final, Generic, ParamSpec, TypeVar
 
 from textual.app import App
 from textual.binding import Binding
@@ -20,7 +22,28 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from tui.command_line import LineCommand
-from tui.key_groups import PROGRAM
+
+FIND: Final = "Find"
+GO: Final = "Go to"
+OVERALL: Final = "See the whole capture"
+LIST: Final = "Change the list"
+KEEP: Final = "Mark, copy, export"
+PANES: Final = "Arrange the panes"
+CAPTURE: Final = "Capture"
+PROGRAM: Final = "Program"
+ORDER: Final = (FIND, GO, OVERALL, LIST, KEEP, PANES, CAPTURE, PROGRAM)
+"""Groups that are not here stand between these and the program's."""
+FIRST: Final = (
+    "main.filter", "main.next_error", "main.explain", "main.open", "main.flip", "main.apply_as_filter", "main.search",
+    "main.records", "main.findings", "app.palette",
+)  # fmt: skip
+"""The ids of the keys that a new user should know, most useful first."""
+
+
+def place(group: str) -> int:
+    """Return where a group stands."""
+    return ORDER.index(group) if group in ORDER else ORDER.index(PROGRAM) - 1
+
 
 ScreenOf = TypeVar("ScreenOf", bound="FeatureScreen")
 AnyFeature = TypeVar("AnyFeature", bound="ScreenFeature[Any]")

@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.widgets import OptionList
 
 from dissector.core.text import clean
-from tui.key_groups import place
+from tui.feature import place
 from tui.list_columns import all_columns
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, capture_words, recent, recent_captures

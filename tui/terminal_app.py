@@ -4,14 +4,21 @@ which Textual would fail. It knows no captures.
 A notification's toast always has some time left: Textual shows one that has not expired, and then asks how long it may
 stay. If it expires in between, as on a busy machine, its timer has a negative interval: Textual 8.2 counts with it for
 ever, and the screen is dead.
+
+Screenshots have a text element for each word. Rich writes one for each run of a style, with the spaces in it:
+converters collapse those at the ends, and take widths from a font of their own, so what follows would be out of its
+column.
 """
 
+import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from rich.color import Color as RichColor
 from rich.style import Style
 from textual import events
@@ -23,7 +30,6 @@ from textual.notifications import Notification, Notify, SeverityLevel
 
 from dissector.core.text import clean
 from tui.screens.help_screen import HelpScreen, keys_of
-from tui.screenshot import one_text_a_word
 from tui.theme import CSS, DIM, default_variables
 from tui.typeahead import TypeAhead
 
@@ -154,3 +160,27 @@ class TerminalApp(TypeAhead):
             self.notify(words, severity="error", markup=False)
         else:
             self.notify(f"saved {path.name}", markup=False)
+
+
+_TEXT: Final = re.compile(
+    r'<text class="([^"]+)" x="([\d.]+)" y="([\d.]+)" textLength="([\d.]+)"([^>]*)>([^<]*)</text>'
+)
+_WORD: Final = re.compile(r"[^ \xa0]+")
+
+
+def one_text_a_word(svg: str) -> str:
+    """Return the picture with each word at a place of its own."""
+    return _TEXT.sub(_words, svg)
+
+
+def _words(element: re.Match[str]) -> str:
+    kind, x, y, length, rest, escaped = element.groups()
+    text = html.unescape(escaped)
+    if not text:
+        return element[0]
+    cell = float(length) / len(text)  # Rich counts characters here, and cells for places
+    return "".join(
+        f'<text class="{kind}" x="{float(x) + cell * cell_len(text[: word.start()]):.1f}" y="{y}" '
+        f'textLength="{cell * cell_len(word[0]):.1f}"{rest}>{html.escape(word[0])}</text>'
+        for word in _WORD.finditer(text)
+    )

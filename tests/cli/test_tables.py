@@ -40,7 +40,7 @@ def test_a_program_that_read_tables_ends_without_a_word(folder: str) -> None:
 @pytest.mark.slow
 def test_a_program_that_read_tables_and_showed_a_long_message_ends_without_a_word() -> None:
     pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
-    code = "import sys, duckdb; from tui.garbage_collection import freeze_objects as freeze; freeze();"
+    code = "import sys, duckdb; from tui.threads import freeze_objects as freeze; freeze();"
     code += "sys.argv = ['kdissect', '--version']; from dissector.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -16,7 +16,7 @@ from tests.conftest import PCAPS
 from tests.tui.main_driver import JAVA, Screen, opened
 from tests.tui.test_settings import written
 from tui.app import KDissectApp
-from tui.key_groups import FIRST, ORDER
+from tui.feature import FIRST, ORDER
 from tui.palette import Palette
 from tui.recents import FILES, FILTERS, recent, remember, remember_capture
 from tui.row_colors import ColorBy

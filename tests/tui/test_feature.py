@@ -15,9 +15,8 @@ from tests.tui.main_driver import Screen as Driven
 from tools.docs.keys import bound, screens
 from tui.app import KDissectApp
 from tui.command_line import LineCommand
-from tui.feature import FeatureScreen, ScreenFeature, grouped_keys
+from tui.feature import KEEP, FeatureScreen, ScreenFeature, grouped_keys
 from tui.features.filter import FilterFeature
-from tui.key_groups import KEEP
 from tui.palette import action_commands
 from tui.screens.core_screen import CoreScreen
 from tui.screens.diff_screen import DiffScreen

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tui.garbage_collection import gc_paused
+from tui.threads import gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_nothing_is_collected_until_the_last_pause_ends() -> None:
 
 PROGRAM = """
 import gc, weakref
-from tui.garbage_collection import freeze_objects, unfreeze_objects
+from tui.threads import freeze_objects, unfreeze_objects
 
 class Ring:
     def __init__(self):

@@ -3,7 +3,7 @@
 import html
 import re
 
-from tui.screenshot import one_text_a_word
+from tui.terminal_app import one_text_a_word
 
 WORD = re.compile(r'<text class="(\w+)" x="([\d.]+)" y="5" textLength="([\d.]+)" clip-path="c">([^<]*)</text>')
 

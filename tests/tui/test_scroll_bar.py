@@ -10,7 +10,7 @@ from tui.widgets.cell_list import CellList
 from tui.widgets.exchange_list import ExchangeList
 from tui.widgets.field_tree import FieldTree
 from tui.widgets.line_list import LineList
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import PlacedScrollBar
 from tui.widgets.sequence_view import SequenceView
 
 

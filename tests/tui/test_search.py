@@ -10,7 +10,7 @@ from textual.widgets import Input, Static
 from dissector.core.arrays import Int64
 from tests.tui.main_driver import JAVA, Screen, opened
 from tui.features.row_search import Go, RowSearchFeature
-from tui.screens.search_dialog import SearchDialog
+from tui.features.search import SearchDialog
 
 
 async def ask(pilot: Pilot[None], text: str, *switches: str) -> None:

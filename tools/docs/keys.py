@@ -12,8 +12,7 @@ from textual.widget import Widget
 import tui
 from tools.docs.markdown import table
 from tui.app import KDissectApp
-from tui.feature import grouped_keys
-from tui.key_groups import place
+from tui.feature import grouped_keys, place
 from tui.screens.diff_screen import DiffScreen
 from tui.screens.live_screen import LiveScreen
 from tui.screens.main_screen import MainScreen

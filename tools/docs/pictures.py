@@ -20,7 +20,7 @@ from tests.tui.pictures import Picture, _settle, draw, file_name
 from tools.lab.tools import require
 from tui.app import KDissectApp
 from tui.screens.main_screen import MainScreen
-from tui.screenshot import one_text_a_word
+from tui.terminal_app import one_text_a_word
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PIXELS: Final = 1482

@@ -11,8 +11,7 @@ from dissector.analysis.diff import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.analysis.outcomes import RuleStatus
 from dissector.core.text import clean, counted
-from tui.feature import ScreenFeature
-from tui.key_groups import OVERALL
+from tui.feature import OVERALL, ScreenFeature
 from tui.location_history import Location
 from tui.messages import GoTo
 from tui.result_lines import baseline_lines, check_lines, with_indices

@@ -6,8 +6,7 @@ from textual.binding import Binding
 
 from dissector.core.text import clean
 from tui.clipboard_formats import CLIPBOARD_FORMATS, ClipboardFormat, clipboard_text
-from tui.feature import ScreenFeature
-from tui.key_groups import KEEP
+from tui.feature import KEEP, ScreenFeature
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu
 

@@ -8,8 +8,7 @@ from textual.binding import Binding
 
 from dissector.core.text import clean
 from tui.command_line import CommandError, LineCommand, completions, of_names, run_line
-from tui.feature import ScreenFeature
-from tui.key_groups import GO
+from tui.feature import GO, ScreenFeature
 from tui.screens.command_dialog import CommandDialog
 from tui.screens.core_screen import CoreScreen
 

@@ -14,9 +14,8 @@ from dissector.capture_session import Capture
 from dissector.core.text import clean, counted, endpoint_name
 from dissector.detection.decode_as import DecodeAs, End, EndSelector, Protocol
 from dissector.exchange.connection_facts import endpoint_of
-from tui.feature import ScreenFeature
+from tui.feature import CAPTURE, ScreenFeature
 from tui.features.filter import FilterFeature
-from tui.key_groups import CAPTURE
 from tui.messages import ApplyFilter, ReadAgain
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu

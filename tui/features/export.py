@@ -10,8 +10,7 @@ from textual.binding import Binding
 from dissector.export.command_line import format_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
 from tui.command_line import LineCommand, file_completions
-from tui.feature import ScreenFeature, work
-from tui.key_groups import KEEP
+from tui.feature import KEEP, ScreenFeature, work
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu, Prompt
 from tui.screens.write_dialog import Notify, WriteDialog

@@ -17,8 +17,7 @@ from textual.worker import Worker, get_current_worker
 from dissector.core.arrays import Int64
 from dissector.core.text import clean, counted
 from tui.command_line import LineCommand
-from tui.feature import ScreenFeature, work
-from tui.key_groups import FIND
+from tui.feature import FIND, ScreenFeature, work
 from tui.messages import ApplyFilter
 from tui.recents import FILTERS, recent, remember
 from tui.screens.core_screen import CoreScreen

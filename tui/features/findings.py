@@ -14,9 +14,8 @@ from textual.worker import get_current_worker
 
 from dissector.core.finding import Finding
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
-from tui.feature import ScreenFeature, work
+from tui.feature import OVERALL, ScreenFeature, work
 from tui.findings_model import FindingsModel
-from tui.key_groups import OVERALL
 from tui.location_history import Location
 from tui.screens.core_screen import CoreScreen
 from tui.screens.findings_screen import FindingDialog, FindingsScreen

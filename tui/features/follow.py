@@ -8,9 +8,8 @@ from textual.binding import Binding
 from dissector.analysis.follow_keys import FollowKey, follow_keys
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.feature import ScreenFeature
+from tui.feature import GO, ScreenFeature
 from tui.features.row_search import Go, RowSearchFeature
-from tui.key_groups import GO
 from tui.location_history import Location
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu

@@ -12,8 +12,7 @@ from textual.widgets import Static
 
 from dissector.core.text import clean
 from tui.command_line import CommandError, LineCommand, of_names
-from tui.feature import ScreenFeature
-from tui.key_groups import LIST
+from tui.feature import LIST, ScreenFeature
 from tui.list_columns import INFO, ListColumn, all_columns, column_of
 from tui.messages import AddColumn, SavePreference
 from tui.row_colors import ColorBy

@@ -13,9 +13,8 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.tls.record_parts import TlsRecord
 from tui.exchange_model import TracedMessage
 from tui.feature import ScreenFeature, work
-from tui.garbage_collection import freeze_objects, gc_paused, unfreeze_objects
 from tui.screens.core_screen import CoreScreen
-from tui.threads import call_on_ui
+from tui.threads import call_on_ui, freeze_objects, gc_paused, unfreeze_objects
 
 
 class LongMessagesFeature(ScreenFeature[CoreScreen]):

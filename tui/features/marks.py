@@ -7,8 +7,7 @@ from textual.binding import Binding
 
 from dissector.core.arrays import Int64
 from dissector.core.text import clean
-from tui.feature import ScreenFeature
-from tui.key_groups import KEEP
+from tui.feature import KEEP, ScreenFeature
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Prompt
 

@@ -9,10 +9,9 @@ from textual.binding import Binding
 
 from dissector.analysis.slow_exchanges import slow_rows
 from dissector.core.arrays import Bool, Int64
-from tui.feature import ScreenFeature
+from tui.feature import GO, ScreenFeature
 from tui.features.findings import FindingsFeature
 from tui.features.row_search import Go, RowSearchFeature
-from tui.key_groups import GO
 from tui.location_history import Location
 from tui.screens.core_screen import CoreScreen
 

@@ -11,9 +11,8 @@ from typing import ClassVar, Final, NamedTuple
 from textual.binding import Binding
 from textual.widget import Widget
 
-from tui.feature import ScreenFeature
+from tui.feature import PANES, ScreenFeature
 from tui.folders import state_folder, write_whole
-from tui.key_groups import PANES
 from tui.screens.core_screen import CoreScreen
 from tui.widgets.draggable_border import DraggableBorder
 

@@ -11,9 +11,8 @@ from textual.worker import get_current_worker
 
 from dissector.core.arrays import Int64
 from tui.feature import ScreenFeature, work
-from tui.garbage_collection import gc_paused
 from tui.screens.core_screen import CoreScreen
-from tui.threads import SWITCH_SECONDS, call_on_ui
+from tui.threads import SWITCH_SECONDS, call_on_ui, gc_paused
 
 Go = Callable[[], object]
 """Goes to what was found."""

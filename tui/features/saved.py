@@ -7,10 +7,9 @@ from typing import ClassVar
 from textual.binding import Binding
 
 from dissector.core.text import clean, shortened
-from tui.feature import ScreenFeature, work
+from tui.feature import FIND, LIST, ScreenFeature, work
 from tui.features.filter import FilterFeature
 from tui.features.list_appearance import ListAppearanceFeature
-from tui.key_groups import FIND, LIST
 from tui.list_columns import ListColumns
 from tui.messages import SaveEntry
 from tui.row_colors import HUES

@@ -10,8 +10,7 @@ from dissector.core.arrays import Int64
 from dissector.core.text import clean
 from dissector.exchange.row_fields import ROW_FIELDS
 from tui.command_line import CommandError, LineCommand, of_names
-from tui.feature import ScreenFeature, work
-from tui.key_groups import LIST
+from tui.feature import LIST, ScreenFeature, work
 from tui.list_columns import ListColumn, all_columns, column_of
 from tui.row_order import SortOrder, reversed_order, sorted_rows
 from tui.screens.core_screen import CoreScreen

@@ -7,8 +7,7 @@ from textual.binding import Binding
 from dissector.core.text import clean
 from dissector.exchange.field_values import plain_path
 from dissector.filter import FilterError
-from tui.feature import ScreenFeature
-from tui.key_groups import FIND
+from tui.feature import FIND, ScreenFeature
 from tui.messages import AddColumn, ApplyFilter
 from tui.screens.core_screen import CoreScreen
 from tui.screens.dialog import Choice, Menu

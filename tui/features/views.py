@@ -11,9 +11,8 @@ from textual.binding import Binding
 from dissector.core.arrays import Int64
 from dissector.protocol.tree import Node
 from tui.command_line import LineCommand, file_completions
-from tui.feature import ScreenFeature
+from tui.feature import FIND, OVERALL, ScreenFeature
 from tui.features.filter import FilterFeature
-from tui.key_groups import FIND, OVERALL
 from tui.location_history import Location
 from tui.messages import ApplyFilter, CompareWith, GoTo
 from tui.overview_model import OverviewSnapshot

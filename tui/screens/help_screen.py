@@ -18,8 +18,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
 
-from tui.feature import grouped_keys
-from tui.key_groups import FIRST, PROGRAM, place
+from tui.feature import FIRST, PROGRAM, grouped_keys, place
 from tui.row_states import RowState
 from tui.screens.dialog import Dialog
 

@@ -21,8 +21,7 @@ from dissector.capture.live import CaptureSettings, Recording, no_traffic_messag
 from dissector.capture_session import Capture, Progress
 from dissector.core.text import clean, counted
 from dissector.detection.decode_as import DecodeAs, of_ports
-from tui.feature import EscapeSteps
-from tui.key_groups import CAPTURE
+from tui.feature import CAPTURE, EscapeSteps
 from tui.live_stats import ErrorTimes, LiveStats, live_stats
 from tui.screens.dialog import Choice, Menu, Prompt
 from tui.screens.main_screen import MainScreen

@@ -18,7 +18,7 @@ from textual.strip import Strip
 from tui.exchange_model import DEEPEST_SHADE, ExchangeModel
 from tui.record_source import PART_COLORS
 from tui.widgets.draggable_border import DraggableBorder
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import PlacedScrollBar
 
 OFFSET_WIDTH = 7
 """Cells before the bytes: the first is empty, as what is at the left of the pane may end in a number."""

@@ -15,17 +15,15 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import CursorLines
 
 KEPT_STRIPS = 512
 CURSOR_WIDTH = 1
 
 
-class CellList(ScrollView, PlacedScrollBar, can_focus=True):
+class CellList(CursorLines):
     """Lines of cells. A subclass defines the heading and the cells of a line."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -53,7 +51,6 @@ class CellList(ScrollView, PlacedScrollBar, can_focus=True):
     CellList > .cells--a { color: $hue0; }
     CellList > .cells--b { color: $hue1; }
     """
-    cursor: reactive[int] = reactive(0, repaint=False)
 
     class _OfLine(Message):
         def __init__(self, lines: "CellList", number: int) -> None:
@@ -108,11 +105,6 @@ class CellList(ScrollView, PlacedScrollBar, can_focus=True):
         self._strips.clear()
         self.refresh()
 
-    @property
-    def _across(self) -> int:
-        """Cells of a line, without the scroll bar's."""
-        return self.scrollable_content_region.width
-
     def render_line(self, y: int) -> Strip:
         """Return one line of the pane; the heading stays on top."""
         if y == 0:
@@ -155,31 +147,12 @@ class CellList(ScrollView, PlacedScrollBar, can_focus=True):
         self.virtual_size = Size(self._across, self._count + 1)
         self._into_view()
 
-    def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, self._count - 1))
-
     def watch_cursor(self, before: int, now: int) -> None:
         if before != now:
             self._into_view()
             for number in (before, now):
                 self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
             self.post_message(self.LineChosen(self, now))
-
-    def _into_view(self) -> None:
-        rows = self.size.height - 1
-        if self.cursor < self.scroll_offset.y:
-            self.scroll_to(y=self.cursor, animate=False, force=True)
-        elif rows > 0 and self.cursor >= self.scroll_offset.y + rows:
-            self.scroll_to(y=self.cursor - rows + 1, animate=False, force=True)
-
-    def action_move(self, lines: int) -> None:
-        self.cursor += lines
-
-    def action_page(self, pages: int) -> None:
-        self.cursor += pages * max(1, self.size.height - 2)
-
-    def action_go(self, number: int) -> None:
-        self.cursor = number if number >= 0 else self._count - 1
 
     def action_open(self) -> None:
         if self._count:

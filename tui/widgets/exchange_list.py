@@ -16,8 +16,6 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dissector.capture_session import Capture
@@ -29,7 +27,7 @@ from tui.row_colors import HUES, rule_hue
 from tui.row_states import COMMENTED, RowWords, alarm_size, row_state
 from tui.row_view import RowView
 from tui.time_format import TimeFormat, time_text
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import CursorLines
 
 KEPT_STRIPS = 512
 _LEAST_NUMBER, _LEAST_TIME = 3, 8
@@ -45,7 +43,7 @@ _REPEATING: Final = frozenset(
 _POINTED = Style(underline=True, bold=True)
 
 
-class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
+class ExchangeList(CursorLines):
     """The exchanges of a capture."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -78,7 +76,6 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             id="list.previous_column",
         ),
     ]
-    cursor: reactive[int] = reactive(0, repaint=False)
 
     class RowChosen(Message):
         """The cursor moved to another row. `numbering` counts how often rows were renumbered before."""
@@ -123,6 +120,10 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         """How often rows were renumbered."""
         self._posted_number: int | None = None
         """The row of the last `RowChosen`."""
+
+    @property
+    def count(self) -> int:
+        return len(self._view)
 
     @property
     def number(self) -> int:
@@ -185,11 +186,6 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         self._strips.clear()
         self._plain = None
         self._last_cells = -1, {}
-
-    @property
-    def _across(self) -> int:
-        """Cells of a line, without the scroll bar's."""
-        return self.scrollable_content_region.width
 
     def render_line(self, y: int) -> Strip:
         """Return one line of the pane; the heading stays on top."""
@@ -294,9 +290,6 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         self.virtual_size = Size(self._across, len(self._view) + 1)
         self._into_view()
 
-    def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, len(self._view) - 1))
-
     def watch_cursor(self, before: int, now: int) -> None:
         if before != now:
             self._into_view()
@@ -310,16 +303,6 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
         if len(self._view) and self._posted_number != self.number:
             self._posted_number = self.number
             self.post_message(self.RowChosen(self.number, self.numbering))
-
-    def _into_view(self) -> None:
-        rows = self.size.height - 1
-        if self.cursor < self.scroll_offset.y:
-            self.scroll_to(y=self.cursor, animate=False, force=True)
-        elif rows > 0 and self.cursor >= self.scroll_offset.y + rows:
-            self.scroll_to(y=self.cursor - rows + 1, animate=False, force=True)
-
-    def action_move(self, rows: int) -> None:
-        self.cursor += rows
 
     def action_column(self, step: int) -> None:
         """Select the cell beside the selected one; first the API."""
@@ -335,13 +318,10 @@ class ExchangeList(ScrollView, PlacedScrollBar, can_focus=True):
             self._forget()
             self.refresh()
 
-    def action_page(self, pages: float) -> None:
-        self.cursor += int(pages * max(1, self.size.height - 2))
-
     def action_go(self, number: int) -> None:
         """Go to the first row, the last, or the one whose number was typed before."""
         typed, self._typed = self._typed, ""
-        self.cursor = int(typed) - 1 if typed else number if number >= 0 else len(self._view) - 1
+        super().action_go(int(typed) - 1 if typed else number)
 
     def on_key(self, event: events.Key) -> None:
         if event.character is not None and event.character.isdecimal() and event.character.isascii():

@@ -24,7 +24,7 @@ from tui.exchange_model import TracedMessage
 from tui.labels import field_label, size_words
 from tui.theme import Inks, inks
 from tui.widgets.draggable_border import DraggableBorder
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import PlacedScrollBar
 
 CHUNK = 100
 OPEN_AT_FIRST = 12

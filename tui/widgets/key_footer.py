@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
-from tui.key_groups import FIRST
+from tui.feature import FIRST
 
 _SPACES = 3
 """Cells around a key and behind its words."""

@@ -17,7 +17,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import PlacedScrollBar
 
 ROLES: Final = ("head", "bar", "bad", "warning", "good", "dim", "name")
 """The roles of text, besides plain: each has a color of the theme."""

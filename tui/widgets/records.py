@@ -14,7 +14,7 @@ from textual.strip import Strip
 from tui.record_labels import ROLES, Pieces, columns_for, fitted, record_cells
 from tui.records_model import RecordsModel
 from tui.widgets.cell_list import CellList
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import PlacedScrollBar
 
 ARROWS = {False: "▲", True: "▼"}
 
@@ -65,7 +65,7 @@ class RecordLines(CellList):
     def action_go(self, number: int) -> None:
         """Go to the first record, the last, or the one whose number was typed before."""
         typed, self._typed = self._typed, ""
-        self.cursor = int(typed) - 1 if typed else number if number >= 0 else self.count - 1
+        super().action_go(int(typed) - 1 if typed else number)
 
     def on_key(self, event: events.Key) -> None:
         if event.character is not None and event.character.isdecimal() and event.character.isascii():

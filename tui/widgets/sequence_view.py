@@ -17,8 +17,6 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dissector.analysis.sequence_diagram import SequenceDiagram
@@ -31,9 +29,8 @@ from tui.sequence_layout import (
     lane_heads,
     lane_layout,
 )
-from tui.widgets.scroll_bar import PlacedScrollBar
+from tui.widgets.scrolling import CursorLines
 
-HEADS: Final = 2
 BLOCK: Final = 64
 KEPT_STRIPS: Final = 512
 LATENCY_BELOW: Final = 110
@@ -42,9 +39,10 @@ LATENCY: Final = 22
 ROLES: Final = ("bar", "bad", "warning", "good", "dim")
 
 
-class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
+class SequenceView(CursorLines):
     """The events of a sequence diagram."""
 
+    HEADS = 2
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "sequence--head",
         "sequence--cursor",
@@ -62,7 +60,6 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
         Binding("r", "partner", "Req↔Resp", tooltip="Show the other message of the exchange", id="sequence.partner"),
         Binding("enter", "open", "Exchange", tooltip="Go to the exchange", id="sequence.open"),
     ]  # fmt: skip
-    cursor: reactive[int] = reactive(0, repaint=False)
 
     class MessageOpened(Message):
         """A message was opened."""
@@ -92,14 +89,14 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
         self._into_view()
 
     @property
-    def shown(self) -> range:
-        """The events on the screen."""
-        count = len(self.diagram) if self.diagram is not None else 0
-        return range(min(self.scroll_offset.y, count), min(self.scroll_offset.y + self.size.height - HEADS, count))
+    def count(self) -> int:
+        return len(self.diagram) if self.diagram is not None else 0
 
     @property
-    def _across(self) -> int:
-        return self.scrollable_content_region.width
+    def shown(self) -> range:
+        """The events on the screen."""
+        count = self.count
+        return range(min(self.scroll_offset.y, count), min(self.scroll_offset.y + self.size.height - self.HEADS, count))
 
     @property
     def _left(self) -> int:
@@ -120,7 +117,7 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
 
     def _lay(self) -> None:
         self._strips.clear()
-        self.virtual_size = Size(self._across, (len(self.diagram) if self.diagram is not None else 0) + HEADS)
+        self.virtual_size = Size(self._across, self.count + self.HEADS)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
@@ -128,14 +125,14 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
         diagram = self.diagram
         if diagram is None or not len(diagram):
             return Strip.blank(self._across, self.rich_style)
-        if y < HEADS:
+        if y < self.HEADS:
             style = self.get_component_rich_style("sequence--head")
             layout = self._layout(diagram)
             hidden = hidden_lanes(diagram.lanes, layout)[y]
             more = (f" ◂ {hidden} more" if y == 0 else f" ▸ {hidden} more") if hidden else ""
             words = set_cell_size(more, self._left) + lane_heads(diagram.lanes, layout)[y]
             return Strip([Segment(words, style)]).adjust_cell_length(self._across, style)
-        at = self.scroll_offset.y + y - HEADS
+        at = self.scroll_offset.y + y - self.HEADS
         if at >= len(diagram):
             return Strip.blank(self._across, self.rich_style)
         key = at, at == self.cursor
@@ -186,9 +183,6 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
         self._lay()
         self._into_view()
 
-    def validate_cursor(self, cursor: int) -> int:
-        return max(0, min(cursor, len(self.diagram) - 1 if self.diagram is not None else 0))
-
     def watch_cursor(self, before: int, now: int) -> None:
         if before != now:
             self._into_view()
@@ -197,11 +191,7 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
     def _into_view(self) -> None:
         if self.diagram is None or not len(self.diagram):
             return
-        rows = self.size.height - HEADS
-        if self.cursor < self.scroll_offset.y:
-            self.scroll_to(y=self.cursor, animate=False, force=True)
-        elif rows > 0 and self.cursor >= self.scroll_offset.y + rows:
-            self.scroll_to(y=self.cursor - rows + 1, animate=False, force=True)
+        super()._into_view()
         diagram, width = self.diagram, self._layout(self.diagram).width
         ends = int(diagram.source[self.cursor]), int(diagram.target[self.cursor])
         self._show_lanes(first_lane_to_show(diagram.lanes, self._first, width, min(ends)))
@@ -211,15 +201,6 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
             self._first = first
             self._strips.clear()
             self.refresh()
-
-    def action_move(self, step: int) -> None:
-        self.cursor += step
-
-    def action_page(self, pages: int) -> None:
-        self.cursor += pages * max(1, self.size.height - HEADS - 1)
-
-    def action_go(self, at: int) -> None:
-        self.cursor = at if at >= 0 or self.diagram is None else len(self.diagram) - 1
 
     def action_lane(self, step: int) -> None:
         if self.diagram is not None:
@@ -235,8 +216,8 @@ class SequenceView(ScrollView, PlacedScrollBar, can_focus=True):
             self.post_message(self.MessageOpened(int(self.diagram.rows[self.cursor])))
 
     def on_click(self, event: events.Click) -> None:
-        at = self.scroll_offset.y + event.y - HEADS
-        if event.y >= HEADS and self.diagram is not None and at < len(self.diagram):
+        at = self.scroll_offset.y + event.y - self.HEADS
+        if event.y >= self.HEADS and self.diagram is not None and at < len(self.diagram):
             self.cursor = at
             if event.chain > 1:
                 self.action_open()
