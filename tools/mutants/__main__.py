@@ -68,7 +68,7 @@ def main() -> int:
     runs = MutantRuns([each for each in chosen if not equivalents.has(each)], args.seconds)
     tests = args.tests or TESTS.get(args.package) or [_tests_of(Path("tests", args.package))]
     marks = "not spark and not exhaustive"
-    plugins = ("xdist", "pytest_asyncio.plugin", "_hypothesis_pytestplugin", "no:cacheprovider")
+    plugins = ("xdist", "pytest_asyncio.plugin", "_hypothesis_pytestplugin", "no:cacheprovider", "no:faulthandler")
     options = ["--disable-plugin-autoload", *(word for plugin in plugins for word in ("-p", plugin)), "-m", marks]
     failed = pytest.main([*options, "--capture=no", *map(str, tests)], plugins=[runs])
     print(f"\n{args.package}: {len(made)} mutants, {len(chosen)} chosen,", end=" ")
