@@ -11,6 +11,7 @@ from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, Run
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
 from dissector.framing import Classification, FrameEvidence, FrameHeuristics, Framer
+from dissector.framing.frame_rows import FrameRow, FrameRows
 from dissector.framing.pending_stream import PendingStream
 from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from tests.cases import cases
@@ -331,3 +332,94 @@ def test_rows_of_skipped_bytes_wait_until_a_direction_is_kafka() -> None:
         assert sum(size for _, size in of_peer) + framer.ignored(1) == 11 * 30
         assert framer.ignored(1) == of_peer[0][0] > 0
         assert len(of_peer) >= 8
+
+
+@cases("client", [0, 1])
+def test_a_peer_that_waits_is_asked_again_once_the_other_side_is_known(client: int) -> None:
+    for answer in (Classification.FRAMES, Classification.OTHER):
+        says = {f"_{client}": answer, f"_{1 - client}": Classification.UNDECIDED}
+        detector, store = Recording(**says), Store()
+        framer = Framer(store, detector, DEFAULT)
+        feed(framer, store, 1 - client, response(1) * 2, packet=1)
+        detector.says[1 - client] = Classification.FRAMES
+        rows = feed(framer, store, client, b"\0", packet=2)
+        size = len(response(1))
+        assert rows == [(FRAME, 0, size), (FRAME, size, size)]
+
+
+@cases("client", [0, 1])
+def test_a_peer_that_is_only_possibly_kafka_is_asked_again_once_the_other_side_is_known(client: int) -> None:
+    for answer in (Classification.FRAMES, Classification.OTHER):
+        for size in (1, 30):  # too few bytes to be classified at once, and enough
+            detector, store = Recording(**{f"_{client}": answer, f"_{1 - client}": Classification.POSSIBLE}), Store()
+            framer = Framer(store, detector, DEFAULT)
+            feed(framer, store, 1 - client, response(1), packet=1)
+            detector.says[1 - client] = Classification.FRAMES
+            rows = feed(framer, store, client, bytes(size), packet=2)
+            assert (FRAME, 0, len(response(1))) in rows
+            assert [direction for direction, *_ in detector.asked].count(client) == 1
+
+
+@cases("client", [0, 1])
+def test_skipped_bytes_come_out_once_the_direction_is_known_to_have_lost_its_place(client: int) -> None:
+    detector, store = (
+        Recording(**{f"_{client}": Classification.OTHER, f"_{1 - client}": Classification.POSSIBLE}),
+        Store(),
+    )
+    framer = Framer(store, detector, DEFAULT)
+    assert not feed(framer, store, 1 - client, bytes(20), packet=1)
+    assert not feed(framer, store, 1 - client, bytes(10), start=20, packet=2, lost=True)
+    assert not feed(framer, store, 1 - client, bytes(5), start=30, packet=3)
+    detector.says[1 - client] = Classification.SEARCH
+    assert feed(framer, store, client, b"x" * 20, packet=4) == [(UNPARSED, 0, 20), (GAP, 20, 10)]
+
+
+def test_a_hole_before_the_first_frame_is_a_row() -> None:
+    detector, store = Recording(_0=Classification.UNDECIDED), Store()
+    framer = Framer(store, detector, Limits(undecided_bytes=100))
+    assert not feed(framer, store, 0, bytes(10), packet=1, lost=True)
+    detector.says[0] = Classification.FRAMES
+    assert feed(framer, store, 0, request(1), start=10, packet=2) == [(GAP, 0, 10), (FRAME, 10, len(request(1)))]
+
+
+def test_only_bytes_that_wait_make_a_direction_final() -> None:
+    detector, store = Recording(_0=Classification.UNDECIDED), Store()
+    framer = Framer(store, detector, Limits(undecided_bytes=100))
+    for start, size, final in ((50, 60, False), (110, 39, False), (149, 1, True)):
+        feed(framer, store, 0, bytes(size), start=start, packet=start)
+        assert detector.asked[-1][3] == final
+
+
+def test_a_hole_larger_than_a_row_may_be_is_many_rows() -> None:
+    detector, store = Recording(plain=True), Store()
+    framer = Framer(store, detector, DEFAULT)
+    first, most = request(1), (1 << 31) - 1
+    feed(framer, store, 0, first)
+    columns = [np.array([each]) for each in (len(first), NOWHERE, 2 * most + 5, 2, 2)]
+    [batch, *_] = framer.feed(RunBatch(np.array([0]), np.array([RunKind.LOST], np.uint8), *columns))
+    assert batch.size.tolist() == [most, most, 5]
+
+
+def test_frames_are_told_from_the_rows_between_them() -> None:
+    rows = FrameRows()
+    rows.add(FrameRow(0, FRAME, 0, 9, (1, 10), [(100, 9)]))
+    rows.add(FrameRow(0, GAP, 9, 5, (2, 20), [(NOWHERE, 3), (NOWHERE, 2)]))
+    rows.add(FrameRow(0, FRAME, 14, 8, (3, 30), [(200, 4), (300, 4)]))
+    rows.add(FrameRow(0, FRAME, 22, 8, (4, 40), [(400, 8)]))
+    for mark in range(5):
+        frames = [(10, [(100, 9)]), (30, [(200, 4), (300, 4)]), (40, [(400, 8)])]
+        assert list(rows.frames_from(mark)) == frames[(0, 1, 1, 2, 3)[mark] :]
+    assert rows.count == 4
+
+
+@cases("one_is_enough", [True, False])
+def test_a_frame_is_found_however_many_bytes_of_the_next_are_there_yet(one_is_enough: bool) -> None:
+    heads = Metadata()
+    heads.one_is_enough = one_is_enough
+    stream, size = JUNK + b"".join(FRAMES[:3]) + b"\xfe" * 80, len(FRAMES[0])
+    for cut in range(len(JUNK) + size, len(JUNK) + 2 * size):
+        for cuts in ([cut], [len(JUNK), cut]):
+            some, others = (
+                split(stream, cuts, set(), batch, begins=Classification.SEARCH, heads=heads) for batch in (1, 9)
+            )
+            assert some == others
