@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("package", help="transport, protocol/records, or one file of it: transport/in_order")
     parser.add_argument("--count", type=int, default=0, help="so many of the mutants, chosen by --seed; else all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=6, help="of tests for each mutant, the quickest first")
+    parser.add_argument("--seconds", type=float, default=3, help="of tests for each mutant, the quickest first")
     parser.add_argument("--tests", nargs="*", help="instead of those of the package")
     args = parser.parse_args()
     source = Path("dissector", args.package)

@@ -15,7 +15,7 @@ import signal
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, cache
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -109,12 +109,13 @@ class MutantRuns:
         return (SURVIVED, KILLED, IMPOSSIBLE)[os.WEXITSTATUS(status)]
 
     def _tests_of(self, mutant: Mutant) -> set[pytest.Item]:
-        """The tests that reach its line; of a constant the lines that name it."""
+        """The tests that reach its line; of a constant those whose file names it, or that reach a line that does."""
         file = str(mutant.path.resolve())
         if not mutant.constant:
             return self._reached[file, mutant.line]
         lines = ((each, number) for each in self._files for number in _lines_with(each, mutant.constant))
-        return set().union(*(self._reached[line] for line in lines))
+        named = {item for item in self._cost if _lines_with(str(item.path), mutant.constant)}
+        return named.union(*(self._reached[line] for line in lines))
 
     def _in_fork(self, mutant: Mutant, tests: list[pytest.Item], spent: float) -> None:
         code = 1
@@ -142,8 +143,8 @@ class MutantRuns:
 
     def _apply(self, mutant: Mutant) -> None:
         file = str(mutant.path.resolve())
-        for cache in self._caches:
-            cache.cache_clear()
+        for each in self._caches:
+            each.cache_clear()
         if mutant.constant:
             _set_constants(file, mutant)
             return
@@ -174,9 +175,10 @@ def _names(expression: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
 
 
-def _lines_with(file: str, name: str) -> Iterator[int]:
+@cache
+def _lines_with(file: str, name: str) -> list[int]:
     lines = Path(file).read_text(encoding="utf-8").splitlines()
-    return (number for number, line in enumerate(lines, 1) if name in line)
+    return [number for number, line in enumerate(lines, 1) if name in line]
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

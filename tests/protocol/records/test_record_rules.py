@@ -4,6 +4,7 @@ import gzip
 import random
 import struct
 from dataclasses import replace
+from types import ModuleType
 
 import lz4.frame
 import numpy as np
@@ -55,11 +56,12 @@ def with_attributes(data: bytes, attributes: int) -> bytes:
     return data[:21] + attributes.to_bytes(2, "big") + data[23:]
 
 
-@cases("fields", [batches.HEADER_FIELDS, legacy.HEADER_FIELDS])
-def test_each_field_of_a_header_has_the_size_of_its_type(fields: tuple[tuple[str, str, int], ...]) -> None:
+@cases("module", [batches, legacy])
+def test_each_field_of_a_header_has_the_size_of_its_type(module: ModuleType) -> None:
+    fields = module.HEADER_FIELDS
     assert [size for _, _, size in fields] == [SIZES[kind] for _, kind, _ in fields]
-    header = batches.HEADER if fields is batches.HEADER_FIELDS else legacy.HEADER
-    assert sum(size for *_, size in fields) == header.size
+
+    assert sum(size for *_, size in fields) == module.HEADER.size
 
 
 @cases(("attributes", "words"), [
