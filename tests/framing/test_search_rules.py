@@ -18,8 +18,9 @@ from dissector.framing.sizes import LEAST_FRAME, PREFIX
 from tests.cases import cases
 from tests.traffic import seeds
 
-STRONG, FAIR, WEAK = b"\0\0\3\3", b"\2\2\2\2", b"\0\0\0\3"
-"""The words behind a size: a strong head, a fair one, and a strong one that reads as a small number."""
+STRONG, FAIR, WEAK, OTHER = b"\0\0\3\3", b"\2\2\2\2", b"\0\0\0\3", b"\5\5\5\5"
+"""The words behind a size: a strong head, a fair one, a strong one that reads as a small number, and one that is not
+consistent with these."""
 LARGEST = 40
 
 
@@ -42,7 +43,7 @@ class Series:
 
 
 class Heads:
-    """Frames begin with one of three words."""
+    """Frames begin with one of four words."""
 
     within_segments = True
 
@@ -50,13 +51,13 @@ class Heads:
         self.one_is_enough = one_is_enough
 
     def strong(self, words: Int64, lengths: Int64) -> Bool:
-        return np.isin(words, [int.from_bytes(each, "big") for each in (STRONG, WEAK)])
+        return np.isin(words, [int.from_bytes(each, "big") for each in (STRONG, WEAK, OTHER)])
 
     def judge(self, head: bytes, packet: int) -> FrameEvidence:
         word = head[PREFIX : PREFIX + 4]
         if word == FAIR:
             return FrameEvidence.FAIR
-        return FrameEvidence.STRONG if word in (STRONG, WEAK) else FrameEvidence.NONE
+        return FrameEvidence.STRONG if word in (STRONG, WEAK, OTHER) else FrameEvidence.NONE
 
     def series(self) -> FrameSeries:
         return Series()
@@ -134,9 +135,8 @@ def any_stream(chance: random.Random) -> tuple[bytes, list[int]]:
     parts = []
     for _ in range(chance.randint(1, 7)):
         size = chance.choice((4, 4, 5, 8, 9, 20, LARGEST, LARGEST, LARGEST + 1, 3))
-        frame = (
-            size.to_bytes(4, "big") + chance.choice((STRONG, STRONG, STRONG, FAIR, FAIR, WEAK)) + b"\xff" * (size - 4)
-        )
+        word = chance.choice((STRONG, STRONG, STRONG, FAIR, FAIR, WEAK, OTHER))
+        frame = size.to_bytes(4, "big") + word + b"\xff" * (size - 4)
         parts.append(chance.choice((frame, frame, frame, frame, b"\xff" * chance.randint(1, 12))))
     if chance.random() < 0.5:
         parts[-1] = parts[-1][: chance.randint(1, len(parts[-1]))]
@@ -156,19 +156,38 @@ def pieces(stream: PendingStream, store: Store, data: bytes, start: int, *, lost
     )
 
 
+BEFORE = 11
+"""Bytes of the stream that are framed already."""
+
+
+def begun(store: Store) -> PendingStream:
+    stream = PendingStream()
+    pieces(stream, store, b"\xfe" * BEFORE, 0)
+    stream.advance(BEFORE)
+    return stream
+
+
+def find(
+    search: FrameSearch, stream: PendingStream, store: Store, heads: Heads, limits: Limits, end: int, *, closed: bool
+) -> int | None:
+    found = search.find(stream, store, heads, limits, end=BEFORE + end, closed=closed)
+    return None if found is None else found - BEFORE
+
+
 @given(chance=seeds)
 def test_a_frame_is_found_where_its_chain_is_certain_first(chance: random.Random) -> None:
     for _ in range(40):
         data, ends = any_stream(chance)
-        heads, store, stream = Heads(chance.random() < 0.5), Store(), PendingStream()
+        heads, store = Heads(chance.random() < 0.5), Store()
+        stream = begun(store)
         limits = Limits(frame_size=LARGEST, resync_bytes=chance.choice((8, 12, 13, 44, 48, 1000)))
         for start, end in zip([0, *ends], ends, strict=False):
-            pieces(stream, store, data[start:end], start)
+            pieces(stream, store, data[start:end], BEFORE + start)
         hole = chance.choice((0, 0, 3, 5, 16, 36))
         if hole:
-            pieces(stream, store, b"", len(data), lost=hole)
+            pieces(stream, store, b"", BEFORE + len(data), lost=hole)
         rules = Rules(data, [*ends, len(data) + hole] if hole else ends, heads, limits.resync_bytes)
-        found = FrameSearch(0).find(stream, store, heads, limits, end=len(data), closed=True)
+        found = find(FrameSearch(BEFORE), stream, store, heads, limits, len(data), closed=True)
         assert found == rules.found()
 
 
@@ -176,27 +195,55 @@ def test_a_frame_is_found_where_its_chain_is_certain_first(chance: random.Random
 def test_a_frame_is_found_in_the_same_place_however_the_bytes_come(chance: random.Random) -> None:
     for _ in range(25):
         data, ends = any_stream(chance)
-        heads, store, stream = Heads(chance.random() < 0.5), Store(), PendingStream()
-        limits, search, found = Limits(frame_size=LARGEST), FrameSearch(0), None
+        heads, store = Heads(chance.random() < 0.5), Store()
+        stream = begun(store)
+        limits, search, found = Limits(frame_size=LARGEST), FrameSearch(BEFORE), None
         for start, end in zip([0, *ends], ends, strict=False):
-            pieces(stream, store, data[start:end], start)
+            pieces(stream, store, data[start:end], BEFORE + start)
             if chance.random() < 0.7:
-                found = search.find(stream, store, heads, limits, end=end, closed=False)
+                found = find(search, stream, store, heads, limits, end, closed=False)
             if found is not None:
                 break
         else:
-            found = search.find(stream, store, heads, limits, end=len(data), closed=True)
+            found = find(search, stream, store, heads, limits, len(data), closed=True)
         assert found == Rules(data, ends, heads, 1 << 20).found()
 
 
-@cases(
-    ("size", "there", "is_found"), [(30, 29, False), (30, 30, True), (31, 30, False), (40, 30, False), (40, 31, True)]
-)
+@cases(("size", "there", "closed", "is_found"), [
+    (30, 29, False, False), (30, 30, False, True), (31, 30, False, False),
+    (40, 30, False, False), (40, 31, False, True),
+    (30, 29, True, True), (31, 29, True, False), (30, 20, True, True),
+])  # fmt: skip
 def test_a_frame_larger_than_a_window_is_believed_once_more_than_a_window_is_there(
-    size: int, there: int, is_found: bool
+    size: int, there: int, closed: bool, is_found: bool
 ) -> None:
     data = (size - PREFIX).to_bytes(4, "big") + STRONG + b"\xff" * 100
-    store, stream, limits = Store(), PendingStream(), Limits(frame_size=1000, resync_bytes=30)
-    pieces(stream, store, data[:there], 0)
-    found = FrameSearch(0).find(stream, store, Heads(True), limits, end=there, closed=False)
+    store, limits = Store(), Limits(frame_size=1000, resync_bytes=30)
+    stream = begun(store)
+    pieces(stream, store, data[:there], BEFORE)
+    found = find(FrameSearch(BEFORE), stream, store, Heads(True), limits, there, closed=closed)
     assert found == (0 if is_found else None)
+
+
+class Named(Heads):
+    """Heads whose two bytes at 12 are these, or of which there are too few for that."""
+
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
+        found: Bool = (words == int.from_bytes(STRONG, "big")) & np.isin(lengths, (0x8123, 1))
+        return found
+
+
+@cases(("size", "length", "is_found"), [
+    (16, 0x8123, True), (16, 0x8124, False), (16, 0x0123, False), (17, 0x8123, True), (40, 0x8123, True),
+    (15, 0x8124, True), (9, 0x8124, True),
+])  # fmt: skip
+def test_two_bytes_behind_the_word_tell_strong_heads_where_they_are_there(
+    size: int, length: int, is_found: bool
+) -> None:
+    head = (size - PREFIX).to_bytes(4, "big") + STRONG + b"\xff" * 4 + length.to_bytes(2, "big")
+    data = b"\xfd" * 3 + head.ljust(size, b"\xff")[:size]
+    store, limits = Store(), Limits(frame_size=1000)
+    stream = begun(store)
+    pieces(stream, store, data, BEFORE)
+    found = find(FrameSearch(BEFORE), stream, store, Named(True), limits, len(data), closed=True)
+    assert found == (3 if is_found else None)

@@ -347,6 +347,23 @@ def test_the_section_of_an_unchanged_wrapper_is_written_as_it_was(magic: int) ->
     assert len(records_bytes({"batches": [value]})) < len(data)
 
 
+def test_the_brokers_time_of_appending_is_that_of_the_wrapper() -> None:
+    inner = b"".join(message(Made(at, 7, None, b"aa" * 50), 1) for at in (0, 1))
+    data = message(Made(6, 99, None, gzip.compress(inner, 0)), 1, 1 | 8)
+    [value] = records_object(data)["batches"]
+    assert [each["timestamp"] for each in value["messages"]] == [99, 99]
+    assert records_bytes({"batches": [value]}) == data
+
+
+def test_records_without_compression_are_charged_as_well() -> None:
+    data = batch([ONE] * 3)
+    for most, codes in ((3, []), (2, ["over-limit"])):
+        parent = Node("records", "records", "RECORDS", 0, len(data))
+        budget = DecompressionBudget(1 << 20, 1 << 20, replace(DEFAULT, frame_records=most))
+        RecordTracer([ByteSource(0, "frame", data)], budget).field(data, 0, len(data), parent)
+        assert [finding.code for finding in nodes(parent)["records[0].records"].findings] == codes
+
+
 def test_what_is_not_given_of_a_batch_is_what_a_producer_sends() -> None:
     made = Batch.read(records_bytes({"batches": [{"records": [{"value": "aa"}, {"value": "bb"}]}]}))
     assert (made.base_offset, made.base_timestamp, made.max_timestamp, made.last_offset_delta) == (0, -1, -1, 1)
@@ -354,3 +371,4 @@ def test_what_is_not_given_of_a_batch_is_what_a_producer_sends() -> None:
     empty = Batch.read(batch_bytes({"records": None, "data": "aabb", "records_count": 3}))
     assert (empty.section, empty.records_count, empty.base_timestamp) == (b"\xaa\xbb", 3, -1)
     assert Batch.read(batch_bytes({"records": None})).section == b""
+    assert Batch.read(batch_bytes({"records": [{"offset": 3}, {"offset": 5}]})).last_offset_delta == 5
