@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from dissector.framing.sizes import LEAST_FRAME, PREFIX
 from hypothesis import given
 
 from dissector.core.arrays import Bool, Int64
@@ -14,7 +15,6 @@ from dissector.core.store import Store
 from dissector.framing import FoundFrame, FrameEvidence, FrameSeries
 from dissector.framing.frame_search import FrameSearch
 from dissector.framing.pending_stream import PendingStream
-from dissector.framing.sizes import LEAST_FRAME, PREFIX
 from tests.cases import cases
 from tests.traffic import seeds
 

@@ -4,16 +4,16 @@ import random
 from collections.abc import Iterable
 
 import numpy as np
+from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from hypothesis import given
 
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
-from dissector.framing import Classification, FrameEvidence, FrameHeuristics, Framer
+from dissector.framing import Classification, FoundFrame, FrameEvidence, FrameHeuristics, Framer
 from dissector.framing.frame_rows import FrameRow, FrameRows
 from dissector.framing.pending_stream import PendingStream
-from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from tests.cases import cases
 from tests.framing.test_framer import Anything, Metadata, Row, split
 from tests.traffic import request, response, seeds
@@ -102,6 +102,7 @@ def test_what_is_held_of_a_stream_is_where_a_list_of_bytes_has_it(chance: random
     for _ in range(12):
         store, at = Store(), chance.choice((0, 7))
         stream, known, begins = PendingStream(at), [], []
+        stream.advance(0)
         first = at
         for _ in range(40):
             if chance.random() < 0.5:
@@ -423,3 +424,67 @@ def test_a_frame_is_found_however_many_bytes_of_the_next_are_there_yet(one_is_en
                 split(stream, cuts, set(), batch, begins=Classification.SEARCH, heads=heads) for batch in (1, 9)
             )
             assert some == others
+
+
+def test_a_frame_comes_out_with_its_last_byte() -> None:
+    detector, store = Recording(plain=True), Store()
+    framer = Framer(store, detector, DEFAULT)
+    frame = request(1)
+    assert not feed(framer, store, 0, frame[:20], packet=7)
+    assert framer.held_bytes == 20
+    assert not feed(framer, store, 0, frame[20:-1], start=20, packet=8)
+    assert feed(framer, store, 0, frame[-1:], start=len(frame) - 1, packet=9) == [(FRAME, 0, len(frame))]
+    assert framer.held_bytes == 0
+
+
+def test_what_is_still_undecided_is_decided_at_the_end() -> None:
+    detector, store = Recording(_0=Classification.UNDECIDED), Store()
+    framer = Framer(store, detector, DEFAULT)
+    assert not feed(framer, store, 0, bytes(5))
+    assert not rows_of(framer.flush())
+    assert [final for *_, final in detector.asked] == [False, True]
+    assert framer.ignored(0) == 5
+
+
+def test_where_too_much_is_held_the_oldest_are_released_down_to_half() -> None:
+    says = {f"_{2 * number}": Classification.UNDECIDED for number in range(6)}
+    detector, store = Recording(**says), Store()
+    framer = Framer(store, detector, Limits(held_runs=10))
+    for number in range(6):
+        for part in (0, 1):
+            feed(framer, store, 2 * number, bytes(4), start=4 * part, packet=10 * number + part)
+    assert [framer.ignored(2 * number) for number in range(6)] == [8, 8, 8, 0, 0, 0]
+
+
+class Asking(Metadata):
+    """Frames begin with a negative number; remembers which were found."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, int]] = []
+
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
+        return words >> 16 == 0xFFFF
+
+    def judge(self, head: bytes, packet: int) -> FrameEvidence:
+        return FrameEvidence.STRONG if head[4:6] == b"\xff\xff" else FrameEvidence.NONE
+
+    def follow(self, found: Iterable[FoundFrame]) -> bool:
+        self.found += found
+        return False
+
+
+@cases("begins", [Classification.SEARCH, Classification.POSSIBLE])
+def test_frames_that_were_found_are_told_before_the_next_ones_are_searched(begins: Classification) -> None:
+    detector, store, heads = Anything(begins, Asking()), Store(), Asking()
+    detector._heads = heads
+    framer = Framer(store, detector, DEFAULT)
+    frame = response(-9)
+    parts = [JUNK + frame, b"\x7f\xff\xff\xff" + frame]
+    sizes = [len(part) for part in parts]
+    columns = [np.array(each) for each in ([0, sizes[0]], [store.add(part) for part in parts], sizes, [5, 6], [5, 6])]
+    batches = framer.feed(RunBatch(np.zeros(2, np.int64), np.full(2, RunKind.DATA, np.uint8), *columns))
+    rows = rows_of([*batches, *framer.end(np.zeros(0, np.int64)), *framer.flush()])
+    size = len(frame)
+    assert [row for row in rows if row[0] == FRAME] == [(FRAME, 5, size), (FRAME, 9 + size, size)]
+    assert heads.found[:1] == ([(-9, 5)] if begins == Classification.SEARCH else [])
+    assert detector.findings == ([0] if begins == Classification.POSSIBLE else [])

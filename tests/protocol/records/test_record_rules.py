@@ -9,16 +9,16 @@ from types import ModuleType
 import lz4.frame
 import numpy as np
 import pytest
+from dissector.protocol.records.batch_writing import batch_bytes
+from dissector.protocol.records.consistency import batch_faults, order_faults
 from hypothesis import given
 
 from dissector.core.limits import DEFAULT
 from dissector.protocol.records import batch as batches
 from dissector.protocol.records import legacy
 from dissector.protocol.records.batch import HEADER, MANY, Batch, Record, RecordHeader, read_records
-from dissector.protocol.records.batch_writing import batch_bytes
 from dissector.protocol.records.columns import ENTRY, KINDS, section_columns, split_fields, valid_checksums
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
-from dissector.protocol.records.consistency import batch_faults, order_faults
 from dissector.protocol.records.counting import count_at, count_many, count_records
 from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
 from dissector.protocol.records.from_json import records_bytes
