@@ -154,21 +154,28 @@ class MutantRuns:
 
 
 def _set_constants(file: str, mutant: Mutant) -> None:
-    """Give the constant, and those behind it that are made of it, another value in all modules that have it."""
-    module = next(each for each in sys.modules.values() if getattr(each, "__file__", None) == file)
-    names, changed = dict(vars(module)), {mutant.constant}
-    for node in ast.parse(mutant.text).body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = getattr(node, "value", None)
-        if not isinstance(target, ast.Name) or value is None or not changed & {target.id, *_names(value)}:
-            continue
-        changed.add(target.id)
-        old, new = names[target.id], eval(compile(ast.Expression(value), file, "eval"), names)
-        names[target.id] = new
-        for each in list(sys.modules.values()):
-            there = vars(each).get(target.id)
-            if there is old or (isinstance(old, int | float | bytes) and type(there) is type(old) and there == old):
-                setattr(each, target.id, new)
+    """Give the constant another value in all modules that have it, and so what modules have made of it."""
+    module = next(each for each in _modules() if each.__file__ == file)
+    changes = [(module, mutant.text, mutant.constant)]
+    for module, text, constant in changes:
+        for node in ast.parse(text).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            value = getattr(node, "value", None)
+            is_made_of_it = isinstance(target, ast.Name) and value is not None and constant in _names(value)
+            if not is_made_of_it and not (text is mutant.text and getattr(target, "id", "") == mutant.constant):
+                continue
+            name, old = target.id, vars(module)[target.id]
+            new = eval(compile(ast.Expression(value), file, "eval"), dict(vars(module)))
+            for each in _modules():
+                there = vars(each).get(name)
+                if there is old or (isinstance(old, int | float | bytes) and type(there) is type(old) and there == old):
+                    setattr(each, name, new)
+                    changes.append((each, Path(each.__file__).read_text(encoding="utf-8"), name))
+
+
+def _modules() -> list[Any]:
+    """Those of ours."""
+    return [each for name, each in list(sys.modules.items()) if name.split(".")[0] in ("dissector", "tests")]
 
 
 def _names(expression: ast.expr) -> set[str]:
