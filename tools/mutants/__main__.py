@@ -52,6 +52,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=0, help="so many of the mutants, chosen by --seed; else all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=2, help="of tests for each mutant, the quickest first")
+    parser.add_argument("--slow", action="store_true", help="with the slow tests")
     parser.add_argument("--tests", nargs="*", help="instead of those of the package")
     args = parser.parse_args()
     source = Path("dissector", args.package)
@@ -64,7 +65,7 @@ def main() -> int:
     chosen = [made[at] for at in sorted(random.Random(args.seed).sample(range(len(made)), count))]
     runs = MutantRuns([each for each in chosen if not equivalents.has(each)], args.seconds)
     tests = args.tests or TESTS.get(args.package) or [_tests_of(Path("tests", args.package))]
-    marks = "not slow and not spark and not exhaustive"
+    marks = "not spark and not exhaustive" + ("" if args.slow else " and not slow")
     plugins = ("xdist", "pytest_asyncio.plugin", "_hypothesis_pytestplugin", "no:cacheprovider", "no:faulthandler")
     options = ["--disable-plugin-autoload", *(word for plugin in plugins for word in ("-p", plugin)), "-m", marks]
     failed = pytest.main([*options, "--capture=no", *map(str, tests)], plugins=[runs])

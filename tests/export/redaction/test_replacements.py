@@ -6,8 +6,10 @@ from ipaddress import IPv4Address, ip_address
 
 import pytest
 
+import dissector
 from dissector.export.redaction import frames
 from dissector.export.redaction.addresses import _PUBLIC, AddressPseudonyms
+from dissector.export.redaction.allowed_words import pseudonym_prefix
 from dissector.export.redaction.frames import Redactor, _redact_unparsed
 from dissector.export.redaction.pseudonyms import ALPHABET, Pseudonyms
 from dissector.export.redaction.sasl_tokens import _piece, redacted_token
@@ -35,6 +37,22 @@ def test_an_address_keeps_its_kind_and_the_number_of_its_digits(text: str) -> No
         assert getattr(IPv4Address(made), kind) == getattr(IPv4Address(text), kind)
     same = 0 if IPv4Address(text).is_global else 1 if text.startswith("10.") else 2
     assert made.split(".")[:same] == text.split(".")[:same]
+
+
+def test_of_a_private_address_as_much_is_new_as_is_private() -> None:
+    texts = ("10.200.3.44", "172.16.5.6", "192.168.77.7", "169.254.7.77")
+    made = [AddressPseudonyms().of(text) for text in texts]
+    assert made == ["10.100.0.10", "172.16.0.0", "192.168.10.0", "169.254.0.10"]
+
+
+def test_the_kind_of_a_name_is_that_of_its_field() -> None:
+    body = {"topics": [{"name": "orders"}], "allow_auto_topic_creation": True}
+    data = dissector.encode_request("Metadata", 9, body, client_id="me")
+    leaves = {node.path: node for node in trace(data, request_layout(3, 9)).tree.walk()}
+    assert pseudonym_prefix(leaves["body.topics[0].name"]) == "topic"
+    assert pseudonym_prefix(leaves["header.client_id"]) == "client"
+    for path, kind in (("body.host.(length)", "host"), ("body.(host)", "text"), ("body.rack", "rack"), ("", "text")):
+        assert pseudonym_prefix(Node("x", path, "STRING", 0, 1)) == kind
 
 
 def test_first_numbers_of_public_addresses_make_nothing_else() -> None:
@@ -164,3 +182,10 @@ def test_addresses_in_names_of_hosts_are_replaced_as_those_of_packets() -> None:
     assert redactor.text(host, "kafka-1") == redactor.names.of(b"kafka-1", "host")
     topic = Node("name", "body.topics[0].name", "STRING", 0, 9, "10.0.0.17")
     assert b"10.0.0" not in redactor.text(topic, "10.0.0.17")
+
+
+def test_a_token_is_replaced_in_its_place() -> None:
+    data = dissector.encode_request("SaslAuthenticate", 1, {"auth_bytes": b"\0ann\0hunter2".hex()}, client_id="me")
+    out = Redactor().frame(trace(data, request_layout(36, 1)))
+    assert len(out) == len(data)
+    assert out.endswith(b"\0\0\0\x0c\0" + USER + b"\0*******")
