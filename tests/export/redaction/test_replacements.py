@@ -188,4 +188,4 @@ def test_a_token_is_replaced_in_its_place() -> None:
     data = dissector.encode_request("SaslAuthenticate", 1, {"auth_bytes": b"\0ann\0hunter2".hex()}, client_id="me")
     out = Redactor().frame(trace(data, request_layout(36, 1)))
     assert len(out) == len(data)
-    assert out.endswith(b"\0\0\0\x0c\0" + USER + b"\0*******")
+    assert out[-16:] == data[-16:-12] + b"*" * 12  # of a mechanism that nobody said

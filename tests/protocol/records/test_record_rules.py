@@ -17,6 +17,7 @@ from dissector.core.limits import DEFAULT
 from dissector.protocol.records import batch as batches
 from dissector.protocol.records import legacy
 from dissector.protocol.records.batch import HEADER, MANY, Batch, Record, RecordHeader, read_records
+from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import ENTRY, KINDS, section_columns, split_fields, valid_checksums
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.records.counting import count_at, count_many, count_records
@@ -372,3 +373,14 @@ def test_what_is_not_given_of_a_batch_is_what_a_producer_sends() -> None:
     assert (empty.section, empty.records_count, empty.base_timestamp) == (b"\xaa\xbb", 3, -1)
     assert Batch.read(batch_bytes({"records": None})).section == b""
     assert Batch.read(batch_bytes({"records": [{"offset": 3}, {"offset": 5}]})).last_offset_delta == 5
+
+
+def test_tables_of_records_and_headers_grow_where_a_batch_has_more() -> None:
+    headers = [RecordHeader("name", b"x")] * 5
+    data = np.frombuffer(batch([Record(100 + n, 5_000, b"k", b"v", headers) for n in range(3)]), np.uint8)
+    for codec_free in (True, False):
+        reader = RecordReader(DEFAULT if codec_free else replace(DEFAULT, frame_records=20))
+        reader._headers, reader._records = np.empty((4, 1), np.int64), np.empty((9, 1), np.int64)
+        found = list(reader.read(data, np.array([0]), np.array([len(data)]), np.array([0])))
+        assert sum(len(each.offset) for each in found) == 3
+        assert sum(len(each.header_key) for each in found) == 15
