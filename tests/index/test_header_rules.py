@@ -165,3 +165,4 @@ def test_what_is_not_there_has_no_place_in_memory() -> None:
     _, table = table_of([[b"whole"], [5], [b"a", 4], [3, b"b"]])
     found, _owner = table.pointers(np.arange(4))
     assert (found > 0).tolist() == [True, False, False, False]
+    assert table.regions(np.arange(4))[1].tolist() == [5, 1, 1]
