@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from dissector.framing.sizes import LEAST_FRAME, PREFIX
 from hypothesis import given
 
 from dissector.core.arrays import Bool, Int64
@@ -13,6 +12,7 @@ from dissector.core.batches import NOWHERE, RunBatch, RunKind
 from dissector.core.limits import Limits
 from dissector.core.store import Store
 from dissector.framing import FoundFrame, FrameEvidence, FrameSeries
+from dissector.framing.detector import LEAST_FRAME, PREFIX
 from dissector.framing.frame_search import FrameSearch
 from dissector.framing.pending_stream import PendingStream
 from tests.cases import cases

@@ -4,7 +4,6 @@ import random
 from collections.abc import Iterable
 
 import numpy as np
-from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from hypothesis import given
 
 from dissector.core.arrays import Bool, Int64, UInt8
@@ -12,6 +11,7 @@ from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, Run
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
 from dissector.framing import Classification, FoundFrame, FrameEvidence, FrameHeuristics, Framer
+from dissector.framing.detector import LEAST_FRAME, LEAST_HEAD, PREFIX
 from dissector.framing.frame_rows import FrameRow, FrameRows
 from dissector.framing.pending_stream import PendingStream
 from tests.cases import cases

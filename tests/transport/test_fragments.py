@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT
-from dissector.transport.fragments import DatagramKey, Fragments
-from dissector.transport.next_header import NOT_TCP
+from dissector.transport.fragments import DatagramKey, Fragments, _in_capture_order
+from dissector.transport.headers import NOT_TCP
 from dissector.transport.registry import LINK_TYPES
-from dissector.transport.slow_path import _in_capture_order
 from tests.cases import cases
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import read

@@ -9,8 +9,6 @@ from types import ModuleType
 import lz4.frame
 import numpy as np
 import pytest
-from dissector.protocol.records.batch_writing import batch_bytes
-from dissector.protocol.records.consistency import batch_faults, order_faults
 from hypothesis import given
 
 from dissector.core.limits import DEFAULT
@@ -20,14 +18,14 @@ from dissector.protocol.records.batch import HEADER, MANY, Batch, Record, Record
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import ENTRY, KINDS, section_columns, split_fields, valid_checksums
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
-from dissector.protocol.records.counting import count_at, count_many, count_records
+from dissector.protocol.records.counting import count_at, count_records
 from dissector.protocol.records.entries import LEAST_RECORD, RecordsEntryKind
-from dissector.protocol.records.from_json import records_bytes
+from dissector.protocol.records.from_json import batch_bytes, records_bytes
 from dissector.protocol.records.legacy import LegacyRecord
 from dissector.protocol.records.lz4 import MAGIC, single_block, with_right_checksum, with_wrong_checksum
 from dissector.protocol.records.span_cursor import SpanCursor, text_preview, timestamp_note
 from dissector.protocol.records.to_json import frame_budget, records_object
-from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.records.tracing import RecordTracer, batch_faults, order_faults
 from dissector.protocol.records.whole_frames import within_budgets
 from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import WireError
@@ -168,9 +166,9 @@ def test_records_are_counted_by_headers_in_columns_as_one_at_a_time() -> None:
     ends = np.cumsum(list(map(len, fields)))
     starts = ends - list(map(len, fields))
     base = data.ctypes.data
-    for counts in (count_many(data, starts, ends), count_at((starts + base).astype(np.uint64), ends - starts)):
-        assert counts.records.tolist() == [count_records(each).records for each in fields] == [3, 2, 0, 1]
-        assert counts.codecs.tolist() == [2, 1, 0, 4]
+    counts = count_at((starts + base).astype(np.uint64), ends - starts)
+    assert counts.records.tolist() == [count_records(each).records for each in fields] == [3, 2, 0, 1]
+    assert counts.codecs.tolist() == [2, 1, 0, 4]
 
 
 def test_checksums_are_those_of_batches_inside_the_data() -> None:
