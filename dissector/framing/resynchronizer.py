@@ -9,7 +9,7 @@ from dissector.core.store import Store
 from dissector.framing.classifier import Classifier
 from dissector.framing.detector import (
     HEAD,
-    LEAST_HEAD,
+    LEAST_FRAME,
     PREFIX,
     Classification,
     FoundFrame,
@@ -104,10 +104,10 @@ class Resynchronizer:
         for packet, pieces in self._state.rows.frames_from(mark):
             head = b""
             for address, size in pieces:
-                if address == NOWHERE or len(head) >= LEAST_HEAD:
+                if address == NOWHERE or len(head) >= LEAST_FRAME:
                     break
-                head += self._store.read(address, min(size, LEAST_HEAD))
-            yield FoundFrame(int.from_bytes(head[PREFIX:LEAST_HEAD], "big", signed=True), packet)
+                head += self._store.read(address, min(size, LEAST_FRAME))
+            yield FoundFrame(int.from_bytes(head[PREFIX:LEAST_FRAME], "big", signed=True), packet)
 
     def _found(self, direction: int, stream: PendingStream, at: int) -> None:
         del self._state.searches[direction]

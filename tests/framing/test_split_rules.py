@@ -10,9 +10,10 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, RunKind
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
-from dissector.framing import Classification, FrameEvidence, FrameHeuristics, Framer
+from dissector.framing import Classification, FoundFrame, FrameEvidence, FrameHeuristics, Framer
+from dissector.framing.detector import LEAST_FRAME, LEAST_HEAD, PREFIX
+from dissector.framing.frame_rows import FrameRow, FrameRows
 from dissector.framing.pending_stream import PendingStream
-from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from tests.cases import cases
 from tests.framing.test_framer import Anything, Metadata, Row, split
 from tests.traffic import request, response, seeds
@@ -101,6 +102,7 @@ def test_what_is_held_of_a_stream_is_where_a_list_of_bytes_has_it(chance: random
     for _ in range(12):
         store, at = Store(), chance.choice((0, 7))
         stream, known, begins = PendingStream(at), [], []
+        stream.advance(0)
         first = at
         for _ in range(40):
             if chance.random() < 0.5:
@@ -331,3 +333,158 @@ def test_rows_of_skipped_bytes_wait_until_a_direction_is_kafka() -> None:
         assert sum(size for _, size in of_peer) + framer.ignored(1) == 11 * 30
         assert framer.ignored(1) == of_peer[0][0] > 0
         assert len(of_peer) >= 8
+
+
+@cases("client", [0, 1])
+def test_a_peer_that_waits_is_asked_again_once_the_other_side_is_known(client: int) -> None:
+    for answer in (Classification.FRAMES, Classification.OTHER):
+        says = {f"_{client}": answer, f"_{1 - client}": Classification.UNDECIDED}
+        detector, store = Recording(**says), Store()
+        framer = Framer(store, detector, DEFAULT)
+        feed(framer, store, 1 - client, response(1) * 2, packet=1)
+        detector.says[1 - client] = Classification.FRAMES
+        rows = feed(framer, store, client, b"\0", packet=2)
+        size = len(response(1))
+        assert rows == [(FRAME, 0, size), (FRAME, size, size)]
+
+
+@cases("client", [0, 1])
+def test_a_peer_that_is_only_possibly_kafka_is_asked_again_once_the_other_side_is_known(client: int) -> None:
+    for answer in (Classification.FRAMES, Classification.OTHER):
+        for size in (1, 30):  # too few bytes to be classified at once, and enough
+            detector, store = Recording(**{f"_{client}": answer, f"_{1 - client}": Classification.POSSIBLE}), Store()
+            framer = Framer(store, detector, DEFAULT)
+            feed(framer, store, 1 - client, response(1), packet=1)
+            detector.says[1 - client] = Classification.FRAMES
+            rows = feed(framer, store, client, bytes(size), packet=2)
+            assert (FRAME, 0, len(response(1))) in rows
+            assert [direction for direction, *_ in detector.asked].count(client) == 1
+
+
+@cases("client", [0, 1])
+def test_skipped_bytes_come_out_once_the_direction_is_known_to_have_lost_its_place(client: int) -> None:
+    detector, store = (
+        Recording(**{f"_{client}": Classification.OTHER, f"_{1 - client}": Classification.POSSIBLE}),
+        Store(),
+    )
+    framer = Framer(store, detector, DEFAULT)
+    assert not feed(framer, store, 1 - client, bytes(20), packet=1)
+    assert not feed(framer, store, 1 - client, bytes(10), start=20, packet=2, lost=True)
+    assert not feed(framer, store, 1 - client, bytes(5), start=30, packet=3)
+    detector.says[1 - client] = Classification.SEARCH
+    assert feed(framer, store, client, b"x" * 20, packet=4) == [(UNPARSED, 0, 20), (GAP, 20, 10)]
+
+
+def test_a_hole_before_the_first_frame_is_a_row() -> None:
+    detector, store = Recording(_0=Classification.UNDECIDED), Store()
+    framer = Framer(store, detector, Limits(undecided_bytes=100))
+    assert not feed(framer, store, 0, bytes(10), packet=1, lost=True)
+    detector.says[0] = Classification.FRAMES
+    assert feed(framer, store, 0, request(1), start=10, packet=2) == [(GAP, 0, 10), (FRAME, 10, len(request(1)))]
+
+
+def test_only_bytes_that_wait_make_a_direction_final() -> None:
+    detector, store = Recording(_0=Classification.UNDECIDED), Store()
+    framer = Framer(store, detector, Limits(undecided_bytes=100))
+    for start, size, final in ((50, 60, False), (110, 39, False), (149, 1, True)):
+        feed(framer, store, 0, bytes(size), start=start, packet=start)
+        assert detector.asked[-1][3] == final
+
+
+def test_a_hole_larger_than_a_row_may_be_is_many_rows() -> None:
+    detector, store = Recording(plain=True), Store()
+    framer = Framer(store, detector, DEFAULT)
+    first, most = request(1), (1 << 31) - 1
+    feed(framer, store, 0, first)
+    columns = [np.array([each]) for each in (len(first), NOWHERE, 2 * most + 5, 2, 2)]
+    [batch, *_] = framer.feed(RunBatch(np.array([0]), np.array([RunKind.LOST], np.uint8), *columns))
+    assert batch.size.tolist() == [most, most, 5]
+
+
+def test_frames_are_told_from_the_rows_between_them() -> None:
+    rows = FrameRows()
+    rows.add(FrameRow(0, FRAME, 0, 9, (1, 10), [(100, 9)]))
+    rows.add(FrameRow(0, GAP, 9, 5, (2, 20), [(NOWHERE, 3), (NOWHERE, 2)]))
+    rows.add(FrameRow(0, FRAME, 14, 8, (3, 30), [(200, 4), (300, 4)]))
+    rows.add(FrameRow(0, FRAME, 22, 8, (4, 40), [(400, 8)]))
+    for mark in range(5):
+        frames = [(10, [(100, 9)]), (30, [(200, 4), (300, 4)]), (40, [(400, 8)])]
+        assert list(rows.frames_from(mark)) == frames[(0, 1, 1, 2, 3)[mark] :]
+    assert rows.count == 4
+
+
+@cases("one_is_enough", [True, False])
+def test_a_frame_is_found_however_many_bytes_of_the_next_are_there_yet(one_is_enough: bool) -> None:
+    heads = Metadata()
+    heads.one_is_enough = one_is_enough
+    stream, size = JUNK + b"".join(FRAMES[:3]) + b"\xfe" * 80, len(FRAMES[0])
+    for cut in range(len(JUNK) + size, len(JUNK) + 2 * size):
+        for cuts in ([cut], [len(JUNK), cut]):
+            some, others = (
+                split(stream, cuts, set(), batch, begins=Classification.SEARCH, heads=heads) for batch in (1, 9)
+            )
+            assert some == others
+
+
+def test_a_frame_comes_out_with_its_last_byte() -> None:
+    detector, store = Recording(plain=True), Store()
+    framer = Framer(store, detector, DEFAULT)
+    frame = request(1)
+    assert not feed(framer, store, 0, frame[:20], packet=7)
+    assert framer.held_bytes == 20
+    assert not feed(framer, store, 0, frame[20:-1], start=20, packet=8)
+    assert feed(framer, store, 0, frame[-1:], start=len(frame) - 1, packet=9) == [(FRAME, 0, len(frame))]
+    assert framer.held_bytes == 0
+
+
+def test_what_is_still_undecided_is_decided_at_the_end() -> None:
+    detector, store = Recording(_0=Classification.UNDECIDED), Store()
+    framer = Framer(store, detector, DEFAULT)
+    assert not feed(framer, store, 0, bytes(5))
+    assert not rows_of(framer.flush())
+    assert [final for *_, final in detector.asked] == [False, True]
+    assert framer.ignored(0) == 5
+
+
+def test_where_too_much_is_held_the_oldest_are_released_down_to_half() -> None:
+    says = {f"_{2 * number}": Classification.UNDECIDED for number in range(6)}
+    detector, store = Recording(**says), Store()
+    framer = Framer(store, detector, Limits(held_runs=10))
+    for number in range(6):
+        for part in (0, 1):
+            feed(framer, store, 2 * number, bytes(4), start=4 * part, packet=10 * number + part)
+    assert [framer.ignored(2 * number) for number in range(6)] == [8, 8, 8, 0, 0, 0]
+
+
+class Asking(Metadata):
+    """Frames begin with a negative number; remembers which were found."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[int, int]] = []
+
+    def strong(self, words: Int64, lengths: Int64) -> Bool:
+        return words >> 16 == 0xFFFF
+
+    def judge(self, head: bytes, packet: int) -> FrameEvidence:
+        return FrameEvidence.STRONG if head[4:6] == b"\xff\xff" else FrameEvidence.NONE
+
+    def follow(self, found: Iterable[FoundFrame]) -> bool:
+        self.found += found
+        return False
+
+
+@cases("begins", [Classification.SEARCH, Classification.POSSIBLE])
+def test_frames_that_were_found_are_told_before_the_next_ones_are_searched(begins: Classification) -> None:
+    detector, store, heads = Anything(begins, Asking()), Store(), Asking()
+    detector._heads = heads
+    framer = Framer(store, detector, DEFAULT)
+    frame = response(-9)
+    parts = [JUNK + frame, b"\x7f\xff\xff\xff" + frame]
+    sizes = [len(part) for part in parts]
+    columns = [np.array(each) for each in ([0, sizes[0]], [store.add(part) for part in parts], sizes, [5, 6], [5, 6])]
+    batches = framer.feed(RunBatch(np.zeros(2, np.int64), np.full(2, RunKind.DATA, np.uint8), *columns))
+    rows = rows_of([*batches, *framer.end(np.zeros(0, np.int64)), *framer.flush()])
+    size = len(frame)
+    assert [row for row in rows if row[0] == FRAME] == [(FRAME, 5, size), (FRAME, 9 + size, size)]
+    assert heads.found[:1] == ([(-9, 5)] if begins == Classification.SEARCH else [])
+    assert detector.findings == ([0] if begins == Classification.POSSIBLE else [])

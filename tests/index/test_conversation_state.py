@@ -115,3 +115,21 @@ def test_software_that_rows_mask_has_no_name_anywhere(tmp_path: Path) -> None:
             assert exchange.request is not None
             known.append((b"hunter2" in exchange.request.data, capture.connections.software(1)[0]))
     assert known == [(True, "hunter2"), (False, "")]
+
+
+def test_each_handshake_tells_the_mechanism_of_its_own_connection(tmp_path: Path) -> None:
+    """Also where a request came in pieces."""
+    mechanisms = ("PLAIN", "SCRAM-SHA-256", "GSSAPI", "PLAIN", "no name")
+    for segment in (10, 1400):
+        packets = []
+        for number, mechanism in enumerate(mechanisms):
+            asked = encode_request("SaslHandshake", 1, {"mechanism": mechanism}, correlation_id=7)
+            answered = encode_response(
+                "SaslHandshake", 1, {"error_code": 0, "mechanisms": [mechanism]}, correlation_id=7
+            )
+            turns = [Turn(True, asked), Turn(False, answered)]
+            packets += conversation(turns, segment=segment, client=("10.0.0.1", 40_000 + number))
+        with Capture([capture_of(tmp_path, packets)]) as capture:
+            list(capture.exchanges())
+            state = capture.pipeline.indexer.conversation_state
+            assert [state.context(number, 10_000).mechanism for number in range(5)] == [*mechanisms[:4], None]

@@ -159,3 +159,10 @@ def test_acks_are_read_wherever_they_are_and_a_request_cut_before_their_end_is_a
     assert expect_response(store, table, rows, headers).tolist() == expected
     others = headers._replace(api_key=np.full(len(rows), 3))
     assert expect_response(store, table, rows, others).all()
+
+
+def test_what_is_not_there_has_no_place_in_memory() -> None:
+    _, table = table_of([[b"whole"], [5], [b"a", 4], [3, b"b"]])
+    found, _owner = table.pointers(np.arange(4))
+    assert (found > 0).tolist() == [True, False, False, False]
+    assert table.regions(np.arange(4))[1].tolist() == [5, 1, 1]

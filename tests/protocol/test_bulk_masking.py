@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dissector
 from dissector.protocol import bulk_masking
 from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.codec.plan import plan
@@ -19,6 +20,7 @@ from dissector.protocol.frame import frame_bytes
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.masking import mask_secrets
 from dissector.protocol.message import MessageLayout, request_layout, response_layout
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
 from tests.cases import cases
 from tests.protocol.random_messages import make
@@ -124,3 +126,83 @@ def test_a_frame_that_may_have_too_many_fields_is_left_out(monkeypatch: pytest.M
     assert check(BulkMasking(), layout, frames) == 2
     monkeypatch.setattr(bulk_masking, "LARGEST", len(frames[0]) - 1)
     assert check(BulkMasking(), layout, frames) == 0
+
+
+SHOWN = {"name": "retention.ms", "value": "86400000", "read_only": False, "config_source": 1, "is_sensitive": False,
+         "synonyms": [], "config_type": 1, "documentation": None}  # fmt: skip
+OF_CONFIGS = response_layout(ApiKey.DESCRIBE_CONFIGS, 4, b"")
+
+
+def described(*configs: dict[str, object], resource_type: int = 2) -> bytes:
+    result = {"error_code": 0, "error_message": None, "resource_type": resource_type, "resource_name": "a"}
+    result["configs"] = [{**SHOWN, **config} for config in configs]
+    return dissector.encode_response("DescribeConfigs", 4, {"throttle_time_ms": 0, "results": [result]})
+
+
+SYNONYM = {"name": "retention.ms", "value": "hunter2", "source": 1}
+
+
+@cases("other", [
+    {"name": "vault.token"}, {"config_type": 9}, {"is_sensitive": True}, {"value": "http://a:b@host"},
+    {"synonyms": [SYNONYM]}, {"synonyms": [{**SYNONYM, "name": "vault.token"}]}, {"value": None}, {"value": ""},
+])  # fmt: skip
+def test_messages_that_differ_in_what_decides_are_decided_apart(other: dict[str, object]) -> None:
+    some, others = described({}), described(other)
+    for frames in ([some, others], [others, some], [some, others, some, others]):
+        assert check(BulkMasking(), OF_CONFIGS, frames) == len(frames)
+    assert check(BulkMasking(), OF_CONFIGS, [described({}), described({}, resource_type=8)]) == 2
+    masking = BulkMasking()
+    for frame in (some, others, described({}, other), described(other, {}), some):
+        assert check(masking, OF_CONFIGS, [frame]) == 1
+
+
+def test_messages_whose_secrets_are_fields_of_their_own_are_told() -> None:
+    assert has_plain_secrets(OF_CONFIGS)
+    for other in (
+        OF_CONFIGS._replace(unread=OF_CONFIGS.body), OF_CONFIGS._replace(token=True),
+        request_layout(ApiKey.METADATA, 1), request_layout(ApiKey.SASL_AUTHENTICATE, 1),
+        response_layout(ApiKey.SASL_AUTHENTICATE, 1, b""), response_layout(ApiKey.FETCH, 12, b""),
+        OF_CONFIGS._replace(body=None),
+    ):  # fmt: skip
+        assert not has_plain_secrets(other)
+
+
+@cases(("less", "count"), [(0, 1), (1, 0)])
+def test_a_frame_may_have_as_many_bytes_as_fields_are_allowed(
+    less: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = described({})
+    monkeypatch.setattr(bulk_masking, "LARGEST", len(frame) - less)
+    assert check(BulkMasking(), OF_CONFIGS, [frame]) == count
+
+
+def test_decisions_are_kept_up_to_a_number_and_to_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_masking, "MOST_DECISIONS", 3)
+    monkeypatch.setattr(bulk_masking, "MOST_KEY_BYTES", 20)
+    masking = BulkMasking()
+
+    def kept(*keys: bytes) -> list[bytes]:
+        for key in keys:
+            masking._keep((1, key), ())
+        return [key for _, key in masking._decisions]
+
+    assert kept(b"a", b"b", b"c") == [b"a", b"b", b"c"]
+    assert kept(b"d") == [b"d"]
+    assert kept(b"e" * 19) == [b"d", b"e" * 19]
+    assert kept(b"f") == [b"f"]
+    assert kept(b"g" * 19, b"h") == [b"h"]
+
+
+def test_equal_messages_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decided: list[bytes] = []
+    decide = bulk_masking._decision
+
+    def counting(data: bytes, layout: MessageLayout, plan: bulk_masking._SecretColumns) -> bulk_masking.Decision:
+        decided.append(data)
+        return decide(data, layout, plan)
+
+    monkeypatch.setattr(bulk_masking, "_decision", counting)
+    masking = BulkMasking()
+    for _ in range(3):
+        check(masking, OF_CONFIGS, [described({})] * 3)
+    assert len(decided) == 1

@@ -15,6 +15,7 @@ from dissector.protocol.message import (
     UNFRAMED,
     UNKNOWN_RESPONSE,
     MessageLayout,
+    read,
     request_layout,
     response_layout,
     trace,
@@ -234,3 +235,9 @@ def test_what_has_no_bytes_behind_its_header_is_no_token_any_more() -> None:
     for data in (b"", SCRAM[:PREFIX]):
         found = masked(data, SASL_TOKEN, size=9)
         assert (found.data, found.layout) == (data, SASL_TOKEN._replace(token=False))
+
+
+def test_what_the_metadata_log_shows_without_secrets_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = read(SCRAM, OF_SCRAM, len(SCRAM))
+    monkeypatch.setattr(masking, "without_secrets", lambda *_: decoded)
+    assert masked(SCRAM, OF_SCRAM) == MaskedFrame(SCRAM, OF_SCRAM, decoded)

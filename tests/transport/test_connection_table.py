@@ -3,9 +3,9 @@
 import struct
 from dataclasses import replace
 
-from dissector.transport.connection_lifecycle import LATE_SYN
+from dissector.transport.connection_lifecycle import LATE_SYN, NEAR
 from tests.cases import cases
-from tests.traffic import ACK, CLIENT, FIN, RST, SERVER, SYN, Packet, Turn, conversation
+from tests.traffic import ACK, CLIENT, FIN, PSH, RST, SERVER, SYN, Packet, Turn, conversation
 from tests.transport.reading import read
 
 FIRST = conversation([Turn(True, b"one"), Turn(False, b"two")])
@@ -108,3 +108,33 @@ def test_bytes_right_behind_a_syn_that_comes_later_are_missing_at_the_beginning(
 def test_an_answer_behind_bytes_tells_what_is_missing_before_them(missing: int, known: bool) -> None:
     reading = read([Packet(True, 1001 + missing, b"one"), Packet(False, 5000, b"", SYN | ACK, 1001)])
     assert reading.streams[0] == (b"?" * missing if known else b"") + b"one"
+
+
+def test_bytes_are_late_up_to_a_distance_from_the_end_of_their_side() -> None:
+    """In columns, and row by row where the pair does something unusual."""
+    ends = [Packet(True, 1004, b"", FIN | ACK, 5004), Packet(False, 5004, b"", FIN | ACK, 1005)]
+    for side, end in ((True, 1005), (False, 5005)):
+        for distance, is_another in ((NEAR, False), (NEAR + 1, True), (-NEAR, False), (-NEAR - 1, True)):
+            late = Packet(side, end + distance, b"late")
+            for after in ([], SECOND):
+                connections = read([*FIRST, *ends, late, *after]).transport.connections
+                assert len(connections) == 1 + is_another + bool(after)
+
+
+def test_a_syn_is_known_again_by_its_answer_which_the_capture_had_first() -> None:
+    for cuts in ([1], []):
+        connections = read([FIRST[1], FIRST[0], *FIRST[2:]], cuts=cuts).transport.connections
+        assert (len(connections), connections.syn_side(0)) == (1, 1)
+
+
+def test_of_two_syns_without_acknowledgement_the_first_one_opened() -> None:
+    for ack in (0, 1001):
+        both = [Packet(True, 1000, b"", SYN), Packet(False, 5000, b"", SYN, ack)]
+        connections = read([*both, *FIRST[2:]]).transport.connections
+        assert (len(connections), connections.syn_side(0)) == (1, 0)
+
+
+def test_a_late_syn_is_compared_with_the_first_row_of_its_side() -> None:
+    first = Packet(True, 1001, b"one", PSH)
+    answer = Packet(False, 5001, b"two", ACK, 1004 + 2 * LATE_SYN)
+    assert len(read([first, answer, Packet(True, 1000, b"", SYN)]).transport.connections) == 1

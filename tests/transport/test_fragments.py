@@ -4,16 +4,21 @@ import random
 import struct
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT
-from dissector.transport.fragments import DatagramKey, Fragments
+from dissector.transport.fragments import DatagramKey, Fragments, _in_capture_order
+from dissector.transport.headers import NOT_TCP
 from dissector.transport.registry import LINK_TYPES
 from tests.cases import cases
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import read
+from tests.transport.tcp_packets import layer_of
+from tests.transport.tcp_packets import packet as tcp_packet
+from tests.transport.wrapping import GTP_EXTENSION, gtp, ip4
 
 DATA = bytes_without_mark(600)
 PACKETS = conversation([Turn(True, DATA)], segment=200)
@@ -170,3 +175,16 @@ def test_no_bytes_bring_it_down_and_every_packet_is_accounted_for(
     assert sum(reading.transport.ignored.values()) <= len(packets)
     if not len(reading.transport.connections):
         assert sum(reading.transport.ignored.values()) == len(packets)
+
+
+def test_packets_of_several_layers_are_read_in_the_order_of_the_capture() -> None:
+    packets = [tcp_packet(((b"\1" * 16, 1), (b"\2" * 16, 2)))] * 5
+    layer = layer_of(packets)
+    some, others = layer.split(np.array([False, True, True, False, True]))
+    assert [row[:2] for row in _in_capture_order([some, others])] == [[1, 0], [0, 1], [0, 2], [1, 3], [0, 4]]
+
+
+def test_a_header_of_gtp_that_has_no_length_is_not_followed() -> None:
+    [inside] = [packet.ip() for packet in conversation([Turn(True, b"data")])[2:]]
+    for extension, ignored in ((GTP_EXTENSION, {}), (GTP_EXTENSION[:4] + b"\0" + GTP_EXTENSION[5:], {NOT_TCP: 1})):
+        assert read([ip4(17, gtp(inside, 0x34, extension))], link_type=101).transport.ignored == ignored

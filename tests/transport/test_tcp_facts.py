@@ -132,3 +132,10 @@ def test_tshark_measures_the_same_handshakes(name: str) -> None:
             pass
         found = {number: capture.pipeline.transport.facts.of(number).handshake_ns for number in expected}
     assert expected == found
+
+
+def test_a_window_whose_scale_was_not_seen_is_not_known_to_be_full() -> None:
+    said = Packet(False, 5001, b"", ACK, ack=1001, window=100)
+    for handshake, full in ((PACKETS[:2], 1), ([], 0), (PACKETS[:1], 0)):
+        found = facts([*handshake, said, Packet(True, 1001, b"a" * 100, ACK, ack=5001)])
+        assert sum(side.full_windows for side in found.sides) == full

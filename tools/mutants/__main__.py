@@ -15,10 +15,7 @@ from tools.mutants.running import MutantRuns
 ROOT: Final = Path(__file__).parents[2]
 EQUIVALENT: Final = Path(__file__).parent / "equivalent.toml"
 MASKING: Final = ("tests/protocol/test_masking.py", "tests/protocol/test_bulk_masking.py")
-TESTS: Final = {
-    "protocol/masking": (*MASKING, "tests/protocol/test_metadata_log.py", "tests/exchange/test_message_decoder.py"),
-    "protocol/bulk_masking": MASKING,
-}
+TESTS: Final = {"protocol/masking": MASKING, "protocol/bulk_masking": MASKING}
 """The tests of what has no folder of tests."""
 
 
@@ -54,7 +51,8 @@ def main() -> int:
     parser.add_argument("package", help="transport, protocol/records, or one file of it: transport/in_order")
     parser.add_argument("--count", type=int, default=0, help="so many of the mutants, chosen by --seed; else all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=6, help="of tests for each mutant, the quickest first")
+    parser.add_argument("--seconds", type=float, default=2, help="of tests for each mutant, the quickest first")
+    parser.add_argument("--slow", action="store_true", help="with the slow tests")
     parser.add_argument("--tests", nargs="*", help="instead of those of the package")
     args = parser.parse_args()
     source = Path("dissector", args.package)
@@ -67,8 +65,8 @@ def main() -> int:
     chosen = [made[at] for at in sorted(random.Random(args.seed).sample(range(len(made)), count))]
     runs = MutantRuns([each for each in chosen if not equivalents.has(each)], args.seconds)
     tests = args.tests or TESTS.get(args.package) or [_tests_of(Path("tests", args.package))]
-    marks = "not spark and not exhaustive"
-    plugins = ("xdist", "pytest_asyncio.plugin", "_hypothesis_pytestplugin", "no:cacheprovider")
+    marks = "not spark and not exhaustive" + ("" if args.slow else " and not slow")
+    plugins = ("xdist", "pytest_asyncio.plugin", "_hypothesis_pytestplugin", "no:cacheprovider", "no:faulthandler")
     options = ["--disable-plugin-autoload", *(word for plugin in plugins for word in ("-p", plugin)), "-m", marks]
     failed = pytest.main([*options, "--capture=no", *map(str, tests)], plugins=[runs])
     print(f"\n{args.package}: {len(made)} mutants, {len(chosen)} chosen,", end=" ")

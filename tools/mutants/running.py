@@ -15,7 +15,7 @@ import signal
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, cache
 from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -109,12 +109,13 @@ class MutantRuns:
         return (SURVIVED, KILLED, IMPOSSIBLE)[os.WEXITSTATUS(status)]
 
     def _tests_of(self, mutant: Mutant) -> set[pytest.Item]:
-        """The tests that reach its line; of a constant the lines that name it."""
+        """The tests that reach its line; of a constant those whose file names it, or that reach a line that does."""
         file = str(mutant.path.resolve())
         if not mutant.constant:
             return self._reached[file, mutant.line]
         lines = ((each, number) for each in self._files for number in _lines_with(each, mutant.constant))
-        return set().union(*(self._reached[line] for line in lines))
+        named = {item for item in self._cost if _lines_with(str(item.path), mutant.constant)}
+        return named.union(*(self._reached[line] for line in lines))
 
     def _in_fork(self, mutant: Mutant, tests: list[pytest.Item], spent: float) -> None:
         code = 1
@@ -142,8 +143,8 @@ class MutantRuns:
 
     def _apply(self, mutant: Mutant) -> None:
         file = str(mutant.path.resolve())
-        for cache in self._caches:
-            cache.cache_clear()
+        for each in self._caches:
+            each.cache_clear()
         if mutant.constant:
             _set_constants(file, mutant)
             return
@@ -153,30 +154,38 @@ class MutantRuns:
 
 
 def _set_constants(file: str, mutant: Mutant) -> None:
-    """Give the constant, and those behind it that are made of it, another value in all modules that have it."""
-    module = next(each for each in sys.modules.values() if getattr(each, "__file__", None) == file)
-    names, changed = dict(vars(module)), {mutant.constant}
-    for node in ast.parse(mutant.text).body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        value = getattr(node, "value", None)
-        if not isinstance(target, ast.Name) or value is None or not changed & {target.id, *_names(value)}:
-            continue
-        changed.add(target.id)
-        old, new = names[target.id], eval(compile(ast.Expression(value), file, "eval"), names)
-        names[target.id] = new
-        for each in list(sys.modules.values()):
-            there = vars(each).get(target.id)
-            if there is old or (isinstance(old, int | float | bytes) and type(there) is type(old) and there == old):
-                setattr(each, target.id, new)
+    """Give the constant another value in all modules that have it, and so what modules have made of it."""
+    module = next(each for each in _modules() if each.__file__ == file)
+    changes = [(module, mutant.text, mutant.constant)]
+    for module, text, constant in changes:
+        for node in ast.parse(text).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            value = getattr(node, "value", None)
+            is_made_of_it = isinstance(target, ast.Name) and value is not None and constant in _names(value)
+            if not is_made_of_it and not (text is mutant.text and getattr(target, "id", "") == mutant.constant):
+                continue
+            name, old = target.id, vars(module)[target.id]
+            new = eval(compile(ast.Expression(value), file, "eval"), dict(vars(module)))
+            for each in _modules():
+                there = vars(each).get(name)
+                if there is old or (isinstance(old, int | float | bytes) and type(there) is type(old) and there == old):
+                    setattr(each, name, new)
+                    changes.append((each, Path(each.__file__).read_text(encoding="utf-8"), name))
+
+
+def _modules() -> list[Any]:
+    """Those of ours."""
+    return [each for name, each in list(sys.modules.items()) if name.split(".")[0] in ("dissector", "tests")]
 
 
 def _names(expression: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
 
 
-def _lines_with(file: str, name: str) -> Iterator[int]:
+@cache
+def _lines_with(file: str, name: str) -> list[int]:
     lines = Path(file).read_text(encoding="utf-8").splitlines()
-    return (number for number, line in enumerate(lines, 1) if name in line)
+    return [number for number, line in enumerate(lines, 1) if name in line]
 
 
 def _nested(code: CodeType) -> Iterator[CodeType]:

@@ -101,7 +101,8 @@ def test_a_snappy_literal_of_any_length_fills_any_room_up_to_five_bytes_a_byte(s
     most = 5 * (size - 1) + 1 - (size > 60) - (size > 256)
     rooms = {*range(min(most, 40)), *range(max(0, most - 8), most)}
     assert [room for room in sorted(rooms) if in_room(plain, room) is None] == []
-    assert in_room(plain, most + 4) is None
+    fits = [in_room(plain, most + more) is not None for more in range(5)]
+    assert fits == [False, False, True, True, False]  # decoders read four bytes behind a tag
     assert in_room(plain, -1) is None
 
 
@@ -116,6 +117,8 @@ def test_a_snappy_literal_of_any_length_fills_any_room_up_to_five_bytes_a_byte(s
         (NOISE[:60] + b"*" * 64 + NOISE[60:121], []),
         (NOISE[:300] + NOISE[100:110], []),  # short copies, from near and from farther back
         (NOISE[:1000] + NOISE[100:111] + NOISE[700:709], []),
+        (b"abcdefgh" * 2 + b"0123456789ABCDEFG", []),
+        (NOISE[:6] * 2 + NOISE[50:80], []),
         ((NOISE[:20] + b"*" * 64) * 3 + NOISE[:70] + b"*" * 200, []),
     ],
 )
@@ -132,6 +135,7 @@ def test_gzip_and_zstd_fill_any_room(number: int) -> None:
             assert made is not None
             assert len(made) == smallest + room
             assert CODECS[number].decompress(made, LIMIT) == plain
+            assert number != CompressionType.GZIP or made[3] in (0, 0x10)  # no flag but that of a comment
 
 
 def test_lz4_fills_room_with_a_frame_to_skip_or_with_contents_that_compress_worse() -> None:
