@@ -11,8 +11,8 @@ from dissector.core.batches import NOWHERE, FrameBatch, FrameKind, RunBatch, Run
 from dissector.core.limits import DEFAULT, Limits
 from dissector.core.store import Store
 from dissector.framing import Classification, FrameEvidence, FrameHeuristics, Framer
+from dissector.framing.detector import LEAST_FRAME, LEAST_HEAD, PREFIX
 from dissector.framing.pending_stream import PendingStream
-from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from tests.cases import cases
 from tests.framing.test_framer import Anything, Metadata, Row, split
 from tests.traffic import request, response, seeds
