@@ -70,7 +70,7 @@ def _choices(given: str | Iterable[str]) -> list[DecodeAs]:
 
 def _opener(schemas: str) -> ValueOpener:
     """Return what opens values by schemas. Raises `CaptureError`."""
-    from dissector.records.values.schema_location import SchemaLocationError, opener_with
+    from dissector.records.values.schemas import SchemaLocationError, opener_with
 
     try:
         return opener_with(schemas)

@@ -81,6 +81,7 @@ class ManyMessages:
 
     @cached_property
     def answers(self) -> "MessageAnswers":
+        """Answers what filters ask of messages, by rows of the index."""
         from dissector.exchange.message_answers import MessageAnswers
 
         return MessageAnswers(self._bodies, self._decoder, self._indexer.conversation_state.topic_names)

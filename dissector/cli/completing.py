@@ -32,7 +32,7 @@ def filter_word(incomplete: str) -> Offered:
 def explained(incomplete: str) -> Offered:
     """Return what `explain` takes: APIs, findings, errors, rules, and its pages."""
     from dissector.analysis.conformance import RULES
-    from dissector.cli.explain_reference import REFERENCES
+    from dissector.cli.explain import REFERENCES
     from dissector.findings.codes import CODES, explain
     from dissector.protocol.schema.errors import known_errors
 

@@ -25,10 +25,9 @@ from dissector.capture.live import (
 from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.cli.errors import UsageError, is_output_closed, print_error
-from dissector.cli.follow import follow
 from dissector.cli.options import CaptureOptions
 from dissector.cli.render.printing import RowRenderer
-from dissector.cli.show import print_problems
+from dissector.cli.show import follow, print_problems
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed

@@ -94,7 +94,7 @@ class CaptureOptions:
             from dissector.records.record import PLAIN_OPENER
 
             return PLAIN_OPENER
-        from dissector.records.values.schema_location import SchemaLocationError, opener_with
+        from dissector.records.values.schemas import SchemaLocationError, opener_with
 
         try:
             return opener_with(self.schemas)

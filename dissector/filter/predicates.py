@@ -7,6 +7,8 @@ time: regular expressions are those of RE2, which doesn't backtrack.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from math import ceil, floor, isfinite
 from operator import ge, gt, le, lt, ne
 from typing import Final
@@ -16,10 +18,11 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.filter.errors import MismatchError
 from dissector.filter.grammar import FilterWord
-from dissector.filter.ip_networks import in_networks
 from dissector.filter.value_types import ValueKind, ValueType, boolean, data, number, text, utf8, uuid
 
 Predicate = Callable[[object], bool]
+_ADDRESSES: Final = ("127.0.0.1", "10.0.0.0/8", "::1")
+"""Examples of addresses, for an error."""
 _COMPARISONS: Final = {"!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 _CONVERSIONS: Final = {ValueType.BOOLEAN: boolean, ValueType.UUID: uuid, ValueType.BYTES: data}
 _PLAIN: Final = ValueKind(ValueType.INTEGER)
@@ -106,7 +109,7 @@ def _predicate(kind: ValueKind, operator: FilterWord, words: Sequence[FilterWord
     if kind.type is ValueType.ANY:
         return _anything(symbol, words)
     if kind.type is ValueType.ADDRESS:
-        return in_networks(words, negated=symbol == "!=")
+        return _in_networks(words, negated=symbol == "!=")
     convert = _CONVERSIONS.get(kind.type)
     wanted = frozenset(convert(word) if convert else text(word, kind) for word in words)
     return NoneOf(wanted) if symbol == "!=" else OneOf(wanted)
@@ -217,3 +220,30 @@ def _within(operator: FilterWord, word: FilterWord, wanted: bytes) -> Callable[[
         reason = error.args[0].decode("utf-8", "replace") if error.args else "it is too large"
         raise MismatchError(word.column, f"invalid regular expression: {reason.partition(':')[0]}") from None
     return lambda raw: pattern.search(raw) is not None
+
+
+def _in_networks(words: Sequence[FilterWord], *, negated: bool) -> Callable[[object], bool]:
+    """Return whether a text is an address in any of these: ``10.0.0.1``, ``::1``, or networks as ``10.0.0.0/8`` (RFC
+    4632, 3.1); if `negated`, in none. Raises `MismatchError`."""
+    networks = [_network(word) for word in words]
+
+    def matches(value: object) -> bool:
+        address = _address(value) if isinstance(value, str) else None
+        return address is not None and any(address in network for network in networks) != negated
+
+    return matches
+
+
+def _network(word: FilterWord) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(word.text, strict=False)
+    except ValueError:
+        raise MismatchError(word.column, f"{word.text!r} is not an IP address", _ADDRESSES) from None
+
+
+@lru_cache(maxsize=1024)
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None

@@ -12,9 +12,9 @@ import pytest
 
 from dissector.capture import GrowingFile
 from dissector.capture_session import Capture
-from dissector.cli.follow import follow
 from dissector.cli.formats import Format
 from dissector.cli.render.printing import RowRenderer
+from dissector.cli.show import follow
 from tests.cli.test_commands import JAVA, KDISSECT
 from tests.conftest import CAPTURES
 from tests.traffic import RST, Packet, Turn, conversation, ethernet, exchanges, pcap, request, response

@@ -6,7 +6,7 @@ from dissector.capture_session import Capture
 from dissector.filter import FilterError, complete, parse
 from dissector.protocol.records.batch import RecordHeader
 from dissector.records.record import ExchangeRecord
-from dissector.records.values.schema_location import opener_with
+from dissector.records.values.schemas import opener_with
 from tests.cases import cases
 from tests.conftest import PCAPS
 

@@ -25,10 +25,17 @@ from dissector.records.values.avro import parse_avro
 from dissector.records.values.opened import UnreadableError
 from dissector.records.values.opener import ValueOpener, envelope
 from dissector.records.values.proto_text import parse_proto
-from dissector.records.values.schema_location import SchemaLocationError, opener_with
 from dissector.records.values.schema_reference import SchemaKey
 from dissector.records.values.schema_registry import SchemaRegistry
-from dissector.records.values.schemas import AVRO_SCHEMA, PROTOBUF_TEXT, Schemas, SchemaText, make_schema
+from dissector.records.values.schemas import (
+    AVRO_SCHEMA,
+    PROTOBUF_TEXT,
+    SchemaLocationError,
+    Schemas,
+    SchemaText,
+    make_schema,
+    opener_with,
+)
 from dissector.records.values.trace_context import header_words
 from tests.cases import cases
 
@@ -274,7 +281,7 @@ def test_a_folder_without_schemas_is_said(tmp_path: Path) -> None:
 def test_without_the_libraries_a_plain_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import dissector.records.values.schema_location as location
+    import dissector.records.values.schemas as location
 
     monkeypatch.setattr(location, "find_spec", lambda _: None)
     with pytest.raises(SchemaLocationError, match=r"pip install 'kafka-dissector\[schemas\]'"):

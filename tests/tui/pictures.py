@@ -26,7 +26,7 @@ from textual.worker import WorkerCancelled
 
 from dissector.analysis.diff import DiffSide
 from dissector.capture_session import Capture
-from dissector.records.values.schema_location import opener_with
+from dissector.records.values.schemas import opener_with
 from tests.conftest import PCAPS
 from tests.tui import textual_for_tests
 from tui.app import KDissectApp

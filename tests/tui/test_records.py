@@ -14,7 +14,7 @@ from dissector.protocol.codec.writer import write
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.records.record import ExchangeRecord, records_of
 from dissector.records.values.opener import ValueOpener
-from dissector.records.values.schema_location import opener_with
+from dissector.records.values.schemas import opener_with
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import Turn, capture_of, conversation, exchanges, request, response

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from dissector.capture_session import Capture
 from dissector.protocol.codec.writer import write
 from dissector.protocol.records.from_json import batch_bytes
-from dissector.records.values.schema_location import opener_with
+from dissector.records.values.schemas import opener_with
 from tests.terminal import Output
 from tests.traffic import Turn, capture_of, conversation, request, response
 from tests.tui.main_driver import Screen

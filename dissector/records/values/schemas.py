@@ -1,4 +1,5 @@
-"""Schemas by what names them: made of the texts of files or of a registry, kept once they are made.
+"""Schemas by what names them: made of the texts of files or of a registry, kept once they are made. Where they are,
+people say as a folder or as the address of a registry.
 
 Invariants:
   * `find` never raises: a schema that can't be had or made is a finding's words, kept too;
@@ -6,6 +7,7 @@ Invariants:
 """
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from threading import Lock
 from typing import Final, NamedTuple, Protocol
 
@@ -14,6 +16,7 @@ import orjson
 from dissector.core import limits
 from dissector.records.values.avro import AvroSchema, parse_avro
 from dissector.records.values.opened import UnreadableError
+from dissector.records.values.opener import ValueOpener
 from dissector.records.values.proto_text import parse_proto
 from dissector.records.values.protobuf import ProtobufSchema
 from dissector.records.values.schema_reference import SchemaKey
@@ -21,6 +24,7 @@ from dissector.records.values.schema_reference import SchemaKey
 JSON_SCHEMA: Final = "JSON"
 AVRO_SCHEMA, PROTOBUF_TEXT, DESCRIPTORS = "AVRO", "PROTOBUF", "DESCRIPTORS"
 """Types of schemas: of registries, and a serialized `FileDescriptorSet`."""
+_NEEDED: Final = ("fastavro", "google.protobuf")
 
 
 class SchemaText(NamedTuple):
@@ -137,3 +141,43 @@ def _utf8(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError:
         raise UnreadableError("a schema that is not UTF-8") from None
+
+
+class SchemaLocationError(ValueError):
+    """Schemas that can't be had. The message is one plain line."""
+
+
+def opener_with(location: str, bounds: limits.Limits = limits.DEFAULT) -> ValueOpener:
+    """Return what opens values by the schemas of a folder, or of a registry (``http://…``). Raises
+    `SchemaLocationError`."""
+    if not all(map(_is_installed, _NEEDED)):
+        raise SchemaLocationError(MISSING)
+    return ValueOpener(Schemas(_source(location, bounds), bounds), bounds)
+
+
+def _source(location: str, bounds: limits.Limits) -> SchemaSource:
+    if "://" in location:
+        from dissector.records.values.schema_registry import SchemaRegistry
+
+        try:
+            return SchemaRegistry(location, bounds)
+        except ValueError as error:
+            raise SchemaLocationError(f"{location.rpartition('@')[2]}: {error}") from None
+    from dissector.records.values.schema_folder import SchemaFolder
+
+    try:
+        folder = SchemaFolder(location, bounds)
+    except OSError as error:
+        raise SchemaLocationError(f"{location}: {(error.strerror or str(error)).lower()}") from None
+    if not len(folder):
+        raise SchemaLocationError(
+            f"{location}: no schema in it (7.avsc, orders-value.proto, 7.desc, orders-value.json)"
+        )
+    return folder
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ImportError:
+        return False
