@@ -125,6 +125,10 @@ def every_capture(request: pytest.FixtureRequest) -> Path:
     return path
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--list-skipped", metavar="FILE", help="write the tests that were skipped, for pytest @FILE")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         write_byte_code(config)
@@ -162,9 +166,14 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Where CI=true, what was skipped for another reason than the known ones fails the run: nobody reads its skips."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if os.environ.get("CI") != "true" or hasattr(session.config, "workerinput") or reporter is None:
+    if hasattr(session.config, "workerinput") or reporter is None:
         return
-    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reporter.stats.get("skipped", [])}
+    skipped = reporter.stats.get("skipped", [])
+    if path := session.config.getoption("--list-skipped"):
+        Path(path).write_text("".join(f"{name}\n" for name in sorted({report.nodeid for report in skipped})))
+    if os.environ.get("CI") != "true":
+        return
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in skipped}
     if surprises := sorted(reason for reason in reasons if not excused(reason)):
         reporter.write_line("\nskipped, and tests/needs.py does not excuse it:\n  " + "\n  ".join(surprises), red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
