@@ -31,7 +31,7 @@ ENCRYPTED = sorted(PCAPS.glob("tls/*.pcapng"))
 """With TLS, and with the secrets of their connections."""
 VARIED_TLS = ("java-1.2-resumed", "java-1.3", "librdkafka-1.3-key-update")
 """Those that differ most: a session resumed in the older version, the newer one, and one whose keys change."""
-QUICK = ("java", "aiokafka", "java-sasl-plain", "plain-socket")
+QUICK = ("java", "aiokafka", "java-sasl-plain", "compare-librdkafka-1")
 """Those that stand for all in `make check`. Of those with many requests in flight, this is not the largest:
 `librdkafka-pipelined` has seven times as many exchanges."""
 VARIED = (
@@ -99,7 +99,7 @@ def some_of(values: Collection[Any], *chosen: Any) -> list[ParameterSet]:
 BUNDLED = [pytest.param(path, marks=(*_slow(path), *_exhaustive(path)), id=path.stem) for path in CAPTURES]
 """For parametrize: each bundled capture, but for `make test` those of `VARIED`."""
 
-FEW = ("java-sasl-plain", "plain-socket")
+FEW = ("java-sasl-plain", "compare-librdkafka-1")
 """A login, and requests in flight: for tests that read a capture many times."""
 SOME_BUNDLED = [
     pytest.param(path, marks=() if path.stem in FEW else (pytest.mark.slow, pytest.mark.exhaustive), id=path.stem)

@@ -76,7 +76,7 @@ def test_parts_of_a_bundled_capture_are_what_show_prints(bundled: Path, how: dic
 @pytest.mark.slow
 @given(how=dealt)
 @FEW
-@pytest.mark.parametrize("name", some_of(QUICK, "java-sasl-plain", "plain-socket"))
+@pytest.mark.parametrize("name", some_of(QUICK, "java-sasl-plain", "compare-librdkafka-1"))
 def test_every_table_is_the_same_for_any_number_of_parts(name: str, how: dict[str, Any]) -> None:
     files = [PCAPS / f"{name}.pcapng"]
     one, many = tables(files), tables(files, **how)
