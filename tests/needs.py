@@ -2,7 +2,7 @@
 
 Invariants:
   * every skip of the suite has a reason that `excused` knows, or it fails a run in CI;
-  * a program is excused in CI only where `.ci/run` could not install it, and says so in TESTS_LACK.
+  * a program is excused in CI only where `.ci/run` hid it or could not install it, and says so in TESTS_LACK.
 """
 
 import os

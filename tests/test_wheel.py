@@ -12,8 +12,9 @@ import pytest
 from tests.test_documents import ROOT
 
 KERNEL = "dissector/protocol/kernel/"
-QUICKLY = {**os.environ, "CFLAGS": "-O0", "PIP_NO_COMPILE": "1"}
-"""An environment in which the library is not optimized, and nothing that is installed is compiled to byte code."""
+QUICKLY = {**os.environ, "CFLAGS": "-O0", "PIP_NO_COMPILE": "1", "PIP_NO_CACHE_DIR": "1"}
+"""An environment in which the library is not optimized, and nothing that is installed is compiled to byte code. Of a
+tree whose folder has a dash in its name, pip would keep the wheel, and the tests have no cache folder."""
 
 
 @pytest.fixture(scope="module")

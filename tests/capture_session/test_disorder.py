@@ -11,11 +11,12 @@ import dpkt
 import pytest
 
 from dissector.capture_session import Capture
-from tests.conftest import CAPTURES, VARIED
+from tests.conftest import CAPTURES, VARIED, some_of
 from tests.traffic import Packet, Turn, conversation, ethernet, pcap
 
 MOVED = 6
 SMALL = 600_000
+LATE = (("client", 1_000), ("server", 1_000))
 """Bytes of recordings that are read several times."""
 RECORDINGS = [
     path if path.stem in VARIED else pytest.param(path, marks=pytest.mark.exhaustive)
@@ -80,13 +81,13 @@ def test_segments_that_move_by_six_places_change_no_exchange(path: Path, tmp_pat
     assert exchanges(disordered)[0] == exchanges(ordered)[0]
 
 
-@pytest.mark.parametrize("late_ms", [5, 1000])
-@pytest.mark.parametrize("late_side", ["client", "server"])
+@pytest.mark.parametrize("late", some_of([(side, ms) for side in ("client", "server") for ms in (5, 1_000)], *LATE))
 @pytest.mark.parametrize("path", WITH_HEADERS, ids=lambda path: path.stem)
 def test_the_two_directions_captured_with_two_clocks_give_the_exchanges(
-    path: Path, late_ms: int, late_side: str, tmp_path: Path
+    path: Path, late: tuple[str, int], tmp_path: Path
 ) -> None:
     """A file has what clients sent, another what the server sent; the clock of one is late."""
+    late_side, late_ms = late
     with path.open("rb") as file:
         reader = dpkt.pcapng.Reader(file)
         link_type, timed = reader.datalink(), [(time, data) for time, data in reader]

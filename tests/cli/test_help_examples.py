@@ -13,6 +13,7 @@ from dissector.cli.main import app
 from dissector.cli.reference import command_pages
 from tests.cli.test_commands import KDISSECT
 from tests.forked import run_module
+from tests.needs import needs
 
 PROGRAM = typer.main.get_command(app)
 NEEDS = ("sudo", "probe", "4.5.0", "man -l", "duckdb -init")
@@ -43,6 +44,7 @@ def test_usage_is_written_as_in_manuals() -> None:
 
 @pytest.mark.slow
 def test_examples_work_when_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("bash")
     monkeypatch.chdir(tmp_path)
     folders = {name: str(tmp_path) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

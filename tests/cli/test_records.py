@@ -12,6 +12,7 @@ import pyarrow.parquet
 
 from tests.cli.test_commands import JAVA, kdissect
 from tests.conftest import PCAPS
+from tests.needs import needs
 from tests.terminal import run_on_terminal
 from tests.traffic import capture_of, conversation, exchanges
 
@@ -104,6 +105,7 @@ def test_bad_use_is_one_line() -> None:
 
 
 def test_a_closed_pipe_ends_it_quietly() -> None:
+    needs("bash")
     words = "{ python -m dissector.cli.main records $1; echo $? >&2; } | head -1"
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", words, "bash", ORDERS], capture_output=True, text=True, check=True, env=env)

@@ -19,6 +19,8 @@ from tests.findings.test_examination import RECORDED
 FORMS = [(Format.TEXT, None), (Format.CSV, None), (Format.TEXT, "number,findings"), (Format.JSON, None),
          (Format.TEXT, "number")]  # fmt: skip
 QUICK = [path for path in RECORDED if path.stem in ("trouble-throttled", "trouble-rebalance-loop")]
+QUESTIONS = [(None, None), ("severity >= warning || error", None), ("!response", None), ("finding", 3)]
+"""A filter, and how many rows. `make test` asks each of text, and one of each other form."""
 SEGMENT = min((PCAPS / "segments").rglob("*.log"))
 
 
@@ -59,9 +61,15 @@ def examined_first(paths: list[Path], form: tuple[Format, str | None], text: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS, ids=str)
 @pytest.mark.parametrize(
-    ("text", "limit"), [(None, None), ("severity >= warning || error", None), ("!response", None), ("finding", 3)]
+    ("form", "text", "limit"),
+    [
+        pytest.param(
+            form, *question, marks=() if form is FORMS[0] or question is QUESTIONS[1] else pytest.mark.exhaustive
+        )
+        for form in FORMS
+        for question in QUESTIONS
+    ],
 )
 def test_the_output_is_as_if_all_was_examined_first(
     form: tuple[Format, str | None], text: str | None, limit: int | None, monkeypatch: pytest.MonkeyPatch

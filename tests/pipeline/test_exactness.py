@@ -25,6 +25,7 @@ from tests.transport.wrapping import ethernet as framed
 
 ALL = tuple(path.stem for path in CAPTURES)
 MANGLED: dict[str, Mangling] = HARMLESS | {f"lost: {name}": mangle for name, (mangle, _) in LOSSES.items()}
+TUNNELED = [("vxlan",), ("vxlan", "gre"), ("geneve", "vxlan over ipv6")]
 STANDING = ("nothing", "all at once", "lost: several")
 """Networks that stand for all in `make test`."""
 networks = pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def test_parts_of_a_bundled_capture_are_what_show_prints(bundled: Path, how: dic
 @pytest.mark.slow
 @given(how=dealt)
 @FEW
-@pytest.mark.parametrize("name", some_of(QUICK, "java-sasl-plain", "librdkafka-pipelined"))
+@pytest.mark.parametrize("name", some_of(QUICK, "java-sasl-plain", "compare-librdkafka-1"))
 def test_every_table_is_the_same_for_any_number_of_parts(name: str, how: dict[str, Any]) -> None:
     files = [PCAPS / f"{name}.pcapng"]
     one, many = tables(files), tables(files, **how)
@@ -111,7 +112,7 @@ def test_fragments_belong_to_one_part(tmp_path: Path, lost: int | None, how: dic
 
 @given(how=dealt)
 @FEW
-@pytest.mark.parametrize("tunnels", [("vxlan",), ("vxlan", "gre"), ("geneve", "vxlan over ipv6")])
+@pytest.mark.parametrize("tunnels", some_of(TUNNELED, *TUNNELED[1:]))
 def test_tunnels_are_dealt_by_what_is_in_them(tmp_path: Path, tunnels: tuple[str, ...], how: dict[str, Any]) -> None:
     found = [packet.ip() for packet in traffic().packets]
     for tunnel in tunnels:

@@ -202,7 +202,7 @@ def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no
     bare, _, lines = parted(next(path for path in ENCRYPTED if path.stem == name), tmp_path)
     keys = KeyLog()
     keys.add_lines(lines)
-    plans = cut(bare, tmp_path, pieces=5)
+    plans = cut(bare, tmp_path, pieces=3)
     origins = origins_of(plans)
     secrets = [secret for random in keys.client_randoms for secret in keys.secrets(random).values()]
     carried: list[bytes] = []
@@ -230,7 +230,7 @@ def ends(data: st.DataObject, blocks: list[Block]) -> list[int]:
 
 
 @pytest.mark.slow
-@costly(3)
+@costly(2)
 @given(data=st.data(), path=st.sampled_from(CAPTURES))
 def test_files_may_end_anywhere(tmp_path: Path, data: st.DataObject, path: Path) -> None:
     """Where few packets are between two ends, answers come late and holes open across several files."""
@@ -253,7 +253,7 @@ def test_every_finding_is_made_wherever_files_end(tmp_path: Path, data: st.DataO
 
 
 @pytest.mark.slow
-@costly(3)
+@costly(2)
 @given(data=st.data(), path=st.sampled_from(CAPTURES), chance=seeds)
 def test_rows_over_a_bad_network_do_not_depend_on_where_files_end(
     tmp_path: Path, data: st.DataObject, path: Path, chance: random.Random
@@ -291,7 +291,7 @@ def in_time(blocks: list[Block]) -> list[Block]:
 def test_a_connection_has_its_row_once(tmp_path: Path) -> None:
     """Open over many files, or closed in the middle of one."""
     path = next(path for path in CAPTURES if path.stem == "librdkafka-pipelined")
-    plans = cut(path, tmp_path, 9)
+    plans = cut(path, tmp_path, 5)
     found = one_by_one(plans, origins_of(plans), tmp_path / "left")
     names = [json.loads(row)["connection"] for table, row in found if table == "connections"]
     assert sorted(names) == sorted({json.loads(row)["connection"] for table, row in found if table == "exchanges"})

@@ -23,7 +23,7 @@ from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
 from tests.pipeline.contents import contents
 
-NAMES = ("java", "librdkafka-pipelined", "trouble-rebalance-loop", "trouble-slow", "two-brokers")
+NAMES = ("java", "compare-librdkafka-1", "trouble-rebalance-loop", "trouble-slow", "two-brokers")
 FILES = [str(PCAPS / f"{name}.pcapng") for name in NAMES if (PCAPS / f"{name}.pcapng").exists()]
 LOG = next((PCAPS / "segments").glob("*/*.log"))
 

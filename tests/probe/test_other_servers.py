@@ -4,9 +4,7 @@ import contextlib
 import random
 import socket
 import ssl
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +17,7 @@ from tests.cases import cases
 from tests.cli.test_commands import kdissect
 from tests.probe.servers import Handler, frame, serving
 from tests.protocol.random_messages import make
+from tests.tls.sessions import certificate
 
 pytestmark = pytest.mark.slow
 
@@ -130,12 +129,9 @@ def test_a_listener_that_wants_authentication_shows_its_offer_and_says_why_no_mo
     assert "wants authentication (SASL) first" in line
 
 
-def test_a_tls_port_that_only_closes_is_known_by_a_handshake(tmp_path: Path) -> None:
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    openssl = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    subprocess.run([*openssl, "-keyout", key, "-out", certificate], capture_output=True, check=True)
+def test_a_tls_port_that_only_closes_is_known_by_a_handshake() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(certificate("rsa").path)
 
     def tls(connection: socket.socket) -> None:
         with contextlib.suppress(ssl.SSLError):  # OpenSSL says nothing to what is no TLS

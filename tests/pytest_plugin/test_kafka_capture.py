@@ -16,7 +16,7 @@ from tests.probe.servers import mock_cluster
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
-WITHOUT = ("-p", "no:asyncio", "-p", "no:hypothesispytest")
+WITHOUT = ("-p", "no:asyncio", "-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:cacheprovider")
 """Plugins that would be imported at each start, and that no test here needs."""
 TALK = """
 import time

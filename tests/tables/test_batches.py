@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import deltalake
-import polars
+import pytest
 
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import exchange_object
@@ -35,6 +35,7 @@ def batches_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_batches_are_those_that_show_prints(folder: str) -> None:
+    polars = pytest.importorskip("polars", reason="NOT TESTED with polars: it is not installed")
     expected = Counter[tuple[Any, ...]]()
     for path in CAPTURES:
         with Capture([path]) as capture:
@@ -51,6 +52,7 @@ def test_batches_are_those_that_show_prints(folder: str) -> None:
 
 
 def test_the_records_of_batches_are_rows_of_records(folder: str) -> None:
+    polars = pytest.importorskip("polars", reason="NOT TESTED with polars: it is not installed")
     batches, records = (
         polars.read_parquet(deltalake.DeltaTable(f"{folder}/{name}").file_uris()) for name in ("batches", "records")
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 pytest.importorskip("duckdb", reason="NOT TESTED with DuckDB: it is not installed")
+pytest.importorskip("polars", reason="NOT TESTED with polars: it is not installed")
 
 import duckdb
 import polars as pl

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("deltalake", reason="NOT TESTED with deltalake: it is not installed")
+pytest.importorskip("polars", reason="NOT TESTED with polars: it is not installed")
 
 import polars as pl
 import pyarrow as pa

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import deltalake
 import duckdb
-import polars
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -64,6 +63,7 @@ def test_bounds_of_times_are_no_narrower_than_the_times(numbers: list[int | None
 
 @pytest.mark.parametrize("name", ["exchanges", "records", "captures", "connections"])
 def test_every_reader_knows_the_times(folder: str, name: str) -> None:
+    polars = pytest.importorskip("polars", reason="NOT TESTED with polars: it is not installed")
     column, number = ("begin_time", "begin_ns") if name in ("captures", "connections") else ("time", "time_ns")
     uris = deltalake.DeltaTable(str(Path(folder) / name)).file_uris()
     frame = polars.read_parquet(uris)

@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -99,7 +98,7 @@ def test_each_packet_of_loopback_is_there_once(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_rights
 def test_other_programs_read_the_file(tmp_path: Path) -> None:
-    needs("capinfos") is None or shutil.which("tshark")
+    needs("capinfos", "tshark")
     path = tmp_path / "kept.pcapng"
     with broker() as port, Recording(wanted(port, path)) as recording:
         talk(port, 10)
