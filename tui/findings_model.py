@@ -20,7 +20,7 @@ from dissector.core.arrays import Int64
 from dissector.core.columns import Column
 from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import Exchange, worst
-from dissector.findings.registry import DETECTORS
+from dissector.findings.registry import EXAMINATION_CODES
 
 KEPT: Final = 1_000
 """Findings of a code that the user can go to."""
@@ -33,7 +33,6 @@ PENDING, CLEAN, PROBLEM = 0, 1, 2
 """State of a row: not analyzed yet; without a warning or an error; with one."""
 _ORDER: Final = list(Severity)
 _SERIOUS: Final = (Severity.WARNING, Severity.ERROR)
-_CROSS_MESSAGE_CODES: Final = frozenset(detector.explanation.code for detector in DETECTORS)
 
 
 @dataclass
@@ -173,7 +172,7 @@ class FindingsModel:
     def _take(self, row: int, exchange: Exchange) -> None:
         findings = exchange.findings
         for finding in findings:
-            if finding.code not in _CROSS_MESSAGE_CODES:
+            if finding.code not in EXAMINATION_CODES:
                 self._message_groups.add(row, finding)
         self._states.values[row] = PROBLEM if worst(findings) in _SERIOUS else CLEAN
 

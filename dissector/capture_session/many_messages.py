@@ -42,6 +42,8 @@ class WholeRows(NamedTuple):
 
     rows: Int64
     bodies: "WholeBodies"
+    marks: dict[int, list[Finding]]
+    """The findings of the examination, by the places of the rows that have some."""
 
 
 class ManyMessages:
@@ -104,14 +106,15 @@ class ManyMessages:
 
         return BodyPartitions(self._bodies)
 
-    def info(self, rows: range | Int64) -> list[str | None]:
-        """The info column of rows; None for entries of files, and where a row has to be decoded for it."""
+    def info(self, rows: range | Int64, *, with_marks: bool = True) -> list[str | None]:
+        """The info column of rows, with the findings of the examination or without; None for entries of files, and
+        where a row has to be decoded for it."""
         entries, indexed = self._rows.split(rows)
         found: list[str | None] = [None] * len(entries)
         numbers = np.asarray(indexed, np.int64)
         for first in range(0, len(numbers), ROWS_PER_STEP):
             some = numbers[first : first + ROWS_PER_STEP]
-            found += self._info.texts(some, self._cross_message(some))
+            found += self._info.texts(some, self._cross_message(some) if with_marks else {})
         return found
 
     def json_lines(self, rows: range | Int64) -> "Iterator[JsonText]":
@@ -128,10 +131,9 @@ class ManyMessages:
         """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
         _, indexed = self._rows.split(rows)
         for some in self._whole.steps(np.asarray(indexed, np.int64)):
-            marked, _ = self._findings.cross_message_summaries(some)
-            some = some[marked == 0]
             found = self._whole.bodies(some)
-            yield WholeRows(self._rows.capture_rows(some[found.at]), found)
+            whole = some[found.at]
+            yield WholeRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
@@ -200,6 +202,6 @@ class ManyMessages:
         return self._decoder.fetch_session(self._rows.index_row(row))
 
     def _cross_message(self, index_rows: Int64) -> dict[int, list[Finding]]:
-        """The cross-message findings of rows of the index, by the places of those that have some."""
+        """The findings of the examination of rows of the index, by the places of those that have some."""
         marked, _ = self._findings.cross_message_summaries(index_rows)
         return {at: self._findings.of_index_row(int(index_rows[at])) for at in np.flatnonzero(marked).tolist()}

@@ -7,7 +7,7 @@ from row to row and are added to that.
 Invariant: a text is that of `Exchange.row.info` (a property test); None where a row needs a careful look.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -37,8 +37,6 @@ from dissector.exchange.info_column import (
     info_words,
     records_words,
 )
-from dissector.exchange.message_findings import REQUEST, RESPONSE
-from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.metadata_fetches import may_fetch_metadata
 from dissector.exchange.missing_responses import RESPONSES, MissingResponses
 from dissector.exchange.model import Exchange
@@ -138,7 +136,7 @@ class InfoTexts:
         for at, marks in findings.items():
             words = self._pairs.get(int(pairs[at]))
             if words is not None and found[at] is not None:
-                found[at] = _with_marks(found[at], words.findings, marks)
+                found[at] = _with_marks(found[at], tuple(words.findings), tuple(marks))
         self._add_careful(rows, found, findings)
         return list(found.tolist())
 
@@ -149,7 +147,9 @@ class InfoTexts:
         for at, careful in zip(none.tolist(), texts, strict=True):
             if careful is not None:
                 marks = findings.get(at)
-                found[at] = _with_marks(careful.text, careful.findings, marks) if marks else careful.text
+                found[at] = careful.text
+                if marks:
+                    found[at] = _with_marks(careful.text, tuple(careful.findings), tuple(marks))
 
     def _text(self, pair: int, count: int, codecs: int, session: str = "") -> str | None:
         """The text of a row; None where it needs a careful look."""
@@ -177,8 +177,9 @@ class InfoTexts:
             self._pairs[pair] = _pair_words(exchange)
 
 
-def _with_marks(text: str, findings: Sequence[Finding], marks: list[Finding]) -> str:
-    """The text of a row with cross-message findings. `findings` are its others."""
+@lru_cache(maxsize=4096)
+def _with_marks(text: str, findings: tuple[Finding, ...], marks: tuple[Finding, ...]) -> str:
+    """The text of a row with findings of the examination. `findings` are its others."""
     return with_words(marked(text, marks), [*findings, *marks])
 
 
@@ -249,18 +250,13 @@ def _counted(_api_key: int, column: ColumnPlan) -> bool:
     return column.part is Part.VALUE and column.type == _RECORDS and column.name == _RECORDS
 
 
-def _in_request(api_key: int, column: ColumnPlan) -> bool:
-    return _is_shown(column) or _is_read(api_key, REQUEST, column)
+def _in_request(_api_key: int, column: ColumnPlan) -> bool:
+    return _is_shown(column)
 
 
-def _in_response(api_key: int, column: ColumnPlan) -> bool:
+def _in_response(_api_key: int, column: ColumnPlan) -> bool:
     is_error = column.name in ERROR_CODES and column.path[0] == "body"
-    return is_error or _is_shown(column) or _is_read(api_key, RESPONSE, column)
-
-
-def _is_read(api_key: int, side: str, column: ColumnPlan) -> bool:
-    """Whether a rule for findings reads a column."""
-    return any(read.covers(column.path) for read in MESSAGE_RULES.reads(api_key, side))
+    return is_error or _is_shown(column)
 
 
 def _is_shown(column: ColumnPlan) -> bool:

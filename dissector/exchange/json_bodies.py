@@ -1,7 +1,7 @@
 """The JSON of many messages at once, which the kernel writes from their bytes.
 
 Invariant: a message is that of `to_json` (a property test), or none where it needs a careful look: what the kernel
-leaves to Python, and messages that rules of findings look into.
+leaves to Python.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,8 @@ from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.exchange.cell_lines import CellLines
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.json_fields import FieldTexts, HoledMessages
-from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.plain_sections import PlainSections
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
@@ -71,8 +70,8 @@ class JsonBodies:
     def make_programs(self) -> None:
         """Make the programs of all messages of the capture so far: processes that are forked later share them."""
         for is_request in (True, False):
-            for key, layout in self.columns.layouts(is_request=is_request):
-                _program(key, layout, is_request=is_request)
+            for _, layout in self.columns.layouts(is_request=is_request):
+                _program(layout, is_request=is_request)
 
     def steps(self, rows: Int64) -> Iterator[Int64]:
         """Rows of the index in parts of which the lines are in memory at once."""
@@ -130,7 +129,7 @@ class JsonBodies:
         groups: list[_Group] = []
         for is_request in (True, False):
             for messages in self.columns.messages(rows, is_request=is_request, with_log=True):
-                program = _program(messages.api_key, messages.layout, is_request=is_request)
+                program = _program(messages.layout, is_request=is_request)
                 if program is not None:
                     groups.append(_Group(messages, program, 0 if is_request else len(rows)))
         both = WrittenSide(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((3, 2 * len(rows)), np.bool_))
@@ -336,11 +335,10 @@ def _is_internal(name: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _program(api_key: int, layout: MessageLayout, *, is_request: bool) -> JsonProgram | None:
+def _program(layout: MessageLayout, *, is_request: bool) -> JsonProgram | None:
     """The program that writes messages of a layout; None where they need a careful look."""
     header, body = layout.header, layout.body
-    is_ruled = any(rule.code != ERROR_RESPONSE for rule in MESSAGE_RULES.of_api(api_key))
-    if header is None or body is None or (body in FORMATS and body not in GROUP_MESSAGES) or is_ruled:
+    if header is None or body is None or (body in FORMATS and body not in GROUP_MESSAGES):
         return None
     layouts = (("header", plan(header, layout.header_version)), ("body", plan(body, layout.body_version)))
     return JsonProgram(layouts, partial(marks, body, is_request=is_request))

@@ -30,7 +30,7 @@ ROWS_PER_MESSAGE: Final = 16
 MOST_QUESTIONS: Final = 32
 MOST_ANSWERS: Final = 1 << 16
 MOST_KEY_BYTES: Final = 1 << 25
-_INTEGERS: Final = frozenset(("int8", "int16", "uint16", "int32", "uint32", "int64"))
+INTEGERS: Final = frozenset(("int8", "int16", "uint16", "int32", "uint32", "int64"))
 _NO, _YES, _UNKNOWN = 0, 1, 2
 NumberTest = Callable[[Int64], Bool]
 """Which numbers of a column pass."""
@@ -174,5 +174,5 @@ def _decides(column: ColumnPlan, reads: Mapping[Path, object]) -> bool:
 
 def _is_plain_number(program: Program, column: ColumnPlan) -> bool:
     """Whether a column has all values of a number: a tagged field that is not there has its default."""
-    is_number = column.part is Part.VALUE and column.type in _INTEGERS
+    is_number = column.part is Part.VALUE and column.type in INTEGERS
     return is_number and all(program.columns[above].part is Part.COUNT for above in column.above)

@@ -199,8 +199,8 @@ class Exchange:
     """A request and its response; either may be missing.
 
     `fields` are those of `row`, but `info` and `severity` may not be there yet: both bodies have to be decoded for
-    them. `describe` returns the info column when `row` is first read, and `find` the findings of both messages together
-    when they are.
+    them. `describe` returns the info column when `row` is first read, and `find` the findings about the response's
+    errors when they are.
     """
 
     __slots__ = (
@@ -265,7 +265,7 @@ class Exchange:
         self.fields, self._describe = row, None
 
     def mark(self, findings: list[Finding]) -> None:
-        """Add cross-message findings to the row's, and to its info column (`finding_words`)."""
+        """Add findings of the examination to the row's, and to its info column (`finding_words`)."""
         row = self.row
         self.row_findings.extend(findings)
         self._own_info = row.info
@@ -274,7 +274,7 @@ class Exchange:
 
     @property
     def own_info(self) -> str:
-        """The info column without cross-message findings, as tables have it."""
+        """The info column without findings of the examination, as tables have it."""
         row = self.row
         return row.info if self._own_info is None else self._own_info
 

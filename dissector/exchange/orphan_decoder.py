@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dissector.core.finding import Finding, Severity
-from dissector.exchange import message_rules, row_findings
+from dissector.exchange import row_findings
+from dissector.exchange.error_response import error_response
 from dissector.exchange.index_row import IndexRow
 from dissector.exchange.info_column import info
 from dissector.exchange.message_decoder import MessageDecoder
@@ -71,7 +72,7 @@ class OrphanDecoder:
         row = row._replace(api=UNKNOWN_API, response_size=response.size, info=orphan.message)
         best = claimed(verdict)
         if best is not None:
-            exchange.row_findings.extend(message_rules.MESSAGE_RULES.find(best.layout.api.key, None, response))
+            exchange.row_findings.extend(error_response(best.layout.api.key, response))
             words = info(None, response, exchange.row_findings, context.topic_names)
             words = ": ".join(filter(None, (f"by inference, {certainty(verdict)}", words)))
             row = row._replace(api=f"{best.layout.api.name}?", version=best.version, info=words)
@@ -87,7 +88,7 @@ class OrphanDecoder:
         layout = messages.response_layout(key, version, index_row.response)
         response = messages.response(index_row, layout, context)
         label = Finding("orphan", Severity.NOTE, f"read as a response to {api_name(key)} v{version}", "response")
-        exchange = Exchange(row, key, None, response, [label, *message_rules.MESSAGE_RULES.find(key, None, response)])
+        exchange = Exchange(row, key, None, response, [label, *error_response(key, response)])
         exchange.row = row._replace(
             api=api_name(key), version=version, response_size=response.size,
             info=info(None, response, exchange.row_findings, context.topic_names), severity=worst(exchange.findings),

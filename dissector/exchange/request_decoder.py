@@ -6,8 +6,9 @@ from typing import Final
 
 from dissector.core.finding import Finding
 from dissector.detection.kafka_detector import Connections
-from dissector.exchange import message_rules, row_findings
+from dissector.exchange import row_findings
 from dissector.exchange.endpoint_names import EndpointNames
+from dissector.exchange.error_response import error_response
 from dissector.exchange.index_row import IndexRow
 from dissector.exchange.info_column import exchange_info
 from dissector.exchange.message_decoder import MessageDecoder
@@ -70,7 +71,7 @@ class RequestDecoder:
             None if response is None else index_row.response_time_ns - index_row.request_time_ns, "", None,
         )  # fmt: skip
         findings = self._findings(index_row, response)
-        exchange = Exchange(fields, key, request, response, findings, exchange_info, _of_both_messages)
+        exchange = Exchange(fields, key, request, response, findings, exchange_info, _errors)
         if key == _FETCH:
             exchange.fetched = self._fetched(number, request, context)
         return exchange
@@ -123,7 +124,7 @@ class RequestDecoder:
         return {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
 
 
-def _of_both_messages(exchange: Exchange) -> list[Finding]:
-    """What the rules find in both messages together, which are decoded for it."""
+def _errors(exchange: Exchange) -> list[Finding]:
+    """The findings about the errors of the response, which is decoded for it."""
     assert exchange.api_key is not None, "a request has an API"
-    return message_rules.MESSAGE_RULES.find(exchange.api_key, exchange.request, exchange.response)
+    return error_response(exchange.api_key, exchange.response)

@@ -1,1 +1,1 @@
-"""Cross-message findings, and explanations of the codes of all findings: `Capture.findings.examine` finds them."""
+"""What an examination of a capture finds (`Capture.findings.examine`), and explanations of all codes of findings."""

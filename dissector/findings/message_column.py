@@ -1,7 +1,7 @@
-"""The message findings of rows as a column: two bytes a row stand for their codes, the gravest severity, the errors.
+"""The findings that rows have as soon as they are decoded, as a column: two bytes a row stand for their codes, the
+gravest severity, the errors. What the examination finds is in `framework.open_findings`.
 
-Of rows that are equal in every field that a rule for message findings reads (`exchange.message_findings`), and in every
-error code, one is decoded. So a rule may depend on any number.
+Of rows that are equal in every error code, and that need no careful look, one is decoded.
 
 Invariants:
   * the column has what decoding the row gives: a property test;
@@ -13,7 +13,7 @@ Invariants:
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from functools import partial, reduce
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -22,11 +22,10 @@ from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding
 from dissector.core.store import Store
-from dissector.exchange import message_rules
 from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.field_keys import FieldKeys
-from dissector.exchange.message_findings import REQUEST, RESPONSE, field_reads
+from dissector.exchange.field_keys import FieldKeys, no_column
+from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import ExchangeMessage
 from dissector.findings.summary import NO_FINDINGS, UNKNOWN, FindingSummary
@@ -44,7 +43,6 @@ PAIRS: Final = 1 << 18
 NOT_EXPECTED, MISSING, RESPONSES = 0, 1, 2
 """In place of a response: none is sent, none was captured. From `RESPONSES` on, numbers stand for responses."""
 NO_PAIR: Final = -1
-ERROR_FIELDS: Final = field_reads(message_rules.ERROR_FIELDS)
 
 
 class MessageFindingColumn:
@@ -54,8 +52,8 @@ class MessageFindingColumn:
         self._index = index
         self._decoder = decoder
         bodies = BodyColumns(index, store, show_secrets=decoder.shows_secrets)
-        self._requests = FieldKeys(bodies, partial(_is_read, REQUEST), is_request=True)
-        self._responses = FieldKeys(bodies, partial(_is_read, RESPONSE), is_request=False)
+        self._requests = FieldKeys(bodies, no_column, is_request=True)
+        self._responses = FieldKeys(bodies, _is_error, is_request=False)
         self._pairs: dict[int, int] = {}
         """Number of the summary, by the numbers of the request and the response."""
         self._numbers = Column(np.uint16)
@@ -144,10 +142,9 @@ class MessageFindingColumn:
         return self._summaries.of(summary) if len(self.summaries) < SUMMARIES else 0
 
 
-def _is_read(side: str, api_key: int, column: ColumnPlan) -> bool:
-    """Whether findings or errors of an API depend on a column of one side."""
-    errors = ERROR_FIELDS if side == RESPONSE else ()
-    return any(read.covers(column.path) for read in (*errors, *message_rules.MESSAGE_RULES.reads(api_key, side)))
+def _is_error(_api_key: int, column: ColumnPlan) -> bool:
+    """Whether a column of a response has error codes."""
+    return column.path[0] == "body" and column.name in ERROR_CODES
 
 
 def _is_whole(message: ExchangeMessage) -> bool:

@@ -27,8 +27,9 @@ from dissector.findings.detectors.uncompressed_batches import UncompressedBatche
 from dissector.findings.detectors.version_not_offered import VersionNotOffered
 from dissector.findings.detectors.version_stepped_down import VersionSteppedDown
 from dissector.findings.framework.detector import FindingDetector
+from dissector.findings.framework.message_detector import MessageDetector
 
-DETECTORS: Final[tuple[type[FindingDetector], ...]] = (
+DETECTORS: Final[tuple[type[FindingDetector | MessageDetector], ...]] = (
     DuplicateCorrelationId,
     OutOfOrderResponse,
     Slow,
@@ -56,5 +57,9 @@ DETECTORS: Final[tuple[type[FindingDetector], ...]] = (
     RetriedBatch,
     ConsumerLag,
 )
-CROSS_MESSAGE_CODES: Final = frozenset(each.explanation.code for each in DETECTORS)
-"""Codes of findings that only several messages show."""
+EXAMINATION_CODES: Final = frozenset(each.explanation.code for each in DETECTORS)
+"""Codes of findings that the examination finds: decoding alone does not."""
+CROSS_MESSAGE_CODES: Final = frozenset(
+    each.explanation.code for each in DETECTORS if not issubclass(each, MessageDetector)
+)
+"""Codes of those that only several messages show."""

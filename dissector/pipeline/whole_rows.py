@@ -57,7 +57,7 @@ class WholeRowBuilder:
         for whole in self._capture.messages.whole_exchanges(rows):
             if not len(whole.rows):
                 continue
-            info = self._capture.messages.info(whole.rows)
+            info = self._capture.messages.info(whole.rows, with_marks=False)
             is_known = np.array([text is not None for text in info], np.bool_)
             is_known &= whole.bodies.requests.sizes <= cell_json.MAX_BYTES
             is_known &= whole.bodies.responses.sizes <= cell_json.MAX_BYTES
@@ -73,7 +73,7 @@ class WholeRowBuilder:
         exchanges = self._exchanges(whole, where, info)
         tables: list[tuple[str, Columns]] = [("exchanges", exchanges), ("bodies", self._bodies(whole, where))]
         found: list[TableRow] = [(name, pa.table(_kept(columns, is_known))) for name, columns in tables]
-        findings = [(at, finding) for at, _, finding in whole.bodies.errors if is_known[at]]
+        findings = [each for each in _findings(whole) if is_known[each[0]]]
         if findings:
             found.append(("findings", pa.table(_finding_columns(findings, where))))
         api_keys = self._capture.index.numbers(whole.rows).api_key
@@ -172,12 +172,20 @@ def _add_carried(pieces: Sequence[CarriedColumns], where: Columns, found: list[C
     return []
 
 
-def _finding_columns(findings: Sequence[tuple[int, Finding]], where: Columns) -> Columns:
-    """The rows of findings, each with the place of its exchange, which has no others."""
-    places = pa.array([at for at, _ in findings])
-    cells = [finding_cells(finding) for _, finding in findings]
+def _findings(whole: WholeRows) -> list[tuple[int, int, Finding]]:
+    """The findings of exchanges: the place of each one's exchange, and its number among the findings of that."""
+    found: dict[int, list[Finding]] = {at: [error] for at, _, error in whole.bodies.errors}
+    for at, marks in whole.marks.items():
+        found[at] = found.get(at, []) + marks
+    return [(at, nth, finding) for at in sorted(found) for nth, finding in enumerate(found[at])]
+
+
+def _finding_columns(findings: Sequence[tuple[int, int, Finding]], where: Columns) -> Columns:
+    """The rows of findings, each with the place of its exchange and its number there."""
+    places = pa.array([at for at, *_ in findings])
+    cells = [finding_cells(finding) for *_, finding in findings]
     return {name: where[name].take(places) for name in _KEY} | {
-        "nth": pa.array(np.zeros(len(cells), np.int32)), "replaces": pa.nulls(len(cells), pa.string()),
+        "nth": pa.array([nth for _, nth, _ in findings], pa.int32()), "replaces": pa.nulls(len(cells), pa.string()),
         **{name: pa.array([each[name] for each in cells], pa.string()) for name in cells[0]},
     }  # fmt: skip
 

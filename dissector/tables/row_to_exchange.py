@@ -19,7 +19,7 @@ from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.from_json import frames_of_exchange, token
 from dissector.exchange.model import STORED, UNKNOWN_API, Exchange, ExchangeMessage, ExchangeRow, worst
 from dissector.exchange.to_json import PARTIAL_BYTES
-from dissector.findings.registry import CROSS_MESSAGE_CODES
+from dissector.findings.registry import EXAMINATION_CODES
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS, enveloped
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -109,7 +109,7 @@ def exchange_of_row(cells: Cells) -> Exchange:
 def _exchange_of_row(cells: Cells) -> Exchange:
     kind = cells["kind"]
     findings = [Finding(f["code"], Severity(f["severity"]), f["message"], f["path"]) for f in cells["findings"] or ()]
-    marks = sorted((each for each in findings if each.code in CROSS_MESSAGE_CODES), key=lambda each: each.code)
+    marks = sorted((each for each in findings if each.code in EXAMINATION_CODES), key=lambda each: each.code)
     row = ExchangeRow(
         cells["number"], kind, cells["time_ns"], cells["conn"] or 0, cells["client"] or "",
         cells["server"] or cells["path"], cells["api"], cells["api_version"], cells["correlation_id"],

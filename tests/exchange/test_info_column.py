@@ -2,9 +2,9 @@
 
 from dissector.api import decode_request, decode_response, encode_request, encode_response
 from dissector.core.finding import Finding
+from dissector.exchange.error_response import error_response
 from dissector.exchange.from_json import api_key_of
 from dissector.exchange.info_column import ERROR_CODES, info
-from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.schema import enums, loader
 from dissector.protocol.schema.errors import advice, error_name
@@ -35,7 +35,7 @@ def _request(api: str, version: int, body: dict[str, object]) -> ExchangeMessage
 
 
 def _errors(api: str, response: ExchangeMessage) -> list[Finding]:
-    return MESSAGE_RULES.find(api_key_of(api, "api"), None, response)
+    return error_response(api_key_of(api, "api"), response)
 
 
 def test_errors_are_counted_and_say_what_to_do_but_not_in_the_list() -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import dissector
-from dissector.exchange.message_rules import MESSAGE_RULES
+from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.findings.codes import CODES, explain
 from dissector.index.exchange_table import KIND_NAMES
 from tests.cases import cases
@@ -19,7 +19,7 @@ EMITTED = re.compile(r"""(?<!message)(?:Finding|_finding|_end)\(\s*"([a-z0-9-]+)
 def emitted() -> set[str]:
     """Codes that stand in the source where a finding is made; those of rules, and of rows named after their kind."""
     in_source = {code for path in SOURCES for code in EMITTED.findall(path.read_text())}
-    return in_source | {rule.code for rule in MESSAGE_RULES} | {"gap", "unparsed", "tls"}
+    return in_source | {ERROR_RESPONSE} | {"gap", "unparsed", "tls"}
 
 
 def test_every_code_is_explained_and_every_explanation_is_of_a_code() -> None:

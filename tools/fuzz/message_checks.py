@@ -7,8 +7,8 @@ import orjson
 
 from dissector.cli.render.trees import shown
 from dissector.core.text import HOSTILE, clean
+from dissector.exchange.error_response import error_response
 from dissector.exchange.info_column import info
-from dissector.exchange.message_rules import MESSAGE_RULES
 from dissector.exchange.model import Exchange, ExchangeMessage, ExchangeRow
 from dissector.exchange.to_json import json_line
 from dissector.protocol.codec.plan import plan
@@ -32,7 +32,7 @@ def check_frame(case: Case) -> None:
     size = len(case.data)
     message = ExchangeMessage.of_frame(0, size, case.data, whole, case.shape, case.context, show_secrets=False)
     check_message(message)
-    words = info(message, None, MESSAGE_RULES.find(case.key, None, message), {})
+    words = info(message, None, error_response(case.key, message), {})
     kind = "sasl" if case.side == "token" else "exchange"
     row = ExchangeRow(1, kind, 0, 1, "a:1", "b:2", "fuzz", case.version, 7, None, size, None, None, words, None)
     request, response = (None, message) if case.side == "response" else (message, None)

@@ -1,1 +1,1 @@
-"""Detectors of cross-message findings, a module each: what is detected, and its explanation."""
+"""Detectors, a module each: what is detected, and its explanation."""

@@ -1,1 +1,1 @@
-"""The framework of cross-message findings: base classes of detectors, and the pass over a capture that runs them."""
+"""Base classes of detectors, and the pass over a capture that runs them."""

@@ -1,10 +1,11 @@
 """Base classes of detectors: each detector finds one kind of finding.
 
 A `ConnectionDetector` examines the rows of each connection by itself. An `Aggregator` finds what only rows of many
-connections show: it gets the observations of one scope (a client, a group, a producer) from an `Extractor`.
+connections show: it gets the observations of one scope (a client, a group, a producer) from an `Extractor`. A
+`MessageDetector` (`message_detector.py`), which keeps no state, finds what one message shows.
 
-A detector's state is bounded (`BoundedStates`). It reports a cause once, at the row where the cause is recognized, and
-may update that finding later: how often, for how long.
+The state of the others is bounded (`BoundedStates`). They report a cause once, at the row where the cause is
+recognized, and may update that finding later: how often, for how long.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The pass over a capture that finds cross-message findings.
+"""The pass over a capture that runs the detectors.
 
 Invariants:
   * a row is examined once, when it is final; in order, as far as rows are complete;
@@ -19,6 +19,7 @@ from dissector.core.columns import is_in
 from dissector.core.store import Store
 from dissector.detection.kafka_detector import Connections
 from dissector.exchange.decoder import ExchangeDecoder
+from dissector.findings import registry
 from dissector.findings.framework.aggregation import EXTRACTORS, ImmediateAggregation, ObservationLog
 from dissector.findings.framework.body_reader import BodyReader
 from dissector.findings.framework.detector import ConnectionDetector
@@ -26,8 +27,8 @@ from dissector.findings.framework.examination_queue import examination_queue, in
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.examiner_group import ExaminerGroup
 from dissector.findings.framework.extractor import NO_API, Apis, Examiner, Extractor
+from dissector.findings.framework.message_examination import MessageExamination
 from dissector.findings.framework.open_findings import MAX_FINDINGS, UNLIMITED, FindingStore
-from dissector.findings.registry import DETECTORS
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
@@ -65,9 +66,12 @@ class Examination:
         self.findings = FindingStore(UNLIMITED if part else MAX_FINDINGS)
         self.observations = ObservationLog()
         sink = self.observations if part else ImmediateAggregation(self.findings)
-        self._detectors = [each(self.findings, self) for each in DETECTORS if issubclass(each, ConnectionDetector)]
+        self._detectors = [
+            each(self.findings, self) for each in registry.DETECTORS if issubclass(each, ConnectionDetector)
+        ]
         self._extractors = [each(self, sink) for each in EXTRACTORS]
         self._groups = [self._group([*self._detectors, *self._extractors])]
+        self._messages = MessageExamination(index, store, decoder, self.findings)
         self._examined = 0
         """Number of rows that were examined or are pending."""
         self._pending: Int64 = np.zeros(0, np.int64)
@@ -138,9 +142,10 @@ class Examination:
         return np.concatenate([each.rechecked_frames for each in self._detectors])
 
     def limit_to(self, rows: Int64) -> None:
-        """Examine only what the findings of these rows need, before anything is examined: their connections, as others
-        tell a `ConnectionDetector` nothing, by the detectors that examine such rows; and what the extractors need that
-        may observe one of them. Detectors then forget less, as they remember a bounded number of connections."""
+        """Examine only what the findings of these rows need, before anything is examined: the rows, by the detectors of
+        one message; their connections, as others tell a `ConnectionDetector` nothing, by the detectors that examine
+        such rows; and what the extractors need that may observe one of them. Detectors then forget less, as they
+        remember a bounded number of connections."""
         self._learn()
         connections = np.zeros(int(self._index.table.connection.values.max(initial=-1)) + 1, np.bool_)
         connections[self._index.table.connection.values[rows]] = True
@@ -158,6 +163,7 @@ class Examination:
         known = [of_each for of_each in needed.values() if of_each is not None]
         all_apis = NO_API.union(*known) if len(known) == len(needed) else None
         self._groups = [detectors, self._group(found, apis=all_apis)]
+        self._messages.limit_to(rows)
 
     def _group(
         self, examiners: Sequence[Examiner], *, connections: Bool | None = None, apis: Apis = None
@@ -171,6 +177,7 @@ class Examination:
         for group in self._groups:
             some = self._columns(group.rows(self._index.table, rows))
             group.examine(some, some if ended is rows else self._columns(group.rows(self._index.table, ended)))
+        self._messages.examine(rows)
 
     def _columns(self, row: Int64) -> ExaminedRows:
         table, frames = self._index.table, self._index.frames

@@ -1,13 +1,15 @@
-"""Cross-message findings by row, bounded.
+"""The findings of the examination by row, bounded.
 
 Invariants:
-  * of each code the first `MAX_FINDINGS` are kept; the rest is counted. Findings that are released make room;
+  * of each code the first `MAX_FINDINGS` that may change are kept; the rest is counted. Findings that are released make
+    room. Of findings that many rows have alike all are kept (`equal_findings`);
   * after rows are taken, later changes to their findings are recorded as `Revision`s.
 """
 
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import reduce
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -17,6 +19,7 @@ from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding, Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.decoded_exchange import RowPosition
+from dissector.findings.framework.equal_findings import EqualFindings
 from dissector.findings.summary import NO_FINDINGS, FindingSummary
 
 MAX_FINDINGS: Final = 10_000
@@ -97,6 +100,7 @@ class FindingStore:
     def __init__(self, most: int = MAX_FINDINGS) -> None:
         self._most = most
         self._by_row: dict[int, list[OpenFinding]] = {}
+        self._equal = EqualFindings()
         self._kept: Counter[str] = Counter()
         self._omitted: Counter[str] = Counter()
         """Numbers of findings kept and omitted, by code."""
@@ -113,18 +117,39 @@ class FindingStore:
     ) -> OpenFinding:
         """Keep a finding, unless its code has `most` already."""
         new = open_finding(explanation, message, path, severity)
+        self._keep_one(row, new)
+        return new
+
+    def report_equal(self, rows: Int64, findings: tuple[Finding, ...]) -> None:
+        """Keep findings that each of some rows has, and that nothing changes later."""
+        is_alone = np.isin(rows, list(self._taken)) | (not self._equal.has_room)
+        for row in rows[is_alone].tolist():
+            for each in findings:
+                self._keep_one(row, OpenFinding(each))
+        rows = rows[~is_alone]
+        if len(rows):
+            self._equal.add(rows, findings)
+            self._summarize(rows, findings)
+
+    def _keep_one(self, row: int, new: OpenFinding) -> None:
+        code = new.finding.code
         if row in self._taken:
             new.track(self._taken[row], self.revisions)
             self.revisions.add(new, None)
-        elif self._kept[explanation.code] == self._most:
-            self._omitted[explanation.code] += 1
+        elif self._kept[code] == self._most:
+            self._omitted[code] += 1
         else:
-            self._kept[explanation.code] += 1
+            self._kept[code] += 1
             self._by_row.setdefault(row, []).append(new)
-            self._numbers.grow(row + 1)
-            known = self.summaries[int(self._numbers.values[row])]
-            self._numbers.values[row] = self._summaries.of(known.with_finding(new.finding))
-        return new
+            self._summarize(np.array([row]), (new.finding,))
+
+    def _summarize(self, rows: Int64, findings: tuple[Finding, ...]) -> None:
+        """Add findings to the summaries of rows."""
+        self._numbers.grow(int(rows.max()) + 1)
+        before = self._numbers.values[rows]
+        for number in np.unique(before).tolist():
+            summary = reduce(FindingSummary.with_finding, findings, self.summaries[number])
+            self._numbers.values[rows[before == number]] = self._summaries.of(summary)
 
     @property
     def summaries(self) -> list[FindingSummary]:
@@ -141,14 +166,20 @@ class FindingStore:
 
     def of(self, row: int) -> list[Finding]:
         """Return the findings about a row."""
-        return [each.finding for each in self._by_code(row)]
+        found = [*self._equal.of(row), *(each.finding for each in self._by_row.get(row, ()))]
+        return sorted(found, key=lambda each: each.code) if len(found) > 1 else found
 
     def all(self) -> list[tuple[int, Finding]]:
-        """Return all findings that are kept, with their rows, by row."""
-        return [(row, each.finding) for row in sorted(self._by_row) for each in self._by_code(row)]
-
-    def _by_code(self, row: int) -> list[OpenFinding]:
-        return sorted(self._by_row.get(row, ()), key=lambda each: each.finding.code)
+        """Return all findings that are kept, with their rows, by row; of those that many rows have alike the first
+        `MAX_FINDINGS` of each code."""
+        counts: Counter[str] = Counter()
+        found = []
+        for row in np.union1d(self._equal.rows(), np.array(list(self._by_row), np.int64)).tolist():
+            for each in self.of(row):
+                counts[each.code] += 1
+                if counts[each.code] <= self._most:
+                    found.append((row, each))
+        return found
 
     def keep(self, rows: Int64, revisable: Int64, position_of: Callable[[int], RowPosition]) -> None:
         """Keep the findings of `rows`; all other rows were taken. Findings about `revisable` ones may still be
@@ -162,6 +193,7 @@ class FindingStore:
         self._by_row = {row: findings for row, findings in self._by_row.items() if row in remaining}
         self._kept = Counter(each.finding.code for findings in self._by_row.values() for each in findings)
         self._numbers.keep(rows[rows < len(self._numbers)])
+        self._equal.keep(rows)
 
     def take_omitted(self) -> dict[str, int]:
         """Return how many findings of each code were omitted since the last call."""
