@@ -4,7 +4,6 @@ import random
 from collections.abc import Iterable
 
 import numpy as np
-from dissector.framing.sizes import LEAST_FRAME, LEAST_HEAD, PREFIX
 from hypothesis import given
 
 from dissector.core.arrays import Bool, Int64, UInt8
