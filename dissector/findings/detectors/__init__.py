@@ -1,1 +1,1 @@
-"""Detectors of cross-message findings, a module each: what is detected, and its explanation."""
+"""Detectors of cross-message findings, those of one subject in a module: what is detected, and its explanation."""
