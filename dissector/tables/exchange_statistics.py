@@ -25,11 +25,10 @@ from dissector.analysis.stats import (
 from dissector.analysis.stats.column_counts import RowMeasures
 from dissector.analysis.stats.counts import MAX_KEYS, CountsByKey, ExchangeCounts, VersionSpan, widen_span
 from dissector.analysis.stats.exchange_contents import record_bytes_by_topic
-from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
-from dissector.analysis.stats.field_bytes import MessageSample, paths_of
+from dissector.analysis.stats.field_bytes import SAMPLE_SIZE, MessageSample, paths_of
 from dissector.analysis.stats.histogram import STEPS, Histogram
 from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime, slot_ns
-from dissector.analysis.stats.row_groups import group_keys
+from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import STORED, Exchange
 from dissector.exchange.row_fields import ROW_FIELDS

@@ -6,7 +6,7 @@ who began to read before.
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,9 +19,6 @@ from dissector.tables.file_systems import opened
 from dissector.tables.row_batches import RISING
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS, ROW_KEY
 from dissector.tables.snapshot import Snapshot
-
-RETENTION_HOURS: Final = 24
-"""Hours for which files that no table has any more are kept: longer than any ingest or query takes."""
 
 
 def compact(uri: str) -> dict[str, tuple[int, int]]:

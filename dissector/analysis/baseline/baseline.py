@@ -57,9 +57,9 @@ def observe(profile: SideProfile) -> tuple[Baseline, dict[str, int]]:
     for key, each in profile.keys.items():
         first[key.api] = min(first.get(key.api, each.rows[0] + 1), each.rows[0] + 1)
         versions.setdefault(key.api, set()).update(each.versions)
-    settings = {name: _values(name, BEHAVIORS[name](profile)) for name in SETTINGS}
+    settings = {name: _values(name, BEHAVIORS[name].describe(profile)) for name in SETTINGS}
     return Baseline(
-        software=clean(BEHAVIORS["software"](profile)),
+        software=clean(BEHAVIORS["software"].describe(profile)),
         versions={clean(api): ", ".join(f"v{n}" for n in sorted(versions[api])) for api in sorted(versions)},
         settings={name: text for name, text in settings.items() if text != NOTHING},
         times=_times(profile),

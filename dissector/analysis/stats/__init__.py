@@ -6,6 +6,7 @@ from dissector.analysis.stats.counts import (
     ClientSoftware,
     CountsByKey,
     ExchangeCounts,
+    Statistics,
     StatsConnection,
     TopicPartition,
     VersionSpan,
@@ -13,7 +14,6 @@ from dissector.analysis.stats.counts import (
 )
 from dissector.analysis.stats.field_bytes import FieldBytes, MessageKind, MessageSample
 from dissector.analysis.stats.histogram import Histogram
-from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.statistics_pass import StatisticsPass, StatisticsProgress
 
 __all__ = [

@@ -8,7 +8,6 @@ clocks, counts as 0.
 Invariant: merging is addition, so it is commutative and associative.
 """
 
-import math
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -71,11 +70,6 @@ class Histogram:
             power = self.power(bucket)
             found[power] = found.get(power, 0) + count
         return found
-
-    def add(self, value: int) -> None:
-        """Count one more duration."""
-        mantissa, exponent = math.frexp(max(0, value))
-        self.add_counts({exponent * STEPS + max(0, int((mantissa * 2 - 1) * STEPS)): 1}, value, value)
 
     def add_counts(self, counts: dict[int, int], least: int, most: int) -> None:
         """Add counts by bucket, with their smallest and largest duration."""

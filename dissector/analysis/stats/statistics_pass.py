@@ -15,14 +15,13 @@ from dissector.analysis.stats.counts import (
     MAX_KEYS,
     ApiVersion,
     ClientSoftware,
+    Statistics,
     StatsConnection,
     VersionSpan,
     VersionUse,
     widen_span,
 )
-from dissector.analysis.stats.exchange_sampler import ExchangeSampler
-from dissector.analysis.stats.field_bytes import trace_fields
-from dissector.analysis.stats.statistics import Statistics
+from dissector.analysis.stats.field_bytes import ExchangeSampler, trace_fields
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.core.columns import ValueNumbers
