@@ -25,10 +25,9 @@ from dissector.exchange.to_json import exchange_object, messages_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import cell_json, record_rows
 from dissector.pipeline.body_rows import body_rows
-from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.input_files import input_file
 from dissector.pipeline.observations import finding_cells, row_of
-from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
+from dissector.pipeline.origins import ConnectionNames, FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.request_columns import number_cells
 from dissector.pipeline.whole_rows import WholeRowBuilder
 from dissector.protocol.schema.errors import error_name

@@ -30,7 +30,7 @@ del sys.meta_path[0]
 
 import dissector.findings.framework.examination  # noqa: E402  # pandas is hidden first
 import dissector.pipeline.partition_rows  # noqa: E402  # pandas is hidden first
-import dissector.pipeline.read_tasks  # noqa: E402  # pandas is hidden first
+import dissector.pipeline.shuffled  # noqa: E402  # pandas is hidden first
 import dissector.pipeline.whole_files  # noqa: E402, F401  # what tasks run, as the ones above
 
 if __name__ == "__main__":

@@ -172,7 +172,6 @@ def test_bodies_of_the_largest_size_are_kept_and_larger_ones_reported(spark: Spa
 
 KILLED = """
 import os, signal, sys
-from dissector.pipeline import ingest_run
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_session import session

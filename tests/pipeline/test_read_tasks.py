@@ -7,8 +7,7 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.pipeline.read_tasks import group_splits
-from dissector.pipeline.splits import InputSplit
+from dissector.pipeline.splits import InputSplit, group_splits
 
 
 def _splits(packets: list[int]) -> list[InputSplit]:
