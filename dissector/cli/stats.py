@@ -20,7 +20,7 @@ from dissector.analysis.stats.breakdowns import (
     group_object,
 )
 from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, CountsByKey, ExchangeCounts, Statistics
-from dissector.analysis.stats.latency_over_time import LatencyOverTime
+from dissector.analysis.stats.histogram import LatencyOverTime
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics_pass import ROWS_PER_STEP, StatisticsPass
 from dissector.capture_session import Capture

@@ -17,7 +17,7 @@ from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cluster_cells, group_cells, partition_cells
 from dissector.pipeline.carried_columns import Columns
 from dissector.tables.arrow_types import arrow_schema, column
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import BY_NAME
 
 Body = dict[str, Any]

@@ -8,19 +8,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from dissector.analysis.records import NO_SEQUENCE, SEQUENCES
 from dissector.core.arrays import Bool, Int64
 from dissector.core.gathering import gathered
 from dissector.exchange.record_columns import CarriedColumns
 from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
 from dissector.protocol.records.columns import RecordColumns
-from dissector.protocol.records.compression import CODECS
+from dissector.protocol.records.compression import CODEC_MASK, CODECS
 from dissector.tables.arrow_types import chosen
 
 Columns = dict[str, pa.Array]
-CODEC: Final = 7
-SEQUENCES: Final = 1 << 31
-"""Sequence numbers wrap around to 0 at this one."""
-NO_SEQUENCE: Final = -1
 _CODECS: Final = [CODECS[each].name for each in range(len(CODECS))]
 _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 
@@ -41,7 +38,7 @@ def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
         "base_offset": of("base_offset", pa.int64()), "last_offset": pa.array(last, mask=is_wide),
         "record_count": of("records_count", pa.int64()), "size": pa.array(entries["end"] - entries["start"]),
         "uncompressed_size": pa.array(entries["section_end"] - entries["section_start"] + HEADER.size),
-        "codec": chosen(_CODECS, attributes & CODEC),
+        "codec": chosen(_CODECS, attributes & CODEC_MASK),
         "timestamp_type": chosen(_TIMESTAMP_TYPES, (attributes & LOG_APPEND_TIME != 0).astype(np.int64)),
         "first_timestamp_ms": of("base_timestamp", pa.int64()), "max_timestamp_ms": of("max_timestamp", pa.int64()),
         "producer_id": of("producer_id", pa.int64()), "producer_epoch": of("producer_epoch", pa.int32()),
@@ -76,7 +73,7 @@ def record_columns(carried: CarriedColumns) -> Columns:
         "value_sha256": pa.nulls(count, pa.binary()), "headers": _headers(carried),
         "producer_id": of_batch("producer_id", pa.int64()), "producer_epoch": of_batch("producer_epoch", pa.int32()),
         "sequence": pa.array(np.where(first < 0, NO_SEQUENCE, sequence), pa.int32()),
-        "codec": chosen(_CODECS, entries["attributes"][batch] & CODEC),
+        "codec": chosen(_CODECS, entries["attributes"][batch] & CODEC_MASK),
         "control": pa.array(entries["attributes"][batch] & CONTROL != 0),
     }  # fmt: skip
 

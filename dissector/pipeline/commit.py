@@ -14,7 +14,7 @@ from dissector.pipeline.origins import Origin, merged_with
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.data_files import DataFile
 from dissector.tables.delta_log import append_facts, put_captures, remove_facts
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import FACT_TABLES
 
 

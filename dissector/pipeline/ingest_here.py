@@ -23,7 +23,7 @@ from dissector.pipeline.whole_files import rows_of_file
 from dissector.pipeline.worker_processes import PartitionJob, dissect
 from dissector.tables.data_files import DataFile, write_rows
 from dissector.tables.file_systems import is_url
-from dissector.tables.rows import Cells, TableRow
+from dissector.tables.row_batches import Cells, TableRow
 from dissector.tables.schemas import OBSERVATIONS
 from dissector.transport.partitions import Partition
 

@@ -50,7 +50,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
 from dissector.tables.storage import Storage
 from dissector.transport.partitions import Partition

@@ -13,7 +13,7 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.splits import InputSplit, splits
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 
 KEY_TYPES: Final = pa.schema([("day", pa.date32()), ("capture", pa.string()), ("epoch", pa.int64())])
 SHORT: Final = 16

@@ -24,7 +24,7 @@ from dissector.pipeline.partition_columns import PARTITIONS, partition_rows
 from dissector.pipeline.request_columns import number_columns
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.arrow_types import chosen
-from dissector.tables.rows import TableRow
+from dissector.tables.row_batches import TableRow
 
 _KEY: Final = ("day", "capture", "epoch", "packet", "start")
 RECORDS_TOGETHER: Final = 1 << 14

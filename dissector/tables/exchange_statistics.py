@@ -26,8 +26,7 @@ from dissector.analysis.stats.column_counts import RowMeasures
 from dissector.analysis.stats.counts import MAX_KEYS, CountsByKey, ExchangeCounts, VersionSpan, widen_span
 from dissector.analysis.stats.exchange_contents import record_bytes_by_topic
 from dissector.analysis.stats.field_bytes import SAMPLE_SIZE, MessageSample, paths_of
-from dissector.analysis.stats.histogram import STEPS, Histogram
-from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime, slot_ns
+from dissector.analysis.stats.histogram import SLOTS, STEPS, Histogram, LatencyOverTime, slot_ns
 from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import STORED, Exchange
@@ -38,6 +37,8 @@ from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
 from dissector.tables.dialect import Dialect
 from dissector.tables.engine import Row
+from dissector.protocol.schema.waiting import WAITING
+from dissector.tables.engine import Dialect, Row
 from dissector.tables.reader import Tables
 
 _API: Final = ("api_key", "api_version")

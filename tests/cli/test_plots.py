@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dissector.analysis.stats import Statistics
 from dissector.analysis.stats.counts import ExchangeCounts
-from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime
+from dissector.analysis.stats.histogram import SLOTS, LatencyOverTime
 from dissector.cli.render.plots import LEVELS, SHADES, plots
 
 NANOSECONDS = st.integers(0, 1 << 50)

@@ -32,7 +32,7 @@ from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
 from dissector.tables.data_files import DataFile
 from dissector.tables.packing import unpacked
-from dissector.tables.rows import Cells, RowGroup, TableRow
+from dissector.tables.row_batches import Cells, RowGroup, TableRow
 from dissector.transport.partitions import Partition
 
 KEPT = WriteOptions()

@@ -76,10 +76,7 @@ def build_matrix(sides: Sequence[DiffSide]) -> BehaviorMatrix:
 def side_behavior(side: SideProfile) -> dict[str, str]:
     """Return the texts of one side by behavior; then the versions of each API."""
     texts = {name: behavior.describe(side) for name, behavior in BEHAVIORS.items()}
-    used: dict[str, Counter[int]] = {}
-    for key, profile in side.keys.items():
-        used.setdefault(key.api, Counter()).update(profile.versions)
-    versions = {f"{api}{VERSION}": ", ".join(f"v{n}" for n in sorted(each)) for api, each in used.items()}
+    versions = {f"{api}{VERSION}": ", ".join(f"v{n}" for n in sorted(each)) for api, each in side.versions.items()}
     return texts | dict(sorted(versions.items()))
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import size
 from dissector.findings.explanation import Explanation
@@ -51,7 +52,7 @@ class TinyBatches(ConnectionDetector):
         is_tiny = (most > 0) & (most <= FEW)
         counts = is_tiny | _follows(requests.connection, is_tiny)
         columns = requests.connection, requests.row, requests.request_ns, is_tiny
-        for connection, row, time_ns, tiny in zip(*(column[counts].tolist() for column in columns), strict=True):
+        for connection, row, time_ns, tiny in tuples(*(each[counts] for each in columns)):
             if not tiny:
                 if (ended := self._bursts.get(connection)) is not None:
                     ended.end()

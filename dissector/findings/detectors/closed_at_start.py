@@ -10,6 +10,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -74,7 +75,7 @@ class ClosedAtStart(ConnectionDetector):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Report one finding for each connection, at its first request without a response."""
         unanswered = rows.unanswered
-        for row, connection in zip(unanswered.row.tolist(), unanswered.connection.tolist(), strict=True):
+        for row, connection in tuples(unanswered.row, unanswered.connection):
             reported = self._reported.of(connection)
             if not reported and cause_of_close(self.context, connection) is self.cause:
                 reported.append(row)
@@ -178,7 +179,7 @@ class LoginRefused(LastExchange):
 
     def _candidates(self, rows: ExaminedRows) -> Iterable[tuple[int, int]]:
         tokens = rows.where((rows.kind == RowKind.SASL) & (rows.request != NO_FRAME))
-        return zip(tokens.row.tolist(), tokens.connection.tolist(), strict=True)
+        return tuples(tokens.row, tokens.connection)
 
     def _report_last(self, row: int, *, by_client: bool) -> None:
         if not by_client:
@@ -203,7 +204,7 @@ class ControllerListener(LastExchange):
 
     def _candidates(self, rows: ExaminedRows) -> Iterable[tuple[int, int]]:
         opening = rows.where(rows.has_both & (rows.api_key == ApiKey.API_VERSIONS) & (rows.request_start == 0))
-        exchanges = zip(opening.row.tolist(), opening.connection.tolist(), strict=True)
+        exchanges = tuples(opening.row, opening.connection)
         return ((row, connection) for row, connection in exchanges if self._is_controller(connection))
 
     def _is_controller(self, connection: int) -> bool:

@@ -3,6 +3,7 @@
 from typing import ClassVar, Final
 
 from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.detectors.closed_at_start import cause_of_close
@@ -56,9 +57,7 @@ class ClosedInFlight(ConnectionDetector):
             unanswered.row, unanswered.connection, unanswered.api_key, unanswered.version, unanswered.request,
             unanswered.request_size, unanswered.request_ns,
         )  # fmt: skip
-        for row, connection, key, version, *frame, request_ns in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
+        for row, connection, key, version, *frame, request_ns in tuples(*columns):
             closed_ns, by_client = self.context.closed(connection)
             if closed_ns == NEVER or (by_client and key in HARMLESS_IN_FLIGHT):
                 continue
@@ -120,8 +119,7 @@ class OversizedRequest(ConnectionDetector):
         """Examine large requests without a response."""
         large = rows.unanswered
         large = large.where(large.request_size >= LARGE)
-        columns = (large.row, large.connection, large.request, large.request_size)
-        for row, connection, frame, size in zip(*(column.tolist() for column in columns), strict=True):
+        for row, connection, frame, size in tuples(large.row, large.connection, large.request, large.request_size):
             if self.context.closed(connection)[0] != NEVER and _is_refused(self.context, frame, size):
                 words = f"the connection was closed on a request of {counted(size, 'byte')}"
                 more = "; brokers accept 100 MiB by default" if size > LARGEST_REQUEST else ""

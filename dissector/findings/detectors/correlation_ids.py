@@ -6,7 +6,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
-from dissector.core.columns import Column
+from dissector.core.columns import Column, tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -63,8 +63,7 @@ class DuplicateCorrelationId(ConnectionDetector):
         self._in_flight = waiting
 
     def _report_rows(self, rows: ExaminedRows) -> None:
-        columns = (rows.row, rows.connection, rows.correlation_id, rows.request_ns)
-        for row, connection, number, time_ns in zip(*(column.tolist() for column in columns), strict=True):
+        for row, connection, number, time_ns in tuples(rows.row, rows.connection, rows.correlation_id, rows.request_ns):
             words = f"correlation id {number} is that of another request in flight"
             self.report_repeated(connection, row, time_ns, words, "request.header.correlation_id", "such requests")
 

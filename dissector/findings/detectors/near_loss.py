@@ -11,6 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Int64
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.detectors.slow_response import LEAST_NS
@@ -103,9 +104,7 @@ class NearLoss(ConnectionDetector):
             rows.row, rows.kind, rows.connection, rows.request, rows.response, rows.request_start, rows.response_start,
             rows.request_size, rows.response_size, np.maximum(rows.request_ns, rows.response_ns),
         )  # fmt: skip
-        for row, kind, connection, request, response, *starts, request_size, response_size, time_ns in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
+        for row, kind, connection, request, response, *starts, request_size, response_size, time_ns in tuples(*columns):
             if kind == RowKind.GAP:
                 at, size = (0, request_size) if request != NO_FRAME else (1, response_size)
                 self._hole((connection, at == 0), _Hole(starts[at] + size, size, time_ns), begun)

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -89,8 +90,7 @@ class BatchExtractor(Extractor):
         """Take note of gaps and unparsed stretches among the rows."""
         missing = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
         starts = np.where(missing.request == NO_FRAME, missing.response_start, missing.request_start)
-        columns = (missing.connection, missing.packet, starts)
-        for connection, *place in zip(*(column.tolist() for column in columns), strict=True):
+        for connection, *place in tuples(missing.connection, missing.packet, starts):
             self._holes.of(connection).add((place[0], place[1]), (int(rows.packet[0]), 0))
 
     def examine_batches(self, batches: ProduceBatches) -> None:
@@ -101,10 +101,10 @@ class BatchExtractor(Extractor):
         order = np.argsort(np.concatenate([unread, columns.at[sequenced]]), kind="stable")
         steps = np.concatenate([np.full(len(unread), -1), sequenced])[order].tolist()
         some = columns.where(sequenced)
-        values = zip(*(column.tolist() for column in some), strict=True)
+        values = tuples(*some)
         rows = requests.where(np.concatenate([unread, some.at])[order])
         columns_of_rows = rows.connection, rows.row, rows.packet, rows.request_start, rows.request_ns
-        of_rows = zip(*(column.tolist() for column in columns_of_rows), strict=True)
+        of_rows = tuples(*columns_of_rows)
         for batch, (connection, row, packet, start, time_ns) in zip(steps, of_rows, strict=True):
             place = packet, start
             if batch < 0:

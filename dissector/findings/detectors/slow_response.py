@@ -12,6 +12,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
@@ -77,7 +78,7 @@ class Slow(ConnectionDetector):
         late = np.flatnonzero(latency >= LEAST_NS)
         late_edges = np.searchsorted(late, edges).tolist()
         firsts = which[edges[:-1]]
-        keys = zip(rows.connection[firsts].tolist(), rows.api_key[firsts].tolist(), strict=True)
+        keys = tuples(rows.connection[firsts], rows.api_key[firsts])
         buckets = times.bucket.tolist()
         for (low, high), (first, stop), key in zip(pairwise(edges), pairwise(late_edges), keys, strict=True):
             usual = self._usual.of(key)

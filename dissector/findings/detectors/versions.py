@@ -6,6 +6,7 @@ import numpy as np
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -36,8 +37,9 @@ class VersionExtractor(Extractor):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Examine the first row of each connection, API and version."""
         some = self._refused(rows)
-        columns = (some.row, some.connection, some.api_key, some.version, some.packet, some.request_start)
-        for row, connection, key, version, *place in zip(*(column.tolist() for column in columns), strict=True):
+        for row, connection, key, version, *place in tuples(
+            some.row, some.connection, some.api_key, some.version, some.packet, some.request_start
+        ):
             offer = NotAdvertised(*self.context.offered(connection).get(key, (0, -1)))
             self.observe((self.context.client(connection), key, version), row, (place[0], place[1]), offer)
 
@@ -62,7 +64,7 @@ class VersionExtractor(Extractor):
         offer = np.array([numbers[id(each)] for each in offers], np.int64)[at]
         asked = offer << 32 | (key & 0xFFFF) << 16 | (version & 0xFFFF)
         _, first, which = np.unique(asked, return_index=True, return_inverse=True)
-        examples = zip(*(each[first].tolist() for each in (connection, key, version)), strict=True)
+        examples = tuples(*(each[first] for each in (connection, key, version)))
         is_refused = [not self.context.is_offered(*example) for example in examples]
         return np.array(is_refused, np.bool_)[which]
 
@@ -143,8 +145,7 @@ class RemovedVersion(ConnectionDetector):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Report one finding for each connection, at its first such request."""
         some = rows.unanswered
-        columns = (some.row, some.connection, some.api_key, some.version)
-        for row, connection, key, version in zip(*(column.tolist() for column in columns), strict=True):
+        for row, connection, key, version in tuples(some.row, some.connection, some.api_key, some.version):
             found = removal_of(self.context, connection, key, version)
             reported = self._reported.of(connection)
             if found is not None and not reported:

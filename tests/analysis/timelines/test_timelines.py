@@ -3,7 +3,7 @@
 import pytest
 
 from dissector.analysis.timelines import Timeline, TimelinePass
-from dissector.analysis.timelines.partition_text import format_ranges
+from dissector.analysis.timelines.timeline import format_ranges
 from dissector.capture_session import Capture
 from tests.analysis.timelines.reading import timelines_of
 from tests.cases import cases
