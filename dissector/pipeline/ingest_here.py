@@ -14,12 +14,12 @@ from dissector.index.shared_state import SharedState
 from dissector.pipeline.commit import commit, rows_by_table, total_tally
 from dissector.pipeline.file_scan import FileScan, scan_file
 from dissector.pipeline.ingest import IngestJob, IngestResult, Report, ingest
+from dissector.pipeline.lone_files import rows_of_file
 from dissector.pipeline.observations import ORDER, findings_of, in_order, observation_files, read_observations
 from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions, rows
 from dissector.pipeline.splits import check_unchanged, route
 from dissector.pipeline.tls_secrets import TlsSecrets
-from dissector.pipeline.whole_files import rows_of_file
 from dissector.pipeline.worker_processes import PartitionJob, dissect
 from dissector.tables.data_files import DataFile, write_rows
 from dissector.tables.file_systems import is_url

@@ -25,6 +25,7 @@ from dissector.pipeline.commit import commit, rows_by_table, total_tally
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.frames import frame, rows_of_files
 from dissector.pipeline.ingest import IngestJob, IngestResult, Report, ingest
+from dissector.pipeline.lone_files import rows_of_file
 from dissector.pipeline.observations import (
     BY,
     MOST_HERE,
@@ -41,7 +42,6 @@ from dissector.pipeline.shuffled import LOCATIONS, by_partition, write_blocks
 from dissector.pipeline.splits import InputSplit, check_unchanged, group_splits, route
 from dissector.pipeline.stage_progress import stage
 from dissector.pipeline.tls_secrets import TlsSecrets
-from dissector.pipeline.whole_files import rows_of_file
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
 from dissector.tables.schemas import OBSERVATIONS
 from dissector.tables.storage import Storage, StorageError

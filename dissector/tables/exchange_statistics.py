@@ -12,20 +12,23 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from dissector.analysis.stats import (
+from dissector.analysis.stats.column_counts import RowMeasures
+from dissector.analysis.stats.counts import (
+    MAX_KEYS,
     ApiError,
     ApiVersion,
     ClientSoftware,
-    MessageKind,
+    CountsByKey,
+    ExchangeCounts,
     Statistics,
     StatsConnection,
     TopicPartition,
+    VersionSpan,
     VersionUse,
+    widen_span,
 )
-from dissector.analysis.stats.column_counts import RowMeasures
-from dissector.analysis.stats.counts import MAX_KEYS, CountsByKey, ExchangeCounts, VersionSpan, widen_span
 from dissector.analysis.stats.exchange_contents import record_bytes_by_topic
-from dissector.analysis.stats.field_bytes import SAMPLE_SIZE, MessageSample, paths_of
+from dissector.analysis.stats.field_bytes import SAMPLE_SIZE, MessageKind, MessageSample, paths_of
 from dissector.analysis.stats.histogram import SLOTS, STEPS, Histogram, LatencyOverTime, slot_ns
 from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.exchange.info_column import ERROR_RESPONSE

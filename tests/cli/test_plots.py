@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.stats import Statistics
-from dissector.analysis.stats.counts import ExchangeCounts
+from dissector.analysis.stats.counts import ExchangeCounts, Statistics
 from dissector.analysis.stats.histogram import SLOTS, LatencyOverTime
 from dissector.cli.render.plots import LEVELS, SHADES, plots
 

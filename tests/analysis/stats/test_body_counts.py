@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.stats import MessageKind, Statistics, StatisticsPass, body_counts, statistics_pass
-from dissector.analysis.stats.counts import ApiError
+from dissector.analysis.stats import body_counts, statistics_pass
+from dissector.analysis.stats.counts import ApiError, Statistics
 from dissector.analysis.stats.exchange_contents import contents_of, record_bytes_by_topic, record_sizes
-from dissector.analysis.stats.field_bytes import paths_of
+from dissector.analysis.stats.field_bytes import MessageKind, paths_of
+from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import EXCHANGE

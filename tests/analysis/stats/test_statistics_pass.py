@@ -7,18 +7,13 @@ from typing import Any
 
 import pytest
 
-from dissector.analysis.stats import (
-    ClientSoftware,
-    ExchangeCounts,
-    MessageKind,
-    Statistics,
-    StatisticsPass,
-    counts,
-    field_bytes,
-)
+from dissector.analysis.stats import counts, field_bytes
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, api_name
+from dissector.analysis.stats.counts import ClientSoftware, ExchangeCounts, Statistics
+from dissector.analysis.stats.field_bytes import MessageKind
 from dissector.analysis.stats.negotiated_versions import negotiated_versions
 from dissector.analysis.stats.row_field_counts import RowFieldPass
+from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line

@@ -1,6 +1,6 @@
 """Reads timelines in one go, as the program's screen does in steps."""
 
-from dissector.analysis.timelines import TimelinePass
+from dissector.analysis.timelines.timeline_pass import TimelinePass
 from dissector.capture_session import Capture
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dissector.analysis.timelines import Timeline, TimelinePass
-from dissector.analysis.timelines.timeline import format_ranges
+from dissector.analysis.timelines.timeline import Timeline, format_ranges
+from dissector.analysis.timelines.timeline_pass import TimelinePass
 from dissector.capture_session import Capture
 from tests.analysis.timelines.reading import timelines_of
 from tests.cases import cases

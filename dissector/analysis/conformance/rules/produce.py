@@ -314,9 +314,10 @@ class ProducePartitions(ProtocolRule):
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if not event.body or not event.request:
             return
-        asked = {(_key(topic), each["index"]) for topic, each, _ in produced(event.request)}
-        told = {(topic, index) for topic, index, _ in produce_errors(event.body)}
-        yield verdict(event, asked == told, "responses", f"{len(told)} partitions for {len(asked)} that were asked")
+        requested = {(_key(topic), each["index"]) for topic, each, _ in produced(event.request)}
+        found = {(topic, index) for topic, index, _ in produce_errors(event.body)}
+        words = f"{len(found)} partitions for {len(requested)} that were asked"
+        yield verdict(event, requested == found, "responses", words)
 
 
 def produce_errors(body: Body) -> Iterator[tuple[Any, int, int]]:
