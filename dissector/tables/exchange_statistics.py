@@ -38,9 +38,6 @@ from dissector.exchange.row_findings import ACKS_0
 from dissector.filter import Filter
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
-from dissector.tables.dialect import Dialect
-from dissector.tables.engine import Row
-from dissector.protocol.schema.waiting import WAITING
 from dissector.tables.engine import Dialect, Row
 from dissector.tables.reader import Tables
 

@@ -83,7 +83,7 @@ class ExchangeCounts:
     latency: Histogram = field(default_factory=Histogram)
     """Of responses that do not wait on purpose."""
     waits: Histogram = field(default_factory=Histogram)
-    """Latencies of APIs whose response may wait on purpose (`schema.waiting`): long polls, and others."""
+    """Latencies of APIs whose response may wait on purpose (`api_groups.WAITING`): long polls, and others."""
 
     @property
     def usual_latency(self) -> Histogram:

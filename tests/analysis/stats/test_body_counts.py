@@ -16,7 +16,6 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import EXCHANGE
 from dissector.protocol.schema.api_groups import WAITING
-from dissector.protocol.schema.waiting import WAITING
 from tests.analysis.stats.counting import count
 from tests.filter.evaluation import exchanges, opened
 

@@ -19,8 +19,6 @@ from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.loader import apis
-from tests.conftest import PCAPS, costly
-from dissector.protocol.schema.waiting import WAITING
 from tests.analysis.stats.counting import count
 from tests.conftest import PCAPS
 from tests.findings.conversations import MS, Talk, heartbeat, written
