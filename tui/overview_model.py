@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label
-from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, ExchangeCounts
+from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, ExchangeCounts, Statistics
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
-from dissector.analysis.stats.statistics import Statistics
 from dissector.core.text import bar, byte_size, clean, counted, duration, size
 from tui.widgets.line_list import StyledLine
 

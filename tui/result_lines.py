@@ -6,7 +6,7 @@ from typing import Final
 
 from dissector.analysis.conformance import Breach, CheckResult
 from dissector.analysis.conformance.rule import REST
-from dissector.analysis.diff.behavior_places import place_of
+from dissector.analysis.diff.behavior import place_of
 from dissector.analysis.outcomes import RuleOutcome, RuleStatus
 from dissector.core.text import clean, counted
 from dissector.exchange.model import Exchange

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from rich.cells import set_cell_size
 
 from dissector.analysis.sequence_diagram import Lane, SequenceEvent
-from dissector.analysis.sequence_diagram.labels import lane_label, message_label
+from dissector.analysis.sequence_diagram.pictures import lane_label, message_label
 from tui.row_states import ERROR_MARKS
 
 WIDE: Final = 34

@@ -15,6 +15,7 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import tuples
 from dissector.exchange.model import Exchange
 from dissector.exchange.record_columns import CarriedColumns
 from dissector.index.exchange_table import RowKind
@@ -115,7 +116,7 @@ class RecordList:
             elif not sure.any():
                 yield from self._matching(rows)
             else:
-                for row, is_sure in zip(rows.tolist(), sure.tolist(), strict=True):
+                for row, is_sure in tuples(rows, sure):
                     one = np.array([row])
                     yield from self.contents(one) if is_sure else self._matching(one)
 
@@ -185,8 +186,8 @@ class RecordList:
         """Return the records of rows, ascending, that may carry some, whatever the filter says."""
         if not len(rows):
             return RecordPlaces.none()
-        careful, parts = self._careful(rows), []
-        for carried in careful.native():
+        reading, parts = _NativeReading(self._capture, rows), []
+        for carried in reading.native():
             records = carried.records
             at = rows[carried.row[records.entry]]
             topics = np.array([self._number(each) for each in carried.topic], np.int64)
@@ -195,7 +196,7 @@ class RecordList:
                 topics[records.entry] if len(topics) else at[:0], carried.partition[records.entry].astype(np.int64),
                 records.key_size.copy(), records.value_size.copy(),
             ))  # fmt: skip
-        left = careful.rows
+        left = reading.rows
         native = RecordPlaces.joined(parts)
         native = native.at(~np.isin(native.row, left))
         found = RecordPlaces.joined([native, self._places_of(self._decoded(left))])
@@ -226,13 +227,13 @@ class RecordList:
         """Yield the records of rows, ascending, that may carry some, whatever the filter says."""
         if not len(rows):
             return
-        careful = self._careful(rows)
+        reading = _NativeReading(self._capture, rows)
         by_row: dict[int, list[ExchangeRecord]] = {}
-        for carried in careful.native():
+        for carried in reading.native():
             for row, record in self._of_columns(carried, rows):
                 by_row.setdefault(row, []).append(record)
-        left = set(careful.rows.tolist())
-        decoded = self._decoded(careful.rows)
+        left = set(reading.rows.tolist())
+        decoded = self._decoded(reading.rows)
         waiting = next(decoded, None)
         for row in rows.tolist():
             if row not in left:
@@ -260,7 +261,7 @@ class RecordList:
         columns = (records.entry, records.offset, records.timestamp, records.first_header, records.headers)
         keys = _contents(data, records.key, records.key_size)
         values = _contents(data, records.value, records.value_size)
-        numbers = zip(*(column.tolist() for column in columns), strict=True)
+        numbers = tuples(*columns)
         for (entry, offset, timestamp, first, count), key, value in zip(numbers, keys, values, strict=True):
             row, topic, partition, control, produced = of_batch[entry]
             yield row, ExchangeRecord(
@@ -273,9 +274,6 @@ class RecordList:
         for row, exchange in zip(rows.tolist(), self._capture.at(rows), strict=True):
             for place, record in enumerate(records_of(exchange, self._capture.opener)):
                 yield CarriedRecord(row, place, record)
-
-    def _careful(self, rows: Int64) -> "_NativeReading":
-        return _NativeReading(self._capture, rows)
 
 
 class _NativeReading:
@@ -344,7 +342,7 @@ class _Subject:
 
 
 def _contents(data: bytes, starts: Int64, sizes: Int64) -> list[bytes | None]:
-    pairs = zip(starts.tolist(), sizes.tolist(), strict=True)
+    pairs = tuples(starts, sizes)
     return [data[start : start + size] if size >= 0 else None for start, size in pairs]
 
 

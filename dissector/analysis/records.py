@@ -21,7 +21,7 @@ MASKED: Final = "masked, as it may hold a secret"
 NO_SEQUENCE: Final = -1
 NO_PRODUCER: Final = -1
 """The id and the epoch of a producer that is not idempotent (KIP-98)."""
-_SEQUENCES: Final = 1 << 31
+SEQUENCES: Final = 1 << 31
 """Sequence numbers wrap around to 0 at this one."""
 Body = Mapping[str, Any]
 
@@ -74,7 +74,7 @@ class CarriedRecords(NamedTuple):
         first = self.base_sequence
         if first < 0:
             return [NO_SEQUENCE] * len(self.records)
-        return [(first + record[0] - self.base_offset) % _SEQUENCES for record in self.records]
+        return [(first + record[0] - self.base_offset) % SEQUENCES for record in self.records]
 
 
 class LogPartition(NamedTuple):

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-from dissector.analysis.stats.breakdowns import BREAKDOWNS
-from dissector.analysis.stats.objects import group_object
+from dissector.analysis.stats.breakdowns import BREAKDOWNS, group_object
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
 from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture

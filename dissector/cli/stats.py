@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dissector.analysis.stats.breakdowns import BREAKDOWNS, StatsGroup, api_label, api_name
-from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, CountsByKey, ExchangeCounts
-from dissector.analysis.stats.latency_over_time import LatencyOverTime
-from dissector.analysis.stats.objects import PERCENTILES, counts_object, group_object
+from dissector.analysis.stats.breakdowns import (
+    BREAKDOWNS,
+    PERCENTILES,
+    StatsGroup,
+    api_label,
+    api_name,
+    counts_object,
+    group_object,
+)
+from dissector.analysis.stats.counts import LATENCY_NOTE, ApiVersion, CountsByKey, ExchangeCounts, Statistics
+from dissector.analysis.stats.histogram import LatencyOverTime
 from dissector.analysis.stats.row_field_counts import RowFieldPass, groups
-from dissector.analysis.stats.statistics import Statistics
 from dissector.analysis.stats.statistics_pass import ROWS_PER_STEP, StatisticsPass
 from dissector.capture_session import Capture
 from dissector.cli.errors import NEGATIVE, UsageError, print_error

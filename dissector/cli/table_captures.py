@@ -16,7 +16,7 @@ from dissector.cli.errors import NEGATIVE, print_error
 from dissector.cli.options import Cluster, parse_filter
 from dissector.cli.tables import NO_FRAMES, is_folder, no_rows_message, open_tables
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.packet_writer import PacketWriter
+from dissector.conversation.packets import PacketWriter
 from dissector.core.text import counted
 from dissector.exchange.model import Exchange
 

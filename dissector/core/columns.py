@@ -11,6 +11,7 @@ import mmap
 import os
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -211,3 +212,8 @@ class ValueNumbers(Generic[Value]):
         if number == len(self.values):
             self.values.append(value)
         return number
+
+
+def tuples(*columns: "np.ndarray[tuple[int], np.dtype[Any]]") -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of columns of one length, `(n,)` each, as Python's values."""
+    return zip(*(column.tolist() for column in columns), strict=True)

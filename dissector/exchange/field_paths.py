@@ -7,9 +7,9 @@ known by tables.
 Invariant: every path of plain fields is a place; every place leads somewhere in some version of its message.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -112,6 +112,17 @@ def _find(value: object, path: Sequence[str], at: int, values: list[object]) -> 
         values.append(value)
     elif isinstance(value, dict) and path[at] in value:
         _find(value[path[at]], path, at + 1, values)
+
+
+def replaced(value: Any, path: Sequence[str], convert: Callable[[Any], Any]) -> Any:
+    """Return a copy of a body in which all values at a path are converted."""
+    if isinstance(value, list):
+        return [replaced(each, path, convert) for each in value]
+    if not path:
+        return convert(value)
+    if isinstance(value, dict) and path[0] in value:
+        return value | {path[0]: replaced(value[path[0]], path[1:], convert)}
+    return value
 
 
 def holds(value: object, path: Sequence[str], at: int = 0) -> bool:

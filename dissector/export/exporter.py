@@ -21,7 +21,7 @@ from dissector.capture_session import Capture
 from dissector.conversation import pcapng
 from dissector.core.text import counted
 from dissector.export.formats import ExportFormat, ExportRequest
-from dissector.export.made_packets import made_packets
+from dissector.export.packets import made_packets
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import redacted_packets
 from dissector.index.exchange_table import RowKind

@@ -21,9 +21,7 @@ Producer = Callable[["Capture", Sequence[int], "ExportRequest"], Iterator[bytes]
 def _pcapng(capture: "Capture", rows: Sequence[int], request: "ExportRequest") -> Iterator[bytes]:
     from dissector.conversation import pcapng
     from dissector.core.text import counted
-    from dissector.export.made_packets import made_packets
-    from dissector.export.packets import carrying_packets
-    from dissector.export.processes import process_notes
+    from dissector.export.packets import carrying_packets, made_packets, process_notes
 
     comment = f"kdissect export: {counted(len(rows), 'row')} of {', '.join(capture.names)}"
     notes = [note.comment() for note in process_notes(capture, rows)]

@@ -1,4 +1,5 @@
-"""Exports exchanges as a capture: the packets that carried them, with comments on what each carried.
+"""Exports exchanges as a capture: the packets that carried them, with comments on what each carried, and the processes
+of their connections, as a live capture's file has them.
 
 Packets with SYN, FIN or RST of every chosen connection are included, so that the copy shows who opened it and how it
 ended. Exchanges that are not chosen are gaps in the copy. If one of the packets is a fragment of an IP datagram, all
@@ -6,11 +7,15 @@ fragments are included, as it is unknown which of them belong together.
 
 The capture's files are read twice more, in batches: once to find the packets that carry the bytes of the streams, once
 to write them. Connections have the same numbers each time.
+
+Of what was encrypted the original packets carry no plaintext: packets are made for its frames. Such a packet has the
+time of its frame; connections open when their first frame is sent, and none of them ends. What of a frame was not
+captured is missing in the made stream too.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from types import MappingProxyType
 from typing import Final
@@ -19,12 +24,15 @@ import numpy as np
 
 from dissector.capture.file_opening import ALL_FILES, open_capture
 from dissector.capture.merge import PacketMerger
+from dissector.capture.process_notes import ProcessNote
 from dissector.capture_session import Capture
-from dissector.conversation import Packet
+from dissector.conversation import End, Packet, Turn
+from dissector.conversation.packets import PacketWriter
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, PacketBatch, RunBatch, RunKind, SegmentBatch
 from dissector.core.store import Store
 from dissector.core.text import duration
+from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.row_field import Value
 from dissector.transport import Transport
 from dissector.transport.connection_table import FIN, RST, SYN
@@ -183,3 +191,45 @@ def _comment(
     after = f", after {duration(int(latency_ns))}" if latency_ns is not None and not of_client else ""
     side = "request" if of_client else "response"
     return f"kdissect {number + 1}: {name} {side}, correlation id {correlation_id}{after}"
+
+
+Content = Callable[[ExchangeMessage], bytes]
+"""Returns the bytes that stand for a frame, as many as were captured."""
+
+
+def made_packets(
+    capture: Capture, rows: Iterable[int], content: Content, address: Callable[[str], str] = str
+) -> Iterator[Packet]:
+    """Yield packets of these rows, from 0 and ascending. `address` replaces the addresses of both ends."""
+    writer = PacketWriter()
+    for row in rows:
+        spans = capture.frames.spans(row)
+        if not spans:
+            continue
+        exchange = capture.exchange(row)
+        connection = spans[0].direction >> 1
+        ends = (End.parse(each) for each in (exchange.fields.client, exchange.fields.server))
+        client, server = (End(address(end.host), end.port) for end in ends)
+        yield from writer.packets(exchange.fields.time_ns)
+        writer.begin(connection, client, server)
+        for span in spans:
+            message = exchange.request if span.of_client else exchange.response
+            data = b"" if message is None else content(message)
+            time_ns = exchange.fields.time_ns if message is None else message.time_ns
+            writer.say(connection, Turn(time_ns, span.of_client, data, span.size - len(data)))
+    yield from writer.packets()
+
+
+def process_notes(capture: Capture, rows: Sequence[int]) -> Iterator[ProcessNote]:
+    """Yield a note for each end of the rows' connections whose process is known, as of the connection's beginning. A
+    redacted copy gets none: a process's name may say whose machine it is."""
+    numbers = np.unique(capture.index.numbers(np.asarray(rows, np.int64)).connection)
+    for connection in numbers.tolist():
+        facts = capture.connections.facts(connection)
+        begin_ns = capture.connections.first_time_ns(connection)
+        if facts is None or begin_ns is None:
+            continue
+        client, server = capture.connections.ends(connection)
+        for end, peer, process in ((client, server, facts.process), (server, client, facts.server_process)):
+            if process is not None:
+                yield ProcessNote(end, peer, begin_ns, process)

@@ -14,16 +14,16 @@ import pyarrow as pa
 
 from dissector.core.arrays import Bool, Int64
 from dissector.exchange.whole_exchanges import Texts
-from dissector.pipeline import broker_cells, group_cells, partition_cells, topic_cells
+from dissector.pipeline import cluster_cells, group_cells, partition_cells
 from dissector.pipeline.carried_columns import Columns
 from dissector.tables.arrow_types import arrow_schema, column
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import BY_NAME
 
 Body = dict[str, Any]
 
 
-class _BodyTable(NamedTuple):
+class BodyTable(NamedTuple):
     """A table whose rows come from bodies."""
 
     name: str
@@ -32,20 +32,20 @@ class _BodyTable(NamedTuple):
     cells: Callable[[int, Body | None, Body | None], Iterable[tuple[Any, ...]]]
 
 
-_TABLES: Final = (
-    _BodyTable("partitions", partition_cells.APIS, partition_cells.COLUMNS, partition_cells.partition_cells),
-    _BodyTable("groups", group_cells.APIS, group_cells.COLUMNS, group_cells.group_cells),
-    _BodyTable("topics", topic_cells.APIS, topic_cells.COLUMNS, topic_cells.topic_cells),
-    _BodyTable("brokers", broker_cells.APIS, broker_cells.COLUMNS, broker_cells.broker_cells),
+TABLES: Final = (
+    BodyTable("partitions", partition_cells.APIS, partition_cells.COLUMNS, partition_cells.partition_cells),
+    BodyTable("groups", group_cells.APIS, group_cells.COLUMNS, group_cells.group_cells),
+    BodyTable("topics", cluster_cells.TOPIC_APIS, cluster_cells.TOPIC_COLUMNS, cluster_cells.topic_cells),
+    BodyTable("brokers", cluster_cells.BROKER_APIS, cluster_cells.BROKER_COLUMNS, cluster_cells.broker_cells),
 )
-_APIS: Final = frozenset().union(*(table.apis for table in _TABLES))
+_APIS: Final = frozenset().union(*(table.apis for table in TABLES))
 _BODY: Final = b'"body":'
 """No text has it: quotes are escaped there."""
 
 
 def body_rows(api_key: int | None, content: Cells, shared: Cells) -> Iterator[tuple[str, Cells]]:
     """Yield the rows of one exchange, given as its JSON object; all have the cells that are `shared`."""
-    for table in _TABLES:
+    for table in TABLES:
         if api_key in table.apis:
             assert api_key is not None
             request, response = (_body(content.get(side)) for side in ("request", "response"))
@@ -60,14 +60,14 @@ def body_columns(
     are equal, as those of many clients that ask for the same, are opened once."""
     sides = [(np.append(0, np.cumsum(each.sizes)).tolist(), memoryview(each.data)) for each in (requests, responses)]
     chosen = np.flatnonzero(is_kept & np.isin(api_keys, list(_APIS)))
-    found = [_RowsOfTable([], []) for _ in _TABLES]
+    found = [_RowsOfTable([], []) for _ in TABLES]
     opened = cache(_cells)
     for place, api_key in zip(chosen.tolist(), api_keys[chosen].tolist(), strict=True):
         request, response = (_body_text(data[ends[place] : ends[place + 1]]) for ends, data in sides)
         for made, of_table in zip(opened(api_key, request, response), found, strict=True):
             of_table.rows.extend(made)
             of_table.at.extend([place] * len(made))
-    for table, of_table in zip(_TABLES, found, strict=True):
+    for table, of_table in zip(TABLES, found, strict=True):
         if of_table.rows:
             schema = arrow_schema(BY_NAME[table.name])
             cells = zip(table.columns, zip(*of_table.rows, strict=True), strict=True)
@@ -91,7 +91,7 @@ def _body_text(message: memoryview) -> bytes:
 def _cells(api_key: int, *texts: bytes) -> list[list[tuple[Any, ...]]]:
     """Return the cells that each table has of an exchange, by the texts of its bodies."""
     request, response = (_body(orjson.loads(b"{" + text)) if text else None for text in texts)
-    return [list(table.cells(api_key, request, response)) if api_key in table.apis else [] for table in _TABLES]
+    return [list(table.cells(api_key, request, response)) if api_key in table.apis else [] for table in TABLES]
 
 
 def _body(message: Body | None) -> Body | None:

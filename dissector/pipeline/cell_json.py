@@ -6,6 +6,7 @@ Invariant: content that does not fit gives a finding; it is never dropped silent
 from typing import Any, Final, NamedTuple
 
 from dissector.core.json_text import dumps
+from dissector.exchange.field_paths import replaced
 from dissector.exchange.to_json import PARTIAL_BYTES
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.tables.packing import BYTES
@@ -50,22 +51,13 @@ def entry_cell(entry: Body, *, records: bool) -> CellJson:
 def _without_records(message: Body, name: str | None) -> Body:
     if name not in RECORDS_FIELDS or not message["body"]:
         return message
-    without = {"body": _without_records_at(message["body"], RECORDS_FIELDS[name].split("."))}
+    without = {"body": replaced(message["body"], RECORDS_FIELDS[name].split("."), _field_without_records)}
     return message | without | ({PARTIAL_BYTES: "", "rest": ""} if PARTIAL_BYTES in message else {})
 
 
-def _without_records_at(value: Any, path: list[str]) -> Any:
-    """Return a copy of a body without the records in the field at `path`."""
-    if isinstance(value, list):
-        return [_without_records_at(each, path) for each in value]
-    if not path:
-        return value if value is None else _field_without_records(value)
-    return value | {path[0]: _without_records_at(value[path[0]], path[1:])} if value and path[0] in value else value
-
-
-def _field_without_records(field: Body) -> Body:
+def _field_without_records(field: Body | None) -> Body | None:
     """Return a `records` field without its records. Of bytes that are not a batch, the size remains."""
-    return {
+    return field and {
         name: [without_contents(batch) for batch in value] if name == "batches"
         else without_contents(value) if isinstance(value, dict) else value
         for name, value in field.items() if name != BYTES

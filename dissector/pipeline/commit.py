@@ -1,8 +1,12 @@
-"""Commits what an ingest has written: its rows, and then its captures, which make them count."""
+"""What an ingest has written: its rows counted, what its partitions ignored, and its commit: rows first, and then the
+captures, which make them count."""
 
+import pickle
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 
+from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.finding import Finding
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.observations import finding_cells
@@ -10,7 +14,7 @@ from dissector.pipeline.origins import Origin, merged_with
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.tables.data_files import DataFile
 from dissector.tables.delta_log import append_facts, put_captures, remove_facts
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import FACT_TABLES
 
 
@@ -31,6 +35,26 @@ def commit(
     put = {row["capture"] for row in put_captures(uri, latest)}
     if transaction is None:
         remove_facts(uri, [row for row in mine if row["capture"] not in put])
+
+
+def rows_by_table(files: Iterable[DataFile]) -> dict[str, int]:
+    """Return how many rows each table has got."""
+    counts = Counter[str]()
+    for file in files:
+        counts[file.table] += file.rows
+    return {name: counts[name] for name in FACT_TABLES}
+
+
+def partition_tallies(files: Sequence[DataFile]) -> list[PartitionTally]:
+    """Return the tallies of partitions."""
+    return [pickle.loads(file.tally) for file in files if file.tally is not None]
+
+
+def total_tally(files: Sequence[DataFile]) -> CaptureTally:
+    """Return the tally of what all partitions ignored."""
+    tallies = partition_tallies(files)
+    shuffled = [tally for partition in tallies for tally in partition.shuffled]
+    return CaptureTally.merged(shuffled, [partition.tally for partition in tallies])
 
 
 def is_current(capture: Cells, options: WriteOptions) -> bool:

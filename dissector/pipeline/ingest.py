@@ -8,19 +8,25 @@ Invariants:
   * if a file has changed since it was scanned, the run starts again without it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from dissector.core.finding import Finding
 from dissector.pipeline.commit import is_current
 from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.origins import origins
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.runs import remove_abandoned, remove_run
-from dissector.pipeline.splits import FilesChangedError
+from dissector.pipeline.splits import FilesChangedError, splits
+from dissector.pipeline.tls_secrets import TlsSecrets
+from dissector.tables.data_files import Output
 from dissector.tables.delta_log import create_tables, live_captures
 from dissector.tables.run import Run
 from dissector.tables.storage import Storage
+
+Report = Callable[[str, int, int], None]
+"""Receives the progress of a stage: its name, and how much of how much is done; 0 if unknown."""
 
 
 @dataclass
@@ -39,19 +45,35 @@ class IngestResult:
     problems: list[Finding] = field(default_factory=list)
 
 
-class Job(Protocol):
-    """Ingests scanned files: in this process, or on Spark."""
+class IngestJob(ABC):
+    """Ingests scanned files into the tables of a storage, in this process or on Spark; its own files are in `folder`.
 
-    problems: list[Finding]
-    """Of all files together."""
+    `problems` are those of all files together."""
 
+    def __init__(
+        self, storage: Storage, epoch: int, folder: str, scans: list[FileScan], options: WriteOptions, report: Report,
+        secrets: TlsSecrets, parts: int | None,
+    ) -> None:  # fmt: skip
+        self._storage = storage
+        self._output = Output(storage.uri, folder, epoch)
+        self._scans = scans
+        self._options = options
+        self._report = report
+        self._parts = parts
+        self._secrets = secrets
+        secrets.add_scans(scans)
+        self._splits = splits(scans)
+        self._origins = origins(scans, self._splits, epoch)
+        self.problems: list[Finding] = []
+
+    @abstractmethod
     def execute(self) -> dict[str, int]:
         """Ingest everything. Return the number of rows by table. Raises `FilesChangedError`."""
 
 
 def ingest(
     out: str, options: WriteOptions, scan: Callable[[], list[FileScan]],
-    job: Callable[[Storage, Run, list[FileScan]], Job], *, again: bool = False,
+    job: Callable[[Storage, Run, list[FileScan]], IngestJob], *, again: bool = False,
 ) -> IngestResult:  # fmt: skip
     """Ingest the captures that `scan` returns into the tables of a storage, each of them by a `job`. Those that
     are there are left out, or replaced if they are to be ingested `again`. Raises `StorageError`."""

@@ -9,47 +9,27 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from dissector.capture.partition import Block, CapturePartition
-from dissector.capture_session import Capture
+from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.detection.decode_as import DecodeAs
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.follow_state import CarryOver
 from dissector.pipeline.observations import revisions_of, row_of
 from dissector.pipeline.origins import FileOrigins, Origins, Sources
-from dissector.pipeline.partition_rows import RowBuilder, WriteOptions, packet_blocks
+from dissector.pipeline.partition_rows import RowBuilder, WriteOptions, opened
 from dissector.tables.data_files import TALLIES
-from dissector.tables.rows import TableRow
+from dissector.tables.row_batches import TableRow
 from dissector.transport.partitions import Partition
 
 
-def _open(
-    blocks: Iterable[Block],
-    partition: Partition,
-    carry_over: CarryOver,
-    routing_tallies: list[CaptureTally],
-    secrets: bytes,
-    *,
-    options: WriteOptions,
-) -> Capture:
-    part = CapturePartition(
-        "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
-    )
-    return Capture([part], decode_as=options.decode_as, checkpoint=carry_over.capture, show_secrets=options.secrets)
-
-
 def read_shared_state(
-    blocks: Iterable[Block],
-    partition: Partition,
-    carry_over: CarryOver,
-    secrets: bytes = b"",
-    decode_as: tuple[DecodeAs, ...] = (),
-    *,
-    is_last: bool,
-) -> SharedState:
+    blocks: Iterable[Block], partition: Partition, carry_over: CarryOver, secrets: bytes = b"",
+    decode_as: tuple[DecodeAs, ...] = (), *, is_last: bool,
+) -> SharedState:  # fmt: skip
     """Return what the other partitions need from this one: of all that it has read so far and, after the last packets,
     also of what was pending."""
-    with _open(blocks, partition, carry_over, [], secrets, options=WriteOptions(decode_as=decode_as)) as capture:
+    options = WriteOptions(decode_as=decode_as)
+    with opened(blocks, partition, options, [], secrets, carry_over.capture) as capture:
         for _ in capture.read(sort=False) if is_last else capture.pipeline.read_available():
             pass
         return capture.connections.shared_state()
@@ -67,7 +47,7 @@ def rows(
     The last row, of `TALLIES`, counts what was ignored: by routing, and at the end by the
     partition."""
     routing_tallies: list[CaptureTally] = []
-    with _open(blocks, partition, carry_over, routing_tallies, secrets, options=options) as capture:
+    with opened(blocks, partition, options, routing_tallies, secrets, carry_over.capture) as capture:
         for _ in capture.pipeline.read_available() if save is not None else capture.read(sort=False):
             pass
         capture.connections.merge_shared_state(shared_state)

@@ -22,7 +22,7 @@ from dissector.capture.partition import Block
 from dissector.capture_session.tally import CaptureTally
 from dissector.core.batches import NEVER
 from dissector.index.shared_state import SharedState
-from dissector.pipeline.commit import commit
+from dissector.pipeline.commit import commit, partition_tallies
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.follow_state import (
     FOLLOWER,
@@ -34,7 +34,7 @@ from dissector.pipeline.follow_state import (
     write_state,
 )  # fmt: skip
 from dissector.pipeline.frames import frame
-from dissector.pipeline.ingest_run import IngestRun
+from dissector.pipeline.ingest_on_spark import IngestRun
 from dissector.pipeline.micro_batch import read_shared_state, rows
 from dissector.pipeline.observations import (
     MOST_HERE,
@@ -48,10 +48,9 @@ from dissector.pipeline.observations import (
 from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.shuffled import LOCATIONS, by_partition, location_without_packets
-from dissector.pipeline.tallies import partition_tallies
 from dissector.pipeline.tls_secrets import TlsSecrets
 from dissector.tables.data_files import DATA_FILE_TYPES, DataFile, write_rows
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import OBSERVATIONS, ddl
 from dissector.tables.storage import Storage
 from dissector.transport.partitions import Partition
@@ -64,7 +63,7 @@ class MicroBatchRun(IngestRun):
         self, spark: SparkSession, storage: Storage, folder: Path, batch: int, scans: list[FileScan],
         options: WriteOptions, state: FollowState, secrets: TlsSecrets, *, is_last: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(spark, storage, state.epoch, WORK, scans, options, _silent, state.parts, secrets)
+        super().__init__(spark, storage, state.epoch, WORK, scans, options, _silent, secrets, state.parts)
         self._state_folder = folder
         self._before = carry_over_folder(folder, state.batch)
         self._after = carry_over_folder(folder, batch)
@@ -157,11 +156,11 @@ class MicroBatchRun(IngestRun):
 
     def _commit(self, files: list[DataFile]) -> None:
         """Commit the rows, the captures, and then the state: a crash before that runs the micro-batch again."""
-        transaction = f"{FOLLOWER}-{self._epoch}", self.state.batch
-        commit(self._storage.uri, files, self._scans, self._epoch, self._options, self.problems, transaction)
+        transaction = f"{FOLLOWER}-{self._output.epoch}", self.state.batch
+        commit(self._storage.uri, files, self._scans, self._output.epoch, self._options, self.problems, transaction)
         write_state(self._state_folder, self.state)
         shutil.rmtree(self._before, ignore_errors=True)
-        self._storage.remove(self._folder)
+        self._storage.remove(self._output.folder)
 
 
 def _ordered_here(uris: Sequence[str], end: int, after: Path) -> Iterator[Cells]:

@@ -18,7 +18,7 @@ from dissector.pipeline.origins import FileOrigins, Origins, Place, Source, Sour
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.data_files import DataFile
 from dissector.tables.file_systems import opened
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 from dissector.tables.schemas import OBSERVATIONS
 
 BY: Final = ("extractor", "scope")

@@ -1,4 +1,4 @@
-"""Maps packets of all files to the file that they come from, and to its name in the tables."""
+"""Maps packets of all files to the file that they come from, and to its name in the tables; names connections."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.pipeline.file_scan import FileScan
 from dissector.pipeline.splits import InputSplit, splits
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 
 KEY_TYPES: Final = pa.schema([("day", pa.date32()), ("capture", pa.string()), ("epoch", pa.int64())])
 SHORT: Final = 16
@@ -165,3 +166,27 @@ def merged_with(scans: Sequence[FileScan]) -> dict[str, str]:
         earliest = min((by_path[path] for path in split.paths), key=lambda each: each.first_ns)
         found |= dict.fromkeys(split.paths, earliest.digest[:SHORT])
     return found
+
+
+class ConnectionNames:
+    """Names by number, and which connections are new."""
+
+    def __init__(self, capture: Capture, origins: Origins) -> None:
+        self._capture = capture
+        self._origins = origins
+        self._names: dict[int, str] = {}
+        self._new: list[int] = []
+
+    def of(self, connection: int) -> str:
+        """Return the name of a connection."""
+        name = self._names.get(connection)
+        if name is None:
+            place = self._origins.of(self._capture.connections.first_packet(connection))
+            name = self._names[connection] = f"{place.origin.capture}:{place.packet}"
+            self._new.append(connection)
+        return name
+
+    def take_new(self) -> list[int]:
+        """Take the connections that were named since the last call."""
+        new, self._new = self._new, []
+        return new

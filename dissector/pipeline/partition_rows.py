@@ -17,6 +17,7 @@ from dissector.capture_session import Capture
 from dissector.capture_session.tally import CaptureTally, PartitionTally
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding, Severity
+from dissector.core.object_graph import Nodes
 from dissector.detection.decode_as import DecodeAs, parse_decode_as
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.message_subjects import ERROR
@@ -25,15 +26,14 @@ from dissector.exchange.to_json import exchange_object, messages_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline import cell_json, record_rows
 from dissector.pipeline.body_rows import body_rows
-from dissector.pipeline.connection_names import ConnectionNames
 from dissector.pipeline.input_files import input_file
 from dissector.pipeline.observations import finding_cells, row_of
-from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
+from dissector.pipeline.origins import ConnectionNames, FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.request_columns import number_cells
 from dissector.pipeline.whole_rows import WholeRowBuilder
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.data_files import TALLIES
-from dissector.tables.rows import Cells, TableRow
+from dissector.tables.row_batches import Cells, TableRow
 from dissector.tls.session import TlsSession
 from dissector.transport.partitions import Partition
 
@@ -226,18 +226,24 @@ class RowBuilder:
         }  # fmt: skip
 
 
-def _read(
-    blocks: Iterable[Block],
-    partition: Partition,
-    options: WriteOptions,
-    routing_tallies: list[CaptureTally],
-    secrets: bytes,
-) -> Capture:
-    """Read a partition. Add the tallies of what routing ignored to `routing_tallies`."""
+def opened(
+    blocks: Iterable[Block], partition: Partition, options: WriteOptions, routing_tallies: list[CaptureTally],
+    secrets: bytes, checkpoint: Nodes | None = None,
+) -> Capture:  # fmt: skip
+    """Return a partition as a capture, from a checkpoint on. Add the tallies of what routing ignored to
+    `routing_tallies`."""
     part = CapturePartition(
         "a partition of the packets", packet_blocks(blocks, routing_tallies), partition.number, partition.parts, secrets
     )
-    capture = Capture([part], decode_as=options.decode_as, show_secrets=options.secrets)
+    return Capture([part], decode_as=options.decode_as, checkpoint=checkpoint, show_secrets=options.secrets)
+
+
+def _read(
+    blocks: Iterable[Block], partition: Partition, options: WriteOptions, routing_tallies: list[CaptureTally],
+    secrets: bytes,
+) -> Capture:  # fmt: skip
+    """Open a partition and read it."""
+    capture = opened(blocks, partition, options, routing_tallies, secrets)
     for _ in capture.read():
         pass
     return capture
@@ -268,26 +274,18 @@ def read_shared_state(
 
 
 def rows(
-    blocks: Iterable[Block],
-    partition: Partition,
-    shared_state: SharedState,
-    origins: FileOrigins,
-    options: WriteOptions,
-    secrets: bytes = b"",
-) -> Iterator[TableRow]:
+    blocks: Iterable[Block], partition: Partition, shared_state: SharedState, origins: FileOrigins,
+    options: WriteOptions, secrets: bytes = b"",
+) -> Iterator[TableRow]:  # fmt: skip
     """Yield the table and the row of everything in a partition, decrypted with the `secrets` of a key log. Rows of
     `OBSERVATIONS` come first, for cross-connection findings; the last row, of `TALLIES`, counts what was ignored."""
     return rows_with(lambda _: shared_state, blocks, partition, origins, options, secrets)
 
 
 def rows_with(
-    shared_state: Callable[[Capture], SharedState],
-    blocks: Iterable[Block],
-    partition: Partition,
-    origins: FileOrigins,
-    options: WriteOptions,
-    secrets: bytes = b"",
-) -> Iterator[TableRow]:
+    shared_state: Callable[[Capture], SharedState], blocks: Iterable[Block], partition: Partition,
+    origins: FileOrigins, options: WriteOptions, secrets: bytes = b"",
+) -> Iterator[TableRow]:  # fmt: skip
     """Yield the same; `shared_state` is asked once all packets are read."""
     routing_tallies, sources = list[CaptureTally](), Sources()
     with _read(_noted(blocks, sources), partition, options, routing_tallies, secrets) as capture:

@@ -11,7 +11,7 @@ from dissector.exchange.to_json import Body
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import RecordHeader
 from dissector.tables.packing import Packer
-from dissector.tables.rows import Cells, RowGroup
+from dissector.tables.row_batches import Cells, RowGroup
 
 _BIGINT_END: Final = 1 << 63
 RecordColumns = dict[str, Sequence[Any]]

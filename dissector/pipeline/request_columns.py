@@ -12,7 +12,7 @@ import pyarrow as pa
 from dissector.exchange.body_numbers import OfBodies
 from dissector.pipeline.carried_columns import Columns
 from dissector.pipeline.partition_cells import ISOLATION
-from dissector.tables.rows import Cells
+from dissector.tables.row_batches import Cells
 
 OF_REQUEST: Final = (
     "acks", "timeout_ms", "max_wait_ms", "min_bytes", "max_bytes", "isolation_level", "session_id", "session_epoch",

@@ -7,8 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from dissector.pipeline.frames import rows_of_files
-from dissector.tables.dialect import Dialect, SparkDialect
-from dissector.tables.engine import Convert, Row
+from dissector.tables.engine import Convert, Dialect, Row, SparkDialect
 from dissector.tables.file_systems import is_url
 from dissector.tables.schemas import TableSchema, ddl
 

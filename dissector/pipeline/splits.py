@@ -99,6 +99,20 @@ def _overlapping(scans: list[FileScan]) -> Iterator[list[FileScan]]:
         yield group
 
 
+def group_splits(splits: Sequence[InputSplit], tasks: int) -> list[list[InputSplit]]:
+    """Group splits for about so many tasks. Small neighbors share a task, as a task costs more than they do."""
+    enough = sum(split.packets for split in splits) / tasks
+    found: list[list[InputSplit]] = []
+    remaining = 0.0
+    for split in splits:
+        if remaining <= 0:
+            found.append([])
+            remaining = enough
+        found[-1].append(split)
+        remaining -= split.packets
+    return found
+
+
 def batches(split: InputSplit, store: Store, tally: CaptureTally) -> Iterator[tuple[PacketBatch, Int64 | None]]:
     """Yield the numbered packets of a split, and their `Block.sources` if its files are merged. Findings about files
     that changed after the scan go to `tally`. Raises `SpoolFullError` if there is no room to merge files."""

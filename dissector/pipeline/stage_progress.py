@@ -2,14 +2,14 @@
 there is only the name of the stage."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from pyspark.sql import SparkSession
 
-Report = Callable[[str, int, int], None]
-"""Receives the progress of a stage: its name, tasks done, tasks in all; 0 if unknown."""
+from dissector.pipeline.ingest import Report
+
 POLL_SECONDS: Final = 0.5
 """Seconds between two polls."""
 

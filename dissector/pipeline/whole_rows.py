@@ -17,16 +17,14 @@ from dissector.exchange.record_columns import CarriedColumns
 from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cell_json
 from dissector.pipeline.body_rows import body_columns
-from dissector.pipeline.carried_columns import Columns, batch_columns, record_columns
-from dissector.pipeline.carried_pieces import joined, kept
-from dissector.pipeline.connection_names import ConnectionNames
+from dissector.pipeline.carried_columns import Columns, batch_columns, joined, kept, record_columns
 from dissector.pipeline.observations import finding_cells
-from dissector.pipeline.origins import Origins
+from dissector.pipeline.origins import ConnectionNames, Origins
 from dissector.pipeline.partition_columns import PARTITIONS, partition_rows
 from dissector.pipeline.request_columns import number_columns
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.arrow_types import chosen
-from dissector.tables.rows import TableRow
+from dissector.tables.row_batches import TableRow
 
 _KEY: Final = ("day", "capture", "epoch", "packet", "start")
 RECORDS_TOGETHER: Final = 1 << 14

@@ -28,10 +28,6 @@ sys.meta_path.insert(0, _WithoutPandas())
 pa.array([None])
 del sys.meta_path[0]
 
-import dissector.findings.framework.examination  # noqa: E402  # pandas is hidden first
-import dissector.pipeline.partition_rows  # noqa: E402  # pandas is hidden first
-import dissector.pipeline.read_tasks  # noqa: E402  # pandas is hidden first
-import dissector.pipeline.whole_files  # noqa: E402, F401  # what tasks run, as the ones above
 
 if __name__ == "__main__":
     gc.collect()

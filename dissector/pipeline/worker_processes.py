@@ -24,7 +24,7 @@ from dissector.pipeline.origins import FileOrigins
 from dissector.pipeline.partition_rows import WriteOptions, rows_with
 from dissector.pipeline.splits import InputSplit, route
 from dissector.tables.data_files import DataFile, Output, write_rows
-from dissector.tables.rows import TableRow
+from dissector.tables.row_batches import TableRow
 from dissector.transport.partitions import Partition
 
 ROWS_PER_REPORT: Final = 4_096

@@ -16,7 +16,7 @@ Invariants:
 from collections.abc import Generator, Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -32,8 +32,19 @@ WIRES: Final = pytest.StashKey["list[Wire]"]()
 __all__ = ["KafkaCapture", "kafka_capture"]
 
 
-class KafkaCapture(Protocol):
-    """The type of the fixture `kafka_capture`."""
+class KafkaCapture:
+    """The type of the fixture `kafka_capture`: called, it gives captures of a test."""
+
+    def __init__(self, request: pytest.FixtureRequest, folder: Path) -> None:
+        """Captures go to files in a folder. Raises `pytest.UsageError` for a wrong setting."""
+        refused = request.config.getini(REFUSED)
+        if refused not in ("fail", "skip"):
+            raise pytest.UsageError(f"{REFUSED} = {refused}: fail or skip is expected")
+        self._skips = refused == "skip"
+        self._saves_baselines = request.config.getoption("--save-baselines")
+        self._folder = folder
+        self._made: list[Wire] = []
+        self._shown = request.node.stash.setdefault(WIRES, [])
 
     def __call__(
         self,
@@ -45,6 +56,20 @@ class KafkaCapture(Protocol):
     ) -> "Wire":
         """Return a capture of one port, or some, to be used in a ``with`` statement. `keylog` names files with TLS
         secrets; passwords, tokens and keys are masked unless `show_secrets`."""
+        from dissector.pytest_plugin.wire import Wire, WireSettings
+
+        ports = (port,) if isinstance(port, int) else tuple(port)
+        key_logs = (keylog,) if isinstance(keylog, str | PathLike) else tuple(keylog)
+        path = self._folder / f"kafka-{len(self._made) + 1}.pcapng"
+        settings = WireSettings(path, ports, interface, key_logs, show_secrets)
+        wire = Wire(settings, skips=self._skips, saves_baselines=self._saves_baselines)
+        self._made.append(wire)
+        self._shown.append(wire)
+        return wire
+
+    def _close(self) -> None:
+        for wire in self._made:
+            wire.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,35 +87,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def kafka_capture(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaCapture]:
     """Capture the traffic of a port while a ``with`` statement lasts, and ask for its exchanges afterwards."""
-    from dissector.pytest_plugin.wire import Wire, WireSettings
-
-    refused = request.config.getini(REFUSED)
-    if refused not in ("fail", "skip"):
-        raise pytest.UsageError(f"{REFUSED} = {refused}: fail or skip is expected")
-    wires = request.node.stash.setdefault(WIRES, [])
-    made: list[Wire] = []
-
-    def capture(
-        port: int | Iterable[int] = LOOPBACK_PORT,
-        *,
-        interface: str = "lo",
-        keylog: str | PathLike[str] | Iterable[str | PathLike[str]] = (),
-        show_secrets: bool = False,
-    ) -> Wire:
-        ports = (port,) if isinstance(port, int) else tuple(port)
-        key_logs = (keylog,) if isinstance(keylog, str | PathLike) else tuple(keylog)
-        path = tmp_path / f"kafka-{len(made) + 1}.pcapng"
-        wire = Wire(
-            WireSettings(path, ports, interface, key_logs, show_secrets), skips=refused == "skip",
-            saves_baselines=request.config.getoption("--save-baselines"),
-        )  # fmt: skip
-        made.append(wire)
-        wires.append(wire)
-        return wire
-
-    yield capture
-    for wire in made:
-        wire.close()
+    captures = KafkaCapture(request, tmp_path)
+    yield captures
+    captures._close()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from dissector.core.garbage_collection import infrequent_collection
 from dissector.tables.file_statistics import FileStatistics
 from dissector.tables.file_systems import create_folder, opened
-from dissector.tables.row_batches import LONG, RISING, RowBatches
-from dissector.tables.rows import Cells, RowGroup, TableRow
+from dissector.tables.row_batches import LONG, RISING, Cells, RowBatches, RowGroup, TableRow
 from dissector.tables.schemas import BY_NAME, OBSERVATIONS, TableSchema
 
 TALLIES: Final = "tallies"

@@ -14,8 +14,9 @@ Invariants:
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs
@@ -39,6 +40,7 @@ _ALONE: Final = CommitProperties(max_commit_retries=0)
 _TOGETHER: Final = 200
 """Captures whose facts are removed by one condition."""
 Row = dict[str, Any]
+Result = TypeVar("Result")
 Decide = Callable[[Sequence[Row]], Sequence[Row]]
 """Gets the rows of `captures`; returns those to be put there, in place of rows of the same captures."""
 
@@ -119,19 +121,24 @@ def size_problem(found: pa.fs.FileInfo, size: int) -> str:
     return "" if found.size == size else f"{found.size:,} bytes instead of {size:,}"
 
 
+def until_committed(commit: Callable[[], Result]) -> Result:
+    """Try a commit again for as long as others commit meanwhile."""
+    while True:
+        with suppress(CommitFailedError):
+            return commit()
+
+
 def _append(uri: str, name: str, files: list[DataFile], transaction: tuple[str, int] | None) -> None:
     properties = None if transaction is None else CommitProperties(app_transactions=[Transaction(*transaction)])
     actions: list[AddAction | RemoveAction] = [_added(file) for file in files]
-    schema = arrow_schema(BY_NAME[name])
-    while True:
+
+    def append() -> None:
         table = existing_table(uri, name)
-        if transaction is not None and _committed_version(table, transaction[0]) >= transaction[1]:
-            return
-        try:
+        if transaction is None or _committed_version(table, transaction[0]) < transaction[1]:
+            schema = arrow_schema(BY_NAME[name])
             table.create_write_transaction(actions, "append", schema, commit_properties=properties)
-        except CommitFailedError:
-            continue
-        return
+
+    until_committed(append)
 
 
 def _committed_version(table: DeltaTable, application: str) -> int:
@@ -191,35 +198,30 @@ def remove_captures(uri: str, captures: Iterable[str]) -> int:
     """Remove captures and their facts; return how many were there. Raises `StorageError`."""
     names = set(captures)
     listed = ", ".join(f"'{each}'" for each in names)
+
+    def remove() -> list[Row]:
+        table = existing_table(uri, CAPTURES)
+        found = [row for row in captures_in(uri, table) if row["capture"] in names]
+        if found:
+            table.delete(f"capture IN ({listed})", commit_properties=_ALONE)
+        return found
+
     with _plain_errors(uri):
-        while True:
-            table = existing_table(uri, CAPTURES)
-            removed = [row for row in captures_in(uri, table) if row["capture"] in names]
-            try:
-                if removed:
-                    table.delete(f"capture IN ({listed})", commit_properties=_ALONE)
-            except CommitFailedError:
-                continue
-            break
+        removed = until_committed(remove)
     # Of these epochs only: an ingest of the same capture may be at work.
     remove_facts(uri, removed)
     return len(removed)
 
 
 def _remove_facts(uri: str, condition: str) -> None:
+    """Delete rows. What others commit meanwhile, a compaction for one, is looked at again."""
     with _plain_errors(uri):
         for name in FACT_TABLES:
-            _delete(uri, name, condition)
+            until_committed(partial(_delete, uri, name, condition))
 
 
 def _delete(uri: str, name: str, condition: str) -> None:
-    """Delete rows. What others commit meanwhile, a compaction for one, is looked at again."""
-    while True:
-        try:
-            existing_table(uri, name).delete(condition, commit_properties=_ALONE)
-        except CommitFailedError:
-            continue
-        return
+    existing_table(uri, name).delete(condition, commit_properties=_ALONE)
 
 
 def captures_in(uri: str, table: DeltaTable) -> list[Row]:

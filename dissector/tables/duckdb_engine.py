@@ -12,8 +12,7 @@ import pyarrow as pa
 from pyarrow.dataset import Dataset, dataset
 
 from dissector.tables.arrow_types import arrow_schema
-from dissector.tables.dialect import Dialect, DuckDbDialect
-from dissector.tables.engine import Convert, Row
+from dissector.tables.engine import Convert, Dialect, DuckDbDialect, Row
 from dissector.tables.file_systems import LOCAL, opened
 from dissector.tables.schemas import TableSchema
 

@@ -12,24 +12,25 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from dissector.analysis.stats import (
+from dissector.analysis.stats.column_counts import RowMeasures
+from dissector.analysis.stats.counts import (
+    MAX_KEYS,
     ApiError,
     ApiVersion,
     ClientSoftware,
-    MessageKind,
+    CountsByKey,
+    ExchangeCounts,
     Statistics,
     StatsConnection,
     TopicPartition,
+    VersionSpan,
     VersionUse,
+    widen_span,
 )
-from dissector.analysis.stats.column_counts import RowMeasures
-from dissector.analysis.stats.counts import MAX_KEYS, CountsByKey, ExchangeCounts, VersionSpan, widen_span
 from dissector.analysis.stats.exchange_contents import record_bytes_by_topic
-from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
-from dissector.analysis.stats.field_bytes import MessageSample, paths_of
-from dissector.analysis.stats.histogram import STEPS, Histogram
-from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime, slot_ns
-from dissector.analysis.stats.row_groups import group_keys
+from dissector.analysis.stats.field_bytes import SAMPLE_SIZE, MessageKind, MessageSample, paths_of
+from dissector.analysis.stats.histogram import SLOTS, STEPS, Histogram, LatencyOverTime, slot_ns
+from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.exchange.info_column import ERROR_RESPONSE
 from dissector.exchange.model import STORED, Exchange
 from dissector.exchange.row_fields import ROW_FIELDS
@@ -37,8 +38,7 @@ from dissector.exchange.row_findings import ACKS_0
 from dissector.filter import Filter
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.enums import ERROR_CODE, number_of
-from dissector.tables.dialect import Dialect
-from dissector.tables.engine import Row
+from dissector.tables.engine import Dialect, Row
 from dissector.tables.reader import Tables
 
 _API: Final = ("api_key", "api_version")

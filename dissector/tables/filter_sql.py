@@ -27,7 +27,7 @@ from dissector.filter.record_fields import RecordCondition
 from dissector.findings.codes import CODES
 from dissector.protocol.schema.loader import alternatives, apis, message
 from dissector.protocol.schema.model import Field
-from dissector.tables.dialect import Dialect
+from dissector.tables.engine import Dialect
 
 MAX_PATHS: Final = 24
 """Maximum field paths that are tested in columns. With more, only their APIs are."""

@@ -6,42 +6,31 @@ who began to read before.
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import ColumnProperties, DeltaTable, WriterProperties
-from deltalake.exceptions import CommitFailedError
 
 from dissector.core.text import counted
-from dissector.tables.delta_log import delta_table, existing_table, size_problem
+from dissector.tables.delta_log import delta_table, existing_table, size_problem, until_committed
 from dissector.tables.file_systems import opened
 from dissector.tables.row_batches import RISING
 from dissector.tables.schemas import BY_NAME, FACT_TABLES, KEYS, ROW_KEY
 from dissector.tables.snapshot import Snapshot
 
-RETENTION_HOURS: Final = 24
-"""Hours for which files that no table has any more are kept: longer than any ingest or query takes."""
-
 
 def compact(uri: str) -> dict[str, tuple[int, int]]:
     """Rewrite small files of each table as large ones. Return the number of files before and after, by table."""
-    found = {}
-    for name in BY_NAME:
-        found[name] = _compacted(uri, name)
-    return found
+    return {name: until_committed(partial(_compacted, uri, name)) for name in BY_NAME}
 
 
 def _compacted(uri: str, name: str) -> tuple[int, int]:
-    """Compact a table. Where rows were deleted meanwhile, it is done again."""
-    while True:
-        table = existing_table(uri, name)
-        before = len(table.file_uris())
-        try:
-            table.optimize.compact(writer_properties=_as_written(name))
-        except CommitFailedError:
-            continue
-        return before, len(table.file_uris())
+    table = existing_table(uri, name)
+    before = len(table.file_uris())
+    table.optimize.compact(writer_properties=_as_written(name))
+    return before, len(table.file_uris())
 
 
 def _as_written(name: str) -> WriterProperties:

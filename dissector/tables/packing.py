@@ -10,12 +10,13 @@ Invariant: `unpacked` returns the JSON of the original message: a test over all 
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import orjson
 
 from dissector.analysis.records import CarriedRecords, LogPartition, records_of_batch, records_of_object
 from dissector.core.json_text import dumps
+from dissector.exchange.field_paths import replaced
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS, RECORDS_FIELDS
 from dissector.protocol.embedded.values import RecordsDecoder, has_names, records_decoder, topic_of
@@ -128,16 +129,8 @@ def as_sent(body: Object, name: str) -> Object:
 
 
 def _with_fields(body: Object, name: str, convert: Callable[[Object], object]) -> Object:
-    topics, partitions, field = RECORDS_FIELDS[name].split(".")
-
-    def of_partition(partition: dict[str, Any]) -> dict[str, Any]:
-        return partition | ({field: convert(partition[field])} if partition.get(field) else {})
-
-    def of_topic(topic: dict[str, Any]) -> dict[str, Any]:
-        found = topic.get(partitions)
-        return topic | {partitions: [of_partition(each) for each in found]} if found else topic
-
-    return body | {topics: [of_topic(topic) for topic in body[topics]]} if body.get(topics) else body
+    path = RECORDS_FIELDS[name].split(".")
+    return cast(Object, replaced(body, path, lambda field: convert(field) if field else field))
 
 
 def _sent(value: Object) -> object:

@@ -1,18 +1,47 @@
-"""Rows of a table, however they come, as Arrow tables: one by one, in groups that share cells, or as tables.
+"""Rows of tables on their way to files: single rows, groups of rows that share most cells, or Arrow tables; and all of
+one table as Arrow tables, however they come.
 
 Invariant: about `MAX_BYTES` of rows are held, or `MAX_ROWS` of them; of tables about `MAX_TABLE_BYTES`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from dissector.tables.arrow_types import TIMES, all_columns, arrow_schema, column, of_type, with_dictionaries
-from dissector.tables.rows import Cells, RowGroup
 from dissector.tables.schemas import TableSchema
+
+Cells = dict[str, Any]
+"""A row by column; missing columns are null."""
+
+
+class RowGroup(NamedTuple):
+    """Rows of one table. Either all rows of a table come in groups, with the same `columns`, or none does."""
+
+    shared: Cells
+    """Cells that all rows share."""
+    row_count: int
+    size: int
+    """Approximate bytes of the long cells."""
+    source: Any
+    """Source of the other cells. Sources of many groups become columns together: thousands of rows take little longer
+    than one."""
+    columns: Callable[[Sequence[Any]], dict[str, Sequence[Any]]]
+    """Makes columns of sources."""
+
+    @property
+    def rows(self) -> list[Cells]:
+        """The rows one by one."""
+        columns = self.columns([self.source])
+        return [self.shared | dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+TableRow = tuple[str, Cells | RowGroup | pa.Table]
+"""Name of a table, and a row or rows of it."""
+
 
 MAX_ROWS: Final = 32_000
 """Of tables, which become a group of rows each: larger ones are smaller on the disk, and written faster."""

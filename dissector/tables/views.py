@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from dissector.tables.arrow_types import arrow_type
 from dissector.tables.delta_log import CAPTURES
-from dissector.tables.dialect import DuckDbDialect
+from dissector.tables.engine import DuckDbDialect
 from dissector.tables.file_systems import LOCAL
 from dissector.tables.schemas import BY_NAME, KEYS, ROW_KEY, TableSchema
 from dissector.tables.snapshot import Snapshot

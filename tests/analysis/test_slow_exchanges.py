@@ -47,7 +47,8 @@ def as_capture(api_keys: list[int], connections: list[int], latencies: list[int]
         api_key=np.array(api_keys, np.int64), connection=np.array(connections, np.int64),
         latency_ns=np.array(latencies, np.int64), has_latency=np.array(latencies, np.int64) >= 0,
     )  # fmt: skip
-    return cast(Capture, MagicMock(__len__=lambda _: len(latencies), index_columns=lambda _: columns))
+    index = SimpleNamespace(numbers=lambda _: columns)
+    return cast(Capture, MagicMock(__len__=lambda _: len(latencies), index=index))
 
 
 @cases(("others", "found"), [(MIN_EXCHANGES - 2, []), (MIN_EXCHANGES - 1, [1])])

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.stats import Statistics
-from dissector.analysis.stats.latency_over_time import SLOTS, LatencyOverTime
+from dissector.analysis.stats.counts import ExchangeCounts, Statistics
+from dissector.analysis.stats.histogram import SLOTS, LatencyOverTime
 from dissector.cli.render.plots import LEVELS, SHADES, plots
 
 NANOSECONDS = st.integers(0, 1 << 50)
@@ -56,7 +56,7 @@ def test_the_slowest_time_stands_highest() -> None:
 def test_topics_stand_by_their_bytes() -> None:
     statistics = Statistics()
     for topic, out, back in (("small", 10, 0), ("large", 600, 400), ("named alone", 0, 0)):
-        statistics.topics.of(topic).add(out, back, False, None, waits=False)
+        statistics.topics.of(topic).merge(ExchangeCounts(1, out, back))
     lines = drawn(None, statistics)
     assert [line.split()[-1] for line in lines[2:]] == ["large", "small"]
     assert lines[2].count("█") == 24

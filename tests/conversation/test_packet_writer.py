@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dissector.capture_session import Capture
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.packet_writer import PacketWriter
+from dissector.conversation.packets import PacketWriter
 from dissector.exchange.model import Exchange
 from tests.cases import cases
 from tests.conftest import PCAPS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dissector.analysis.stats.row_groups import group_keys
+from dissector.analysis.stats.row_field_counts import group_keys
 from dissector.capture_session import Capture
 from dissector.cli.render.fields import exchange_lines, index_lines, parse
 from dissector.cli.stats import breakdown

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding, Severity
 from dissector.findings.detectors.rebalance_loop import GroupExtractor
-from dissector.findings.detectors.repeated_expected_error import RepeatedExpectedError
-from dissector.findings.detectors.version_stepped_down import RejectionExtractor
+from dissector.findings.detectors.repeated_errors import RepeatedExpectedError
+from dissector.findings.detectors.versions import RejectionExtractor
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.aggregation import EXTRACTORS, ObservationLog
 from dissector.findings.framework.decoded_exchange import DecodedExchange

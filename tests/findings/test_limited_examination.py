@@ -9,7 +9,7 @@ import pytest
 
 from dissector.capture_session import Capture
 from dissector.core.finding import Finding
-from dissector.findings.detectors.retried_batch import RetriedBatch
+from dissector.findings.detectors.sequence_numbers import RetriedBatch
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.findings.conversations import Talk, heartbeat, produce, written

@@ -15,12 +15,12 @@ from dissector.core.finding import Finding
 from dissector.core.spool import Spool, SpoolFullError
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
+from dissector.pipeline.lone_files import rows_of_file
 from dissector.pipeline.partition_rows import WriteOptions, rows
 from dissector.pipeline.splits import InputSplit, route, splits
-from dissector.pipeline.whole_files import rows_of_file
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
-from tests.pipeline.test_whole_files import LOGS
+from tests.pipeline.test_lone_files import LOGS
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "gone": Path.unlink,

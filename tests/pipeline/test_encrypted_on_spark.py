@@ -18,8 +18,8 @@ from tests.needs import needs
 from tests.pipeline.contents import rows_that_count
 from tests.pipeline.events import logged
 from tests.pipeline.test_encrypted import parted
+from tests.pipeline.test_lone_files import LOGS
 from tests.pipeline.test_micro_batch import cut
-from tests.pipeline.test_whole_files import LOGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,10 +22,9 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 from pyspark.sql import SparkSession
 
 from dissector.pipeline import stage_progress
-from dissector.pipeline.ingest import IngestResult
+from dissector.pipeline.ingest import IngestResult, Report
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.stage_progress import Report
 from tests.pipeline.contents import contents
 from tests.pipeline.events import failed, run_again
 from tests.pipeline.test_ingest import read

@@ -27,7 +27,7 @@ from dissector.tables.arrow_types import TIMES
 from dissector.tables.schemas import FACT_TABLES
 from tests.pipeline.contents import contents, rows_that_count
 from tests.pipeline.rolling import rolled
-from tests.pipeline.test_whole_files import INDEXES, JAVA, LOGS, SAMPLES, large
+from tests.pipeline.test_lone_files import INDEXES, JAVA, LOGS, SAMPLES, large
 from tests.pipeline.without_spark import Tables, differences, shown, shown_by_tables, tables
 
 pytestmark = pytest.mark.slow
@@ -172,7 +172,6 @@ def test_bodies_of_the_largest_size_are_kept_and_larger_ones_reported(spark: Spa
 
 KILLED = """
 import os, signal, sys
-from dissector.pipeline import ingest_run
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_session import session

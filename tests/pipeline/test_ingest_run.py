@@ -9,7 +9,8 @@ pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not instal
 
 from pyspark.sql import SparkSession
 
-from dissector.pipeline import ingest_run, observations
+from dissector.pipeline import ingest_on_spark as module
+from dissector.pipeline import observations
 from dissector.pipeline.ingest_on_spark import ingest_on_spark
 from dissector.pipeline.partition_rows import WriteOptions
 from tests.conftest import PCAPS
@@ -49,9 +50,9 @@ def test_findings_are_the_same_whoever_aggregates_observations(
         for name in ("trouble-rebalance-loop", "trouble-error-storm", "trouble-consumer-lag")
     ]
     found = []
-    for most, per_task in ((observations.MOST_HERE, ingest_run.OBSERVATIONS_PER_TASK), (0, 10)):
-        monkeypatch.setattr(ingest_run, "MOST_HERE", most)
-        monkeypatch.setattr(ingest_run, "OBSERVATIONS_PER_TASK", per_task)
+    for most, per_task in ((observations.MOST_HERE, module.OBSERVATIONS_PER_TASK), (0, 10)):
+        monkeypatch.setattr(module, "MOST_HERE", most)
+        monkeypatch.setattr(module, "OBSERVATIONS_PER_TASK", per_task)
         out = tmp_path / str(most)
         ingest_on_spark(spark, paths, str(out), WriteOptions(), parts=2)
         found.append(Counter((row["code"], row["path"], row["message"]) for row in rows_that_count(out)["findings"]))

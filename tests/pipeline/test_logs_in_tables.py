@@ -29,7 +29,7 @@ from dissector.pipeline.partition_rows import WriteOptions
 from dissector.pipeline.spark_engine import Spark
 from dissector.tables.reader import Tables
 from tests.pipeline.rolling import packets, pcap
-from tests.pipeline.test_whole_files import LOGS, of, transcript
+from tests.pipeline.test_lone_files import LOGS, of, transcript
 from tests.tables.conftest import tables_of
 from tests.tables.test_row_to_exchange import READ_INDEXES
 

@@ -22,17 +22,17 @@ from dissector.core.json_text import dumps
 from dissector.exchange.to_json import exchange_object
 from dissector.index.shared_state import SharedState
 from dissector.pipeline.file_scan import scan_file
+from dissector.pipeline.lone_files import rows_of_file
 from dissector.pipeline.observations import ORDER, findings_of
 from dissector.pipeline.origins import FileOrigins, origins
 from dissector.pipeline.partition_rows import WriteOptions, read_shared_state, rows
 from dissector.pipeline.splits import route, splits
 from dissector.pipeline.tls_secrets import TlsSecrets
-from dissector.pipeline.whole_files import rows_of_file
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.schema.loader import api
 from dissector.tables.data_files import DataFile
 from dissector.tables.packing import unpacked
-from dissector.tables.rows import Cells, RowGroup, TableRow
+from dissector.tables.row_batches import Cells, RowGroup, TableRow
 from dissector.transport.partitions import Partition
 
 KEPT = WriteOptions()

@@ -21,7 +21,7 @@ from dissector.pipeline.splits import route, splits
 from dissector.protocol.records.batch import Record, RecordHeader
 from dissector.tables import row_batches
 from dissector.tables.data_files import TALLIES, DataFile, Output, write_rows
-from dissector.tables.rows import Cells, TableRow
+from dissector.tables.row_batches import Cells, TableRow
 from dissector.transport.partitions import Partition
 from tests.conftest import PCAPS
 from tests.pipeline.without_spark import one_by_one, read_back, tables, with_headers

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from dissector.analysis.stats import Statistics, StatisticsPass
 from dissector.analysis.stats.breakdowns import BREAKDOWNS
-from dissector.analysis.stats.exchange_sampler import SAMPLE_SIZE
-from dissector.analysis.stats.latency_over_time import LatencyOverTime
+from dissector.analysis.stats.counts import Statistics
+from dissector.analysis.stats.field_bytes import SAMPLE_SIZE
+from dissector.analysis.stats.histogram import LatencyOverTime
+from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.filter import parse
 from tests.pipeline.ingested import CAPTURES

@@ -19,7 +19,7 @@ from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
 from dissector.tables.row_to_exchange import exchange_of_row
 from tests.cases import cases
 from tests.conftest import PCAPS
-from tests.pipeline.test_whole_files import INDEXES, LOGS
+from tests.pipeline.test_lone_files import INDEXES, LOGS
 from tests.pipeline.without_spark import one_by_one
 
 READ_INDEXES = [path for path in INDEXES if path.suffix != ".txnindex"]

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import exchange_object
-from dissector.pipeline import broker_cells, group_cells, partition_cells, topic_cells
+from dissector.pipeline.body_rows import TABLES
+from dissector.pipeline.cluster_cells import topic_cells
+from dissector.pipeline.partition_cells import ISOLATION
 from dissector.pipeline.request_columns import OF_REQUEST, OF_RESPONSE
 from dissector.tables.file_systems import normal_uri
 from dissector.tables.schemas import BY_NAME
@@ -143,11 +145,11 @@ def test_topics_are_those_that_metadata_lists(exchanges: list[Object], tables: d
 def test_topics_that_are_created_have_what_was_asked_for_and_given() -> None:
     request = {"topics": [{"name": "orders", "num_partitions": 6, "replication_factor": -1}]}
     given = {"name": "orders", "topic_id": "x" * 22, "error_code": 0, "num_partitions": 6, "replication_factor": 3}
-    assert topic_cells.topic_cells(19, request, {"topics": [given]}) == [("orders", "x" * 22, None, 6, 3, None)]
+    assert topic_cells(19, request, {"topics": [given]}) == [("orders", "x" * 22, None, 6, 3, None)]
     refused = {"topics": [{"name": "orders", "error_code": 36, "num_partitions": -1}]}
-    [cells] = topic_cells.topic_cells(19, request, refused)
+    [cells] = topic_cells(19, request, refused)
     assert cells == ("orders", None, None, 6, None, "TOPIC_ALREADY_EXISTS")
-    assert [row[0] for row in topic_cells.topic_cells(20, {"topic_names": ["a", "b"]}, None)] == ["a", "b"]
+    assert [row[0] for row in topic_cells(20, {"topic_names": ["a", "b"]}, None)] == ["a", "b"]
 
 
 def test_brokers_are_those_that_metadata_lists(exchanges: list[Object], tables: dict[str, list[Object]]) -> None:
@@ -170,7 +172,7 @@ def test_numbers_of_bodies_are_columns(exchanges: list[Object], tables: dict[str
     found = Counter(row[name] for row in tables["exchanges"])
     del found[None]
     if name == "isolation_level":
-        expected = Counter({partition_cells.ISOLATION[level]: count for level, count in expected.items()})
+        expected = Counter({ISOLATION[level]: count for level, count in expected.items()})
     assert found == expected != {}
 
 
@@ -205,22 +207,16 @@ BODY: st.SearchStrategy[Object] = st.deferred(
 """A body of which damage may have cut anything."""
 
 
-MODULES: tuple[tuple[str, Any, Any], ...] = (
-    ("partitions", partition_cells, partition_cells.partition_cells),
-    ("groups", group_cells, group_cells.group_cells),
-    ("topics", topic_cells, topic_cells.topic_cells),
-    ("brokers", broker_cells, broker_cells.broker_cells),
-)
-APIS = sorted({key for _, module, _ in MODULES for key in module.APIS})
+APIS = sorted({key for table in TABLES for key in table.apis})
 
 
 @given(st.sampled_from(APIS), st.none() | BODY, st.none() | BODY)
 def test_bodies_that_damage_has_cut_are_survived(api_key: int, request: Object | None, response: Object | None) -> None:
-    for _, module, cells in MODULES:
-        if api_key in module.APIS:
-            assert all(len(row) == len(module.COLUMNS) for row in cells(api_key, request, response))
+    for table in TABLES:
+        if api_key in table.apis:
+            assert all(len(row) == len(table.columns) for row in table.cells(api_key, request, response))
 
 
 def test_the_columns_are_those_of_the_tables() -> None:
-    for name, module, _ in MODULES:
-        assert [column.name for column in BY_NAME[name].columns][-len(module.COLUMNS) :] == list(module.COLUMNS)
+    for table in TABLES:
+        assert [each.name for each in BY_NAME[table.name].columns][-len(table.columns) :] == list(table.columns)

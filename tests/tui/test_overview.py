@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dissector.analysis.stats import Statistics, StatisticsPass, StatisticsProgress
+from dissector.analysis.stats.counts import Statistics
+from dissector.analysis.stats.statistics_pass import StatisticsPass, StatisticsProgress
 from dissector.capture_session import Capture
 from dissector.core.text import bar
 from tests.analysis.stats.test_statistics_pass import counted

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dissector.analysis.timelines import Phase, Timeline, TimelineEvent
+from dissector.analysis.timelines.timeline import Phase, Timeline, TimelineEvent
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
 from tests.tui.driver import SIZES

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dissector.conversation import End, Packet, Turn, pcapng
-from dissector.conversation.packet_writer import PacketWriter
+from dissector.conversation.packets import PacketWriter
 from tools.benchmarks.captures import moving_turns
 
 ROUND: Final = 300

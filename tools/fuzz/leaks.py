@@ -25,7 +25,7 @@ from dissector.export.formats import ExportFormat, ExportRequest
 from dissector.export.transcript import transcript
 from dissector.pipeline.origins import FileOrigins, Origin, Origins, Sources
 from dissector.pipeline.partition_rows import RowBuilder, WriteOptions
-from dissector.tables.rows import Cells, RowGroup
+from dissector.tables.row_batches import Cells, RowGroup
 from tui.app import KDissectApp
 from tui.screens.main_screen import MainScreen
 

@@ -12,7 +12,7 @@ from textual.widgets import DataTable, Static
 from textual.worker import get_current_worker
 
 from dissector.analysis.diff import BehaviorMatrix, DiffSide, build_matrix
-from dissector.analysis.diff.behavior_places import VERSION, VERSION_FIELD, BehaviorPlace, place_of
+from dissector.analysis.diff.behavior import VERSION, VERSION_FIELD, BehaviorPlace, place_of
 from dissector.capture import CaptureError
 from dissector.core.text import clean
 from dissector.filter import parse

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from dissector.analysis.stats import StatisticsPass
+from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.core.text import counted
 from tui.overview_model import PAGES, OverviewSnapshot, PageTab, overview_lines, overview_snapshot, tabs

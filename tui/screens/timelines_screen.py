@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from dissector.analysis.timelines import Timeline, TimelineEvent, TimelinePass
+from dissector.analysis.timelines.timeline import Timeline, TimelineEvent
+from dissector.analysis.timelines.timeline_pass import TimelinePass
 from dissector.capture_session import Capture
 from dissector.core.text import clean, counted, seconds
 from tui.row_states import ERROR_MARKS

@@ -53,13 +53,12 @@ class Baseline:
 def observe(profile: SideProfile) -> tuple[Baseline, dict[str, int]]:
     """Return what one side does; and for each API the number of its first exchange, from 1."""
     first: dict[str, int] = {}
-    versions: dict[str, set[int]] = {}
     for key, each in profile.keys.items():
         first[key.api] = min(first.get(key.api, each.rows[0] + 1), each.rows[0] + 1)
-        versions.setdefault(key.api, set()).update(each.versions)
-    settings = {name: _values(name, BEHAVIORS[name](profile)) for name in SETTINGS}
+    versions = profile.versions
+    settings = {name: _values(name, BEHAVIORS[name].describe(profile)) for name in SETTINGS}
     return Baseline(
-        software=clean(BEHAVIORS["software"](profile)),
+        software=clean(BEHAVIORS["software"].describe(profile)),
         versions={clean(api): ", ".join(f"v{n}" for n in sorted(versions[api])) for api in sorted(versions)},
         settings={name: text for name, text in settings.items() if text != NOTHING},
         times=_times(profile),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent, events
-from dissector.analysis.conformance.registry import RULES
 from dissector.analysis.conformance.rule import REST, ProtocolRule, Verdict
+from dissector.analysis.conformance.rules import RULES
 from dissector.capture_session import Capture
 
 Look = Callable[[MessageEvent], Iterable[Verdict]]

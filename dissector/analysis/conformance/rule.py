@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple
 
-from dissector.analysis.conformance.events import MessageEvent
+from dissector.analysis.conformance.events import Body, MessageEvent
 
 REST: Final = "(rest)"
 """In place of a path: the bytes behind the last field."""
@@ -55,6 +55,13 @@ class ProtocolRule(ABC):
     def end(self) -> Iterator[Verdict]:
         """Say what only the end of the capture shows: that something never came."""
         return iter(())
+
+
+def partitions(body: Body, topics: str, name: str = "partitions") -> Iterator[tuple[Body, Body, str]]:
+    """Yield topic, partition and path of each partition that a body lists."""
+    for n, topic in enumerate(body.get(topics, ())):
+        for m, partition in enumerate(topic[name]):
+            yield topic, partition, f"{topics}[{n}].{name}[{m}]"
 
 
 def verdict(event: MessageEvent, is_kept: bool, path: str, words: str) -> Verdict:

@@ -3,8 +3,8 @@
 `diff` compares two sides field by field; `build_matrix` puts the behavior of any number of sides side by side.
 """
 
+from dissector.analysis.diff.behavior import BehaviorMatrix, build_matrix
 from dissector.analysis.diff.compare import ManualMatches, diff
-from dissector.analysis.diff.matrix import BehaviorMatrix, build_matrix
 from dissector.analysis.diff.result import (
     ComparedField,
     DiffEntry,

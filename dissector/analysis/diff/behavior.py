@@ -1,38 +1,90 @@
-"""What a client does, one short text for each behavior: a column of the matrix."""
+"""What a client does, one short text for each behavior, and where its messages are that show it; the behavior of any
+number of sides side by side: a line for each behavior, a column for each side."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName
 from dissector.analysis.diff.formatting import format_interval, format_value, format_values
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import CLOSING_A_SESSION
 from dissector.analysis.diff.message_leaves import TOPIC_ID, path_without_labels
+from dissector.analysis.diff.side import DiffSide
 from dissector.analysis.diff.side_profile import SideProfile
 from dissector.core.text import counted, duration, size
 
 NOTHING: Final = "-"
 MIN_INTERVALS: Final = 3
 """Of requests that are also sent out of turn: fewer intervals make no rhythm yet."""
-
-
-def side_behavior(side: SideProfile) -> dict[str, str]:
-    """Return the texts of one side by behavior; then the versions of each API."""
-    texts = {name: describe(side) for name, describe in BEHAVIORS.items()}
-    used: dict[str, Counter[int]] = {}
-    for key, profile in side.keys.items():
-        used.setdefault(key.api, Counter()).update(profile.versions)
-    versions = {f"{api} version": ", ".join(f"v{n}" for n in sorted(each)) for api, each in used.items()}
-    return texts | dict(sorted(versions.items()))
-
-
 CLOCK_MS: Final = 1_000
 """A clock that differs from that of the capture."""
 LONGEST_WAIT_MS: Final = 150_000
 """Beyond Java's default of linger.ms and delivery.timeout.ms together a record is not sent."""
 CLOSING: Final = (CLOSING_A_SESSION,)
+VERSION: Final = " version"
+"""The end of the names of versions: ``Fetch version``."""
+VERSION_FIELD: Final = "header.request_api_version"
+
+
+class BehaviorPlace(NamedTuple):
+    """APIs whose exchanges show a behavior, none for all; the path of the field in the request's body, without indices,
+    empty for none; a condition besides."""
+
+    apis: tuple[str, ...] = ()
+    path: str = ""
+    condition: str = ""
+
+    @property
+    def filter(self) -> str:
+        """The filter that selects these exchanges; empty for all."""
+        apis = f"api == {self.apis[0]}" if len(self.apis) == 1 else f"api in {{{', '.join(self.apis)}}}"
+        return " && ".join(filter(None, (apis if self.apis else "", self.condition)))
+
+
+class Behavior(NamedTuple):
+    """A line of the matrix: its text for a side, and the place of the messages that show it."""
+
+    describe: Callable[[SideProfile], str]
+    place: BehaviorPlace
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviorMatrix:
+    """`rows` are the lines: the name of a behavior, and the text of each side in the order of `labels`."""
+
+    labels: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether all sides behave the same."""
+        return all(len(set(texts)) <= 1 for _, texts in self.rows)
+
+
+def build_matrix(sides: Sequence[DiffSide]) -> BehaviorMatrix:
+    """Return the behavior of all sides. A behavior that none of them has is left out."""
+    columns = [side_behavior(SideProfile(side, {}, {})) for side in sides]
+    names = dict.fromkeys(name for column in columns for name in column)
+    rows = [(name, tuple(column.get(name, NOTHING) for column in columns)) for name in names]
+    used = tuple((name, texts) for name, texts in rows if any(text != NOTHING for text in texts))
+    return BehaviorMatrix(tuple(side.label for side in sides), used)
+
+
+def side_behavior(side: SideProfile) -> dict[str, str]:
+    """Return the texts of one side by behavior; then the versions of each API."""
+    texts = {name: behavior.describe(side) for name, behavior in BEHAVIORS.items()}
+    versions = {f"{api}{VERSION}": ", ".join(f"v{n}" for n in sorted(each)) for api, each in side.versions.items()}
+    return texts | dict(sorted(versions.items()))
+
+
+def place_of(behavior: str) -> BehaviorPlace | None:
+    """Return where a behavior shows; None for a name that the matrix does not have."""
+    if behavior.endswith(VERSION):
+        return BehaviorPlace((behavior.removesuffix(VERSION),))
+    return BEHAVIORS[behavior].place if behavior in BEHAVIORS else None
 
 
 def _profiles(side: SideProfile, *apis: str) -> list[KeyProfile]:
@@ -50,12 +102,16 @@ def _values(side: SideProfile, api: str, path: str) -> Counter[ComparedValue]:
     return found
 
 
-def _field(api: str, path: str) -> Callable[[SideProfile], str]:
+def _field(api: str, path: str) -> Behavior:
     """Describe by the values of a request's field."""
-    return lambda side: format_values(f"{api}Request", _values(side, api, path), path) or NOTHING
+
+    def describe(side: SideProfile) -> str:
+        return format_values(f"{api}Request", _values(side, api, path), path) or NOTHING
+
+    return Behavior(describe, BehaviorPlace((api,), path))
 
 
-def _rate(*apis: str, least: int = 1) -> Callable[[SideProfile], str]:
+def _rate(*apis: str, least: int = 1) -> Behavior:
     """Describe by the number of requests, and their median interval if there are at least so many intervals."""
 
     def describe(side: SideProfile) -> str:
@@ -66,7 +122,12 @@ def _rate(*apis: str, least: int = 1) -> Callable[[SideProfile], str]:
             return f"{count:,}" if count else NOTHING
         return f"{count:,}, {format_interval(median(longest))}"
 
-    return describe
+    return Behavior(describe, BehaviorPlace(apis))
+
+
+def _batched(describe: Callable[[SideProfile], str]) -> Behavior:
+    """Describe by the batches that a producer sends."""
+    return Behavior(describe, BehaviorPlace(("Produce",), "topic_data.partition_data.records"))
 
 
 def _software(side: SideProfile) -> str:
@@ -77,11 +138,15 @@ def _connections(side: SideProfile) -> str:
     return ", ".join(f"{count} {role}" for role, count in sorted(side.roles.connections.items())) or NOTHING
 
 
-def _idempotence(side: SideProfile) -> str:
-    ids = _values(side, "Produce", "topic_data.partition_data.records.producer_id")
+def _has_names(ids: Counter[ComparedValue]) -> str:
+    """Describe whether any id is one: 0 is no session, and -1 no producer."""
     if not ids:
         return NOTHING
     return "yes" if any(isinstance(value, EntityName) for value in ids) else "no"
+
+
+def _idempotence(side: SideProfile) -> str:
+    return _has_names(_values(side, "Produce", "topic_data.partition_data.records.producer_id"))
 
 
 def _compression(side: SideProfile) -> str:
@@ -115,10 +180,7 @@ def _linger(side: SideProfile) -> str:
 
 
 def _fetch_sessions(side: SideProfile) -> str:
-    ids = _values(side, "Fetch", "session_id")
-    if not ids:
-        return NOTHING
-    return "yes" if any(isinstance(value, EntityName) for value in ids) else "no"
+    return _has_names(_values(side, "Fetch", "session_id"))
 
 
 def _assignors(side: SideProfile) -> str:
@@ -168,35 +230,37 @@ def _shutdown(side: SideProfile) -> str:
     return ", ".join(texts) or NOTHING
 
 
-BEHAVIORS: Final[dict[str, Callable[[SideProfile], str]]] = {
-    "software": _software,
-    "connections": _connections,
-    "metadata requests": _metadata,
+BEHAVIORS: Final[dict[str, Behavior]] = {
+    "software": Behavior(_software, BehaviorPlace(("ApiVersions",), "client_software_name")),
+    "connections": Behavior(_connections, BehaviorPlace()),
+    "metadata requests": Behavior(_metadata, BehaviorPlace(("Metadata",), "topics")),
     "metadata total": _rate("Metadata", least=MIN_INTERVALS),
-    "unanswered requests": _unanswered,
-    "topic ids in requests": _topic_ids,
+    "unanswered requests": Behavior(_unanswered, BehaviorPlace(condition="!(exists latency) && exists request.size")),
+    "topic ids in requests": Behavior(
+        _topic_ids, BehaviorPlace(("Produce", "Fetch", "Metadata", "OffsetCommit", "OffsetFetch"))
+    ),
     "auto topic creation": _field("Metadata", "allow_auto_topic_creation"),
-    "retries": _retries,
+    "retries": Behavior(_retries, BehaviorPlace(condition="error")),
     "acks": _field("Produce", "acks"),
-    "idempotence": _idempotence,
-    "compression": _compression,
-    "batches": _batches,
-    "batch size": _batch_size,
-    "observed linger": _linger,
+    "idempotence": Behavior(_idempotence, BehaviorPlace(("InitProducerId", "Produce"))),
+    "compression": _batched(_compression),
+    "batches": _batched(_batches),
+    "batch size": _batched(_batch_size),
+    "observed linger": _batched(_linger),
     "produce timeout (ms)": _field("Produce", "timeout_ms"),
     "transaction timeout (ms)": _field("InitProducerId", "transaction_timeout_ms"),
     "fetch max wait (ms)": _field("Fetch", "max_wait_ms"),
     "fetch min bytes": _field("Fetch", "min_bytes"),
     "fetch max bytes": _field("Fetch", "max_bytes"),
     "fetch partition max": _field("Fetch", "topics.partitions.partition_max_bytes"),
-    "fetch sessions": _fetch_sessions,
+    "fetch sessions": Behavior(_fetch_sessions, BehaviorPlace(("Fetch",), "session_id")),
     "fetches": _rate("Fetch", least=MIN_INTERVALS),
     "isolation level": _field("Fetch", "isolation_level"),
-    "assignors": _assignors,
+    "assignors": Behavior(_assignors, BehaviorPlace(("JoinGroup",), "protocols.name")),
     "session timeout (ms)": _field("JoinGroup", "session_timeout_ms"),
     "rebalance timeout (ms)": _field("JoinGroup", "rebalance_timeout_ms"),
     "heartbeats": _rate("Heartbeat", "ConsumerGroupHeartbeat"),
     "offset commits": _rate("OffsetCommit", least=MIN_INTERVALS),
-    "shutdown": _shutdown,
+    "shutdown": Behavior(_shutdown, BehaviorPlace(("LeaveGroup", "Fetch"), "session_epoch")),
 }
 """The lines of the matrix, in order."""

@@ -1,6 +1,5 @@
 """Compare two sides: profile them, match their names, compare their matching keys, group the differences by cause."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from statistics import median
 from typing import Final
@@ -198,10 +197,7 @@ class _DiffBuilder:
 
     def _version_entries(self) -> Iterator[DiffEntry]:
         """Compare the versions of each API that both sides use."""
-        used: list[dict[str, Counter[int]]] = [{}, {}]
-        for side, keys in enumerate(self._keys):
-            for key, profile in keys.items():
-                used[side].setdefault(key.api, Counter()).update(profile.versions)
+        used = [side.versions for side in self._sides]
         for api in (api for api in used[0] if api in used[1]):
             a, b = used[0][api], used[1][api]
             if a.keys() != b.keys():

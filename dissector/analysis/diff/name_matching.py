@@ -9,7 +9,7 @@ If the topics of both sides have other partitions, all partitions are compared t
 """
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from dissector.analysis.diff.compared_values import ComparedValue, EntityName, Placeholder
@@ -169,16 +169,16 @@ class NameMatching:
 
     def own_key(self, side: int, key: MatchingKey) -> MatchingKey:
         """Return a key with the names that a side has itself."""
-        return key._replace(subject=tuple(
-            self._own[side].get(each, each) if isinstance(each, EntityName) else each for each in key.subject
-        ))  # fmt: skip
+        return _renamed(key, self._own[side])
 
     def key(self, side: int, key: MatchingKey) -> MatchingKey:
         """Return a key with the names in its subject replaced."""
-        subject = tuple(
-            self._common[side].get(each, each) if isinstance(each, EntityName) else each for each in key.subject
-        )
-        return key._replace(subject=subject)
+        return _renamed(key, self._common[side])
+
+
+def _renamed(key: MatchingKey, names: Mapping[EntityName, EntityName]) -> MatchingKey:
+    subject = tuple(names.get(each, each) if isinstance(each, EntityName) else each for each in key.subject)
+    return key._replace(subject=subject)
 
 
 def _by_use(

@@ -9,10 +9,13 @@ Invariants:
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from dissector.analysis.diff.formatting import format_path
 from dissector.analysis.diff.message_leaves import LeafPath
+
+if TYPE_CHECKING:
+    from dissector.analysis.diff.pair_details import PairDecoder
 
 PathText = str
 """A field's path as in the JSON of `show`: ``topics[orders].partitions[0].partition_max_bytes``."""
@@ -176,7 +179,7 @@ class DiffResult:
     """In the order of A's rows; B's unmatched rows at their relative position."""
     timings: tuple[TimingSummary, ...]
     ignored: tuple[str, ...]
-    _details: "PairDetails" = field(repr=False)
+    _details: "PairDecoder" = field(repr=False)
 
     @property
     def is_same(self) -> bool:
@@ -208,20 +211,3 @@ class DiffResult:
             pair for pair in self.pairs
             if any(row is not None and row == first for row, first in zip((pair.a, pair.b), wanted, strict=True))
         )  # fmt: skip
-
-
-class PairDetails(Protocol):
-    """Decodes single pairs on demand."""
-
-    def differences(self, pair: ExchangePair) -> list[FieldDifference]: ...
-
-    def fields(self, pair: ExchangePair) -> list[ComparedField]: ...
-
-    def shows(self, pair: ExchangePair, entry: DiffEntry) -> bool: ...
-
-    def field_bytes(self, pair: ExchangePair, entry: DiffEntry) -> list[DifferenceBytes]: ...
-
-
-def pairs_with_verdict(pairs: tuple[ExchangePair, ...], verdict: PairVerdict) -> Iterator[ExchangePair]:
-    """Yield the pairs with one verdict."""
-    return (pair for pair in pairs if pair.verdict is verdict)

@@ -17,7 +17,6 @@ import numpy as np
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.compared_values import EntityName
 from dissector.analysis.diff.connection_roles import ConnectionRoles, is_brokers_own
-from dissector.analysis.diff.exchange_groups import NO_RESPONSE, ExchangeGroup, NumberedExchanges, group_exchanges
 from dissector.analysis.diff.key_profile import KeyProfile
 from dissector.analysis.diff.matching_keys import (
     MatchingKey,
@@ -28,10 +27,18 @@ from dissector.analysis.diff.matching_keys import (
     subject_of,
     workflow_of,
 )
-from dissector.analysis.diff.message_contents import UNNUMBERED, MessageContents, content_numbers
+from dissector.analysis.diff.message_contents import (
+    NO_RESPONSE,
+    UNNUMBERED,
+    ExchangeGroup,
+    MessageContents,
+    NumberedExchanges,
+    content_numbers,
+    group_exchanges,
+)
 from dissector.analysis.diff.side import DiffSide
 from dissector.core.arrays import Bool, Int64
-from dissector.core.columns import ValueNumbers
+from dissector.core.columns import ValueNumbers, tuples
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
@@ -96,6 +103,14 @@ class SideProfile:
     def duration_ns(self) -> int:
         """From the first request to the last one."""
         return self._times_ns[1] - self._times_ns[0] if self._times_ns else 0
+
+    @property
+    def versions(self) -> dict[str, Counter[int]]:
+        """The versions of each API, in the order of matching keys."""
+        found: dict[str, Counter[int]] = {}
+        for key, profile in self.keys.items():
+            found.setdefault(key.api, Counter()).update(profile.versions)
+        return found
 
     def key(self, number: int) -> MatchingKey:
         """Return the matching key of the exchange in row `number`, from 0."""
@@ -195,7 +210,7 @@ class SideProfile:
             self.keys[key].add_rows(rows[places], found.where(places), [errors[n] for n in group[places].tolist()])
         steps = [each.steps for each in classified]
         is_step = np.array([each is not None for each in steps], np.bool_)[group]
-        for row, number in zip(rows[is_step].tolist(), group[is_step].tolist(), strict=True):
+        for row, number in tuples(rows[is_step], group[is_step]):
             _add_step(steps[number], classified[number].key, row)
         is_produce = found.api_key == ApiKey.PRODUCE
         self.batches.add_requests(self.side.capture, rows[is_produce], found.where(is_produce))
@@ -210,8 +225,8 @@ class SideProfile:
         uses = (found.connection * widths[0] + found.api_key) * widths[1] + found.client_id
         _, first = np.unique(uses, return_index=True)
         first.sort()
-        for connection, key, client_id in zip(
-            *(column[first].tolist() for column in (found.connection, found.api_key, found.client_id)), strict=True
+        for connection, key, client_id in tuples(
+            *(each[first] for each in (found.connection, found.api_key, found.client_id))
         ):
             self.roles.add_exchange(connection, api_name(key), client_id)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from dissector.analysis.diff.behavior import BehaviorMatrix
 from dissector.analysis.diff.formatting import name_sides
-from dissector.analysis.diff.matrix import BehaviorMatrix
 from dissector.analysis.diff.ranking import area_of
 from dissector.analysis.diff.result import DiffEntry, DiffResult, SideSummary
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dissector.analysis.stats.column_counts import MeasureColumns, add_by_key, expanded
-from dissector.analysis.stats.counts import ApiError, TopicPartition
+from dissector.analysis.stats.counts import ApiError, Statistics, TopicPartition
 from dissector.analysis.stats.exchange_contents import (
     NO_SUBJECT,
     ExchangeContents,
@@ -24,7 +24,6 @@ from dissector.analysis.stats.exchange_contents import (
     reads,
     record_sizes,
 )
-from dissector.analysis.stats.statistics import Statistics
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
@@ -119,7 +118,7 @@ class BodyCounts:
         keys = ValueNumbers[ApiError]()
         errors = zip(found.api_key[row].tolist(), codes[at].tolist(), strict=True)
         numbers = [keys.of(ApiError(key, code)) for key, code in errors]
-        measures = MeasureColumns.of(found, row)._replace(error=np.ones(len(row), np.bool_))
+        measures = MeasureColumns.of(found).where(row)._replace(error=np.ones(len(row), np.bool_))
         add_by_key(self._statistics.errors, keys.values, np.array(numbers, np.int64), measures)
 
     def _count_subjects(
@@ -135,10 +134,14 @@ class BodyCounts:
         number = np.array(numbers, np.int64)[at]
         is_topic = np.array([isinstance(each, str) for each in subjects], np.bool_)[at]
         begins = np.cumsum(counts[which]) - counts[which]
-        measures = MeasureColumns.of(found, row)._replace(
-            out=sent.sums([each.sent for each in contents], which, begins, len(row)),
-            back=received.sums([each.received for each in contents], which, begins, len(row)),
-            error=np.array([error for each in contents for error in each.has_error], np.bool_)[at],
+        measures = (
+            MeasureColumns.of(found)
+            .where(row)
+            ._replace(
+                out=sent.sums([each.sent for each in contents], which, begins, len(row)),
+                back=received.sums([each.received for each in contents], which, begins, len(row)),
+                error=np.array([error for each in contents for error in each.has_error], np.bool_)[at],
+            )
         )
         add_by_key(self._statistics.topics, topics.values, number[is_topic], measures.where(is_topic))
         add_by_key(self._statistics.partitions, partitions.values, number[~is_topic], measures.where(~is_topic))

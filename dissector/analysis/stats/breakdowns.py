@@ -1,4 +1,4 @@
-"""Break statistics down into groups: a label, the counts, and the filter for the group's exchanges.
+"""Break statistics down into groups: a label, the counts, and the filter for its exchanges; and as JSON has them.
 
 Labels are as the wire has them: not cleaned.
 """
@@ -11,11 +11,11 @@ from dissector.analysis.stats.counts import (
     ApiVersion,
     ClientSoftware,
     ExchangeCounts,
+    Statistics,
     StatsConnection,
     TopicPartition,
 )
 from dissector.analysis.stats.negotiated_versions import NegotiatedVersions, negotiated_versions
-from dissector.analysis.stats.statistics import Statistics
 from dissector.protocol.schema.errors import error_name
 from dissector.protocol.schema.loader import api
 
@@ -151,3 +151,22 @@ BREAKDOWNS: Final[dict[str, Breakdown]] = {
     "error": _of_counts("errors", _error_group),
 }
 """By what exchanges are grouped."""
+
+
+PERCENTILES: Final = (50, 90, 99)
+
+
+def group_object(by: str, group: StatsGroup) -> dict[str, Any]:
+    """Return a group of exchanges; `by` says by what they are grouped."""
+    return {"by": by} | group.fields | counts_object(group.counts)
+
+
+def counts_object(counts: ExchangeCounts) -> dict[str, Any]:
+    """Return what was counted of some exchanges: sizes in bytes, latencies in nanoseconds."""
+    latency = counts.usual_latency
+    percentiles = {f"p{percent}": latency.percentile(percent) for percent in PERCENTILES}
+    return {
+        "exchanges": counts.exchanges, "bytes_out": counts.bytes_out, "bytes_in": counts.bytes_in,
+        "errors": counts.errors, "unanswered": counts.unanswered,
+        "latency_ns": {"min": latency.least} | percentiles | {"max": latency.most},
+    }  # fmt: skip

@@ -22,21 +22,10 @@ WAITING_KEYS: Final = np.array(sorted(WAITING), np.int64)
 
 
 def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, ExchangeCounts]]:
-    """Yield each group's number and the counts of its rows; `groups` is `(n,)`."""
+    """Yield each group's number and the counts of its rows, without errors; `groups` is `(n,)`."""
     keys, group = np.unique(groups, return_inverse=True)
-    has_request, has_response = rows.request_size >= 0, rows.response_size >= 0
-    unanswered = are_unanswered(rows)
-    sums = [
-        _sums(group, len(keys), values)
-        for values in (np.ones(len(group), np.int64), np.where(has_request, rows.request_size, 0),
-                       np.where(has_response, rows.response_size, 0), unanswered)
-    ]  # fmt: skip
-    may_wait, latency = np.isin(rows.api_key, WAITING_KEYS), rows.latency_ns
-    latencies = _histograms(group, len(keys), latency, rows.has_latency & ~may_wait)
-    waits = _histograms(group, len(keys), latency, rows.has_latency & may_wait)
-    for at, key in enumerate(keys.tolist()):
-        exchanges, bytes_out, bytes_in, missing = (column[at] for column in sums)
-        yield key, ExchangeCounts(exchanges, bytes_out, bytes_in, 0, missing, latencies[at], waits[at])
+    measures = MeasureColumns.of(rows)._replace(unanswered=are_unanswered(rows))
+    yield from zip(keys.tolist(), _counts(group, len(keys), measures), strict=True)
 
 
 def are_unanswered(rows: IndexColumns) -> Bool:
@@ -82,13 +71,13 @@ class MeasureColumns(NamedTuple):
     may_wait: Bool
 
     @classmethod
-    def of(cls, rows: IndexColumns, at: Int64) -> "MeasureColumns":
-        """Those of the rows at some places, none with an error or unanswered."""
+    def of(cls, rows: IndexColumns) -> "MeasureColumns":
+        """Those of rows, none with an error or unanswered."""
         none = np.zeros(len(rows.kind), np.bool_)
         return cls(
             np.maximum(rows.request_size, 0), np.maximum(rows.response_size, 0), none, none,
             rows.latency_ns, rows.has_latency, np.isin(rows.api_key, WAITING_KEYS),
-        ).where(at)  # fmt: skip
+        )  # fmt: skip
 
     def where(self, chosen: Bool | Int64) -> "MeasureColumns":
         """Those of some of the rows."""
@@ -108,14 +97,18 @@ class MeasureColumns(NamedTuple):
 def add_by_key(counts: CountsByKey[GroupKey], keys: Sequence[GroupKey], numbers: Int64, rows: MeasureColumns) -> None:
     """Count rows under keys, by the number of each row's key; keys come in the order of their first rows."""
     different, first, group = np.unique(numbers, return_index=True, return_inverse=True)
-    ones = np.ones(len(group), np.int64)
-    sums = [_sums(group, len(different), each) for each in (ones, rows.out, rows.back, rows.error, rows.unanswered)]
-    latencies = _histograms(group, len(different), rows.latency_ns, rows.has_latency & ~rows.may_wait)
-    waits = _histograms(group, len(different), rows.latency_ns, rows.has_latency & rows.may_wait)
+    found = _counts(group, len(different), rows)
     for at in np.argsort(first).tolist():
-        exchanges, bytes_out, bytes_in, errors, unanswered = (column[at] for column in sums)
-        found = ExchangeCounts(exchanges, bytes_out, bytes_in, errors, unanswered, latencies[at], waits[at])
-        counts.add(keys[int(different[at])], found)
+        counts.add(keys[int(different[at])], found[at])
+
+
+def _counts(group: Int64, count: int, rows: MeasureColumns) -> list[ExchangeCounts]:
+    """Return the counts of each group."""
+    ones = np.ones(len(group), np.int64)
+    sums = [_sums(group, count, each) for each in (ones, rows.out, rows.back, rows.error, rows.unanswered)]
+    latencies = _histograms(group, count, rows.latency_ns, rows.has_latency & ~rows.may_wait)
+    waits = _histograms(group, count, rows.latency_ns, rows.has_latency & rows.may_wait)
+    return list(map(ExchangeCounts, *sums, latencies, waits))
 
 
 def expanded(counts: Int64, which: Int64) -> tuple[Int64, Int64]:

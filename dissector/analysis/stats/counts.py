@@ -1,13 +1,19 @@
-"""Counts of exchanges, and groups of counts by key. Plain values that can be merged.
+"""Counts of exchanges, groups of counts by key, and the statistics of a capture or of some of its rows.
 
-Invariant: a group holds at most `MAX_KEYS` keys; later ones count under `others`, so that hostile names cost bounded
-memory and no exchange is lost. As long as no group is full, merging does not depend on the order.
+All are plain values, in the units of the index.
+
+Invariants:
+  * a group holds at most `MAX_KEYS` keys; later ones count under `others`, so that hostile names cost bounded memory
+    and no exchange is lost;
+  * every row is in `Statistics.kinds`; every exchange is in `total` and once in each of `apis`, `clients` and
+    `connections`.
 """
 
 import heapq
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from dissector.analysis.stats.field_bytes import FieldBytes
 from dissector.analysis.stats.histogram import Histogram
 
 MAX_KEYS: Final = 20_000
@@ -77,21 +83,12 @@ class ExchangeCounts:
     latency: Histogram = field(default_factory=Histogram)
     """Of responses that do not wait on purpose."""
     waits: Histogram = field(default_factory=Histogram)
-    """Latencies of APIs whose response may wait on purpose (`schema.waiting`): long polls, and others."""
+    """Latencies of APIs whose response may wait on purpose (`api_groups.WAITING`): long polls, and others."""
 
     @property
     def usual_latency(self) -> Histogram:
         """The latencies without waits; the waits if there is nothing else, as for Fetch alone."""
         return self.latency if self.latency.counts else self.waits
-
-    def add(self, out: int, back: int, error: bool, latency_ns: int | None, *, waits: bool) -> None:
-        """Count one more exchange; `waits`: of an API whose response may wait on purpose."""
-        self.exchanges += 1
-        self.bytes_out += out
-        self.bytes_in += back
-        self.errors += error
-        if latency_ns is not None:
-            (self.waits if waits else self.latency).add(latency_ns)
 
     def merge(self, other: "ExchangeCounts") -> None:
         """Add the counts of another one."""
@@ -128,12 +125,6 @@ class CountsByKey(Generic[GroupKey]):
         else:
             self.of(key).merge(counts)
 
-    def merge(self, other: "CountsByKey[GroupKey]") -> None:
-        """Add the counts of another one."""
-        for key, counts in other.counts.items():
-            self.of(key).merge(counts)
-        self.others.merge(other.others)
-
     def ranked(self, most: int | None = None) -> list[tuple[GroupKey, ExchangeCounts]]:
         """Return the keys, the ones with the most exchanges first; all or at most so many."""
         items = self.counts.items()
@@ -158,3 +149,25 @@ def widen_span(ranges: dict[GroupKey, VersionSpan], key: GroupKey, versions: Ver
         ranges[key] = span.merged(versions)
     elif len(ranges) < MAX_KEYS:
         ranges[key] = versions
+
+
+@dataclass(slots=True)
+class Statistics:
+    """The counts so far."""
+
+    kinds: dict[str, int] = field(default_factory=dict)
+    """Rows by kind, as in `Row.kind`; entries of Kafka's files are `entry`."""
+    total: ExchangeCounts = field(default_factory=ExchangeCounts)
+    apis: CountsByKey[ApiVersion] = field(default_factory=CountsByKey)
+    clients: CountsByKey[ClientSoftware] = field(default_factory=CountsByKey)
+    connections: CountsByKey[StatsConnection] = field(default_factory=CountsByKey)
+    topics: CountsByKey[str] = field(default_factory=CountsByKey)
+    """Exchanges that name a topic, or whose fetch session has it. Bytes are those of its records, errors those of the
+    topic or its partitions."""
+    partitions: CountsByKey[TopicPartition] = field(default_factory=CountsByKey)
+    errors: CountsByKey[ApiError] = field(default_factory=CountsByKey)
+    """Exchanges by error."""
+    advertised_versions: dict[str, dict[int, VersionSpan]] = field(default_factory=dict)
+    """By server and API key, from its ApiVersions responses."""
+    used_versions: CountsByKey[VersionUse] = field(default_factory=CountsByKey)
+    fields: FieldBytes = field(default_factory=FieldBytes)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from dissector.analysis.stats.counts import TopicPartition
 from dissector.analysis.stats.topic_mentions import topic_mentions, topic_structs
-from dissector.exchange.field_paths import Path, found
+from dissector.exchange.field_paths import Path, found, replaced
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.program import ColumnPlan, Part
@@ -137,17 +137,8 @@ def _records_of(message: ExchangeMessage) -> list[object]:
 def _with_places(message: ExchangeMessage) -> Any:
     """The body, with places instead of records."""
     path = RECORDS_FIELDS.get(message.layout.body or "")
-    return message.body if path is None else _numbered(message.body, tuple(path.split(".")), count())
-
-
-def _numbered(value: Any, path: Path, places: "count[int]") -> Any:
-    if isinstance(value, list):
-        return [_numbered(each, path, places) for each in value]
-    if not path:
-        return next(places)
-    if isinstance(value, dict) and path[0] in value:
-        return value | {path[0]: _numbered(value[path[0]], path[1:], places)}
-    return value
+    places = count()
+    return message.body if path is None else replaced(message.body, path.split("."), lambda _: next(places))
 
 
 def _error_codes(exchange: Exchange) -> set[int]:

@@ -1,9 +1,12 @@
-"""The share of each field in the traffic.
+"""The share of each field in the traffic, measured on a sample.
 
 Measured on traced frames: their leaves tile them, so the bytes of all fields add up to the frame; of frames with the
 same layout one is traced. Of each kind of message (API, version, side) at most a sample is measured: the numbers are
 then estimates, in proportion to the bytes of all, and `FieldBytes` has the number of measured messages. Records count
 as one field; bytes that the capture lacks are `(not captured)`.
+
+The sample is uniform, and drawn in one pass: every row gets a random number, and the rows with the smallest numbers are
+the sample. The seed is fixed: a capture has the same sample each time.
 """
 
 from collections.abc import Iterator
@@ -16,6 +19,7 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.exchange.equal_exchanges import SharedRow
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.index.index_columns import IndexColumns
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.tracer import Tracer
 from dissector.protocol.message import MessageLayout
@@ -24,6 +28,9 @@ from dissector.protocol.records.tracing import RecordTracer
 from dissector.protocol.tree import Node
 from dissector.protocol.wire import WireError
 
+SAMPLE_SIZE: Final = 200
+"""At most so many exchanges of an API and version."""
+_SEED: Final = 20261121
 ROWS_PER_STEP: Final = 1 << 10
 _OF_FIELD: Final = ("[", "(")
 """What names of elements, and of parts of the encoding such as a count, begin with: they belong to their field."""
@@ -70,15 +77,6 @@ class MessageSample:
         for path, count in paths.items():
             self.paths[path] = self.paths.get(path, 0) + count
 
-    def merge(self, other: "MessageSample") -> None:
-        """Add the counts of another one."""
-        self.messages += other.messages
-        self.bytes += other.bytes
-        self.traced += other.traced
-        self.traced_bytes += other.traced_bytes
-        for path, count in other.paths.items():
-            self.paths[path] = self.paths.get(path, 0) + count
-
 
 @dataclass(slots=True)
 class FieldBytes:
@@ -100,10 +98,47 @@ class FieldBytes:
         """The number of traced messages."""
         return sum(sample.traced for sample in self.kinds.values())
 
-    def merge(self, other: "FieldBytes") -> None:
-        """Add the counts of another one."""
-        for kind, sample in other.kinds.items():
-            self.of(kind).merge(sample)
+
+class ExchangeSampler:
+    """The sample so far."""
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(_SEED)
+        self._kept: dict[int, tuple[Int64, Int64]] = {}
+        """By group: random numbers, ascending, and their rows."""
+
+    def rows(self) -> Int64:
+        """Return the rows of the sample, ascending."""
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._kept.values())]))
+
+    def add(self, rows: Int64, groups: Int64, found: IndexColumns, fields: FieldBytes) -> None:
+        """Add rows; `groups` numbers the API and version of each. Messages and bytes of all are counted in `fields`.
+        Responses without a request have no API, and are left out."""
+        has_api = found.api_key >= 0
+        rows, groups, found = rows[has_api], groups[has_api], found.where(has_api)
+        if not len(rows):
+            return
+        numbers = self._random.integers(0, 1 << 62, len(rows))
+        order = np.lexsort((numbers, groups))
+        starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+        for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+            which = order[start:stop]
+            group = int(groups[which[0]])
+            self._keep(group, numbers[which[:SAMPLE_SIZE]], rows[which[:SAMPLE_SIZE]])
+            key, version = int(found.api_key[which[0]]), int(found.version[which[0]])
+            for side, sizes in (("request", found.request_size[which]), ("response", found.response_size[which])):
+                present = sizes >= 0
+                if present.any():
+                    sample = fields.of(MessageKind(key, version, side))
+                    sample.messages += int(present.sum())
+                    sample.bytes += int(sizes[present].sum())
+
+    def _keep(self, group: int, numbers: Int64, rows: Int64) -> None:
+        kept = self._kept.get(group)
+        if kept is not None:
+            numbers, rows = np.concatenate((kept[0], numbers)), np.concatenate((kept[1], rows))
+        order = np.argsort(numbers, kind="stable")[:SAMPLE_SIZE]
+        self._kept[group] = numbers[order], rows[order]
 
 
 def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[None]:

@@ -1,4 +1,5 @@
-"""A small, mergeable histogram of durations: percentiles of a million rows from a few hundred counts.
+"""A small, mergeable histogram of durations: percentiles of a million rows from a few hundred counts; and latencies
+over time, a histogram for each of `SLOTS` intervals of equal length.
 
 Each power of two has `STEPS` buckets of equal width. What `percentile` returns is the middle of a bucket, clipped to
 the smallest and the largest value seen: within `RELATIVE_ERROR`, 1/128 or 0.8 %, of the value with that rank, from 0 to
@@ -8,8 +9,8 @@ clocks, counts as 0.
 Invariant: merging is addition, so it is commutative and associative.
 """
 
-import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -72,11 +73,6 @@ class Histogram:
             found[power] = found.get(power, 0) + count
         return found
 
-    def add(self, value: int) -> None:
-        """Count one more duration."""
-        mantissa, exponent = math.frexp(max(0, value))
-        self.add_counts({exponent * STEPS + max(0, int((mantissa * 2 - 1) * STEPS)): 1}, value, value)
-
     def add_counts(self, counts: dict[int, int], least: int, most: int) -> None:
         """Add counts by bucket, with their smallest and largest duration."""
         if self.counts:
@@ -108,3 +104,39 @@ class Histogram:
             if seen >= rank:
                 return max(self.least, min(self.most, middle_of(bucket)))
         return self.most
+
+
+SLOTS: Final = 64
+"""Intervals: as many as a terminal has room for."""
+
+
+@dataclass(frozen=True)
+class LatencyOverTime:
+    """Latencies of exchanges by the time of the request: nanoseconds since 1970, both ends included."""
+
+    begin_ns: int
+    end_ns: int
+    slots: tuple[Histogram, ...]
+
+    @property
+    def slot_ns(self) -> int:
+        """The length of an interval."""
+        return slot_ns(self.begin_ns, self.end_ns)
+
+    @classmethod
+    def of(cls, times_ns: Int64, latency_ns: Int64) -> "LatencyOverTime | None":
+        """Return the histograms of exchanges, columns of `(n,)`; None without any."""
+        if not len(times_ns):
+            return None
+        begin, end = int(times_ns.min()), int(times_ns.max())
+        slot = (times_ns - begin) // slot_ns(begin, end)
+        order = np.argsort(slot, kind="stable")
+        edges = np.searchsorted(slot[order], np.arange(SLOTS + 1))
+        return cls(begin, end, tuple(
+            Histogram.of(latency_ns[order[low:high]]) for low, high in pairwise(edges)
+        ))  # fmt: skip
+
+
+def slot_ns(begin_ns: int, end_ns: int) -> int:
+    """Return the length of each interval, in nanoseconds."""
+    return (end_ns - begin_ns) // SLOTS + 1

@@ -7,8 +7,7 @@ newest stable version that the server advertises and we know.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dissector.analysis.stats.counts import ClientSoftware, ExchangeCounts, VersionSpan
-from dissector.analysis.stats.statistics import Statistics
+from dissector.analysis.stats.counts import ClientSoftware, ExchangeCounts, Statistics, VersionSpan
 from dissector.protocol.schema.loader import api
 
 

@@ -15,17 +15,16 @@ from dissector.analysis.stats.counts import (
     MAX_KEYS,
     ApiVersion,
     ClientSoftware,
+    Statistics,
     StatsConnection,
     VersionSpan,
     VersionUse,
     widen_span,
 )
-from dissector.analysis.stats.exchange_sampler import ExchangeSampler
-from dissector.analysis.stats.field_bytes import trace_fields
-from dissector.analysis.stats.statistics import Statistics
+from dissector.analysis.stats.field_bytes import ExchangeSampler, trace_fields
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.core.columns import ValueNumbers
+from dissector.core.columns import ValueNumbers, tuples
 from dissector.index.exchange_table import RowKind
 from dissector.index.index_columns import ENTRY, IndexColumns
 
@@ -89,7 +88,7 @@ class StatisticsPass:
         """Count the columns of the index."""
         statistics = self.statistics
         found = self._capture.index.numbers(rows)
-        for kind, count in zip(*(column.tolist() for column in np.unique(found.kind, return_counts=True)), strict=True):
+        for kind, count in tuples(*np.unique(found.kind, return_counts=True)):
             name = "entry" if kind == ENTRY else RowKind(kind).name.lower()
             statistics.kinds[name] = statistics.kinds.get(name, 0) + count
         which = found.is_exchange
@@ -173,4 +172,4 @@ def _signed(number: int) -> int:
 
 def _frequencies(numbers: Int64) -> Iterator[tuple[int, int]]:
     different, counts = np.unique(numbers, return_counts=True)
-    return zip(different.tolist(), counts.tolist(), strict=True)
+    return tuples(different, counts)

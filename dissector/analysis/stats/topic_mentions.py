@@ -10,13 +10,12 @@ from typing import Any, Final, NamedTuple
 
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.codec.plan import ArrayPlan, FieldPlan, ScalarPlan, StructPlan, TypePlan, VariablePlan, plan
+from dissector.protocol.embedded.topics import NO_TOPIC_ID
 from dissector.protocol.message import Values
 
 INDEXES: Final = ("partition_index", "index", "partition", "partition_id")
 ERRORS: Final = ("error_code", "partition_error_code", "acknowledge_error_code")
 TOPIC_ID: Final = "topic_id"
-NO_TOPIC_ID: Final = "A" * 22
-"""The zero uuid: no topic."""
 _NO_NAMES: Final = (None, "", NO_TOPIC_ID)
 
 

@@ -8,11 +8,19 @@ lookup) belongs to the last phase.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from dissector.analysis.timelines.partition_text import format_partitions
-from dissector.analysis.timelines.timeline import MAX_TIMELINES, Phase, Timeline, TimelineEvent
+from dissector.analysis.timelines.timeline import (
+    MAX_TIMELINES,
+    Phase,
+    Timeline,
+    TimelineEvent,
+    body_of,
+    event_of,
+    format_partitions,
+    names_in,
+)
 from dissector.core.text import counted
 from dissector.exchange.info_column import first_error
-from dissector.exchange.model import Exchange, worst
+from dissector.exchange.model import Exchange
 from dissector.protocol.schema.errors import error_name
 from dissector.protocol.schema.field_enums import CoordinatorType, GroupMemberEpoch, ShareSessionEpoch
 
@@ -56,7 +64,7 @@ class GroupTimelines:
 
     def add(self, exchange: Exchange) -> None:
         """Add an exchange; they come in the order of rows."""
-        request = _body(exchange, "request")
+        request = body_of(exchange.request)
         if exchange.fields.api == FIND_COORDINATOR:
             self._find_coordinator(exchange, request)
             return
@@ -80,7 +88,7 @@ class GroupTimelines:
         """Versions since 4 look up more than one group."""
         if request.get("key_type", CoordinatorType.GROUP) != CoordinatorType.GROUP:
             return
-        response = _body(exchange, "response")
+        response = body_of(exchange.response)
         found = {each.get("key"): each for each in response.get("coordinators") or [] if isinstance(each, dict)}
         for key in request.get("coordinator_keys") or [request.get("key")]:
             timeline = self._timeline(key, None) if isinstance(key, str) and key else None
@@ -112,7 +120,7 @@ class GroupTimelines:
         """Keep why a member joins: it is new, it says why (KIP-800), or it was told to."""
         known, name = self._members.setdefault(timeline.name, set()), _member_name(exchange, timeline, member)
         is_late = isinstance(generation, int) and generation in self._phases.get(timeline.name, {})
-        reason = _body(exchange, "request").get("reason")
+        reason = body_of(exchange.request).get("reason")
         if is_late:
             pass
         elif member not in known:
@@ -127,7 +135,7 @@ class GroupTimelines:
             self._members.setdefault(timeline.name, set()).add(member)
 
     def _join(self, exchange: Exchange, timeline: Timeline) -> None:
-        request, response = _body(exchange, "request"), _body(exchange, "response")
+        request, response = body_of(exchange.request), body_of(exchange.response)
         member = request.get("member_id") or response.get("member_id") or ""
         protocol, generation = response.get("protocol_name") or "", response.get("generation_id")
         self._note_join(exchange, timeline, member, generation)
@@ -141,16 +149,16 @@ class GroupTimelines:
         timeline.add(_event(exchange, timeline, "JoinGroup", member, " · ".join(words)))
 
     def _sync(self, exchange: Exchange, timeline: Timeline) -> None:
-        request = _body(exchange, "request")
+        request = body_of(exchange.request)
         response = exchange.response.decoded_body if exchange.response is not None else {}
         decoded = response.get("assignment_decoded")
         given = decoded.get("assigned_partitions") if isinstance(decoded, dict) else None
-        words = format_partitions(given, _names(exchange)) or "nothing" if given is not None else ""
+        words = format_partitions(given, names_in(exchange)) or "nothing" if given is not None else ""
         event = _event(exchange, timeline, "SyncGroup", request.get("member_id"), f"gets {words}" if words else "")
         timeline.add(event, self._phase(timeline, request.get("generation_id")))
 
     def _heartbeat(self, exchange: Exchange, timeline: Timeline) -> None:
-        request = _body(exchange, "request")
+        request = body_of(exchange.request)
         phase = self._phase(timeline, request.get("generation_id"))
         if first_error(exchange) or exchange.response is None:
             timeline.add(_event(exchange, timeline, "Heartbeat", request.get("member_id"), ""), phase)
@@ -158,15 +166,15 @@ class GroupTimelines:
             timeline.beat(phase)
 
     def _commit(self, exchange: Exchange, timeline: Timeline) -> None:
-        request = _body(exchange, "request")
-        words = format_partitions(request.get("topics"), _names(exchange))
+        request = body_of(exchange.request)
+        words = format_partitions(request.get("topics"), names_in(exchange))
         event = _event(exchange, timeline, "OffsetCommit", request.get("member_id"), words)
         generation = request.get("generation_id_or_member_epoch", request.get("generation_id"))
         timeline.add(event, self._phase(timeline, generation))
 
     def _leave(self, exchange: Exchange, timeline: Timeline) -> None:
         """Versions since 3 have a list of members, each with an error."""
-        request, response = _body(exchange, "request"), _body(exchange, "response")
+        request, response = body_of(exchange.request), body_of(exchange.response)
         has_errors = bool(response.get("members"))
         for at, each in enumerate(request.get("members") or [request]):
             words = [f"instance {each['group_instance_id']}"] if each.get("group_instance_id") else []
@@ -177,11 +185,11 @@ class GroupTimelines:
             timeline.add(event._replace(error=_error_of(response, at)) if has_errors else event)
 
     def _epoch_heartbeat(self, exchange: Exchange, timeline: Timeline) -> None:
-        request, response = _body(exchange, "request"), _body(exchange, "response")
+        request, response = body_of(exchange.request), body_of(exchange.response)
         was, now = request.get("member_epoch"), response.get("member_epoch")
         self._note_heartbeat(exchange, timeline, was)
         self._advance(timeline, now, f"epoch {now}")
-        changes = list(_epoch_changes(was, now, request, response, _names(exchange)))
+        changes = list(_epoch_changes(was, now, request, response, names_in(exchange)))
         if changes or first_error(exchange) or exchange.response is None:
             member = request.get("member_id") or response.get("member_id")
             timeline.add(_event(exchange, timeline, "Heartbeat", member, " · ".join(changes)))
@@ -190,7 +198,7 @@ class GroupTimelines:
 
     def _note_heartbeat(self, exchange: Exchange, timeline: Timeline, was: object) -> None:
         """Keep what a heartbeat with an epoch changes for the whole group."""
-        request = _body(exchange, "request")
+        request = body_of(exchange.request)
         name = _member_name(exchange, timeline, request.get("member_id"))
         if was == 0:
             self._changed(timeline, f"{name} joins")
@@ -200,8 +208,8 @@ class GroupTimelines:
             self._changed(timeline, f"{name} changes its subscription")
 
     def _acknowledge(self, exchange: Exchange, timeline: Timeline) -> None:
-        request = _body(exchange, "request")
-        words = format_partitions(request.get("topics"), _names(exchange))
+        request = body_of(exchange.request)
+        words = format_partitions(request.get("topics"), names_in(exchange))
         closes = request.get("share_session_epoch") == ShareSessionEpoch.FINAL
         text = " · ".join(filter(None, (words, "closes the share session" if closes else "")))
         timeline.add(_event(exchange, timeline, "ShareAcknowledge", request.get("member_id"), text))
@@ -242,22 +250,9 @@ def _error_of(response: Mapping[str, Any], at: int) -> str:
     return error_name(code) if code else ""
 
 
-def _body(exchange: Exchange, side: str) -> Mapping[str, Any]:
-    message = exchange.request if side == "request" else exchange.response
-    return {} if message is None else message.body
-
-
-def _names(exchange: Exchange) -> Mapping[str, str]:
-    """Return the names of topic ids."""
-    return exchange.request.context.topic_names if exchange.request is not None else {}
-
-
 def _member_name(exchange: Exchange, timeline: Timeline, member: object) -> str:
     return timeline.member(member if isinstance(member, str) else "", exchange.fields.client_id)
 
 
 def _event(exchange: Exchange, timeline: Timeline, what: str, member: object, words: str) -> TimelineEvent:
-    row = exchange.fields
-    name = _member_name(exchange, timeline, member)
-    error = first_error(exchange) if exchange.response is not None else "unanswered"
-    return TimelineEvent(row.number - 1, row.time_ns, what, name, words, error, worst(exchange.findings))
+    return event_of(exchange, what, _member_name(exchange, timeline, member), words)

@@ -1,12 +1,16 @@
-"""The timeline of a group or a transactional id, in phases (generations, epochs, transactions).
+"""The timeline of a group or a transactional id, in phases (generations, epochs, transactions), and how exchanges
+become its events.
 
-Plain values. Texts are as on the wire: not cleaned.
+Texts are as on the wire: not cleaned.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dissector.core.finding import Severity
+from dissector.exchange.info_column import first_error
+from dissector.exchange.model import Exchange, ExchangeMessage, worst
 
 MAX_EVENTS: Final = 5_000
 """Events of one timeline; further ones are only counted."""
@@ -102,3 +106,57 @@ class Timeline:
             same = sum(known == name or known.startswith(f"{name} #") for known in self._members.values())
             self._members[member_id] = f"{name} #{same + 1}" if same else name
         return self._members.get(member_id, name)
+
+
+MAX_TOPICS = 4
+_NAMES = ("topic", "topic_name", "name", "topic_id")
+_PARTITIONS = ("partitions", "partition_indexes", "partition_data")
+_INDEXES = ("partition_index", "index", "partition")
+
+
+def format_partitions(topics: object, names: Mapping[str, str]) -> str:
+    """Return the partitions of structures that each have a topic name or id; `names` are those of ids."""
+    found = [_topic(each, names) for each in topics if isinstance(each, dict)] if isinstance(topics, list) else []
+    more = f" +{len(found) - MAX_TOPICS}" if len(found) > MAX_TOPICS else ""
+    return " ".join(found[:MAX_TOPICS]) + more
+
+
+def _topic(struct: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    topic = next((struct[name] for name in _NAMES if isinstance(struct.get(name), str)), "?")
+    partitions: list[object] = next((struct[name] for name in _PARTITIONS if isinstance(struct.get(name), list)), [])
+    return names.get(topic, topic) + format_ranges(map(_index, partitions))
+
+
+def _index(partition: object) -> int | None:
+    if isinstance(partition, dict):
+        return next((partition[name] for name in _INDEXES if isinstance(partition.get(name), int)), None)
+    return partition if isinstance(partition, int) else None
+
+
+def format_ranges(numbers: Iterable[int | None]) -> str:
+    """Return numbers in ascending order, consecutive ones as a range: ``[0..3,7]``."""
+    runs: list[list[int]] = []
+    for number in sorted({each for each in numbers if each is not None}):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    words = [str(low) if low == high else f"{low}..{high}" if high > low + 1 else f"{low},{high}" for low, high in runs]
+    return f"[{','.join(words[:8])}{',…' if len(words) > 8 else ''}]"
+
+
+def body_of(message: ExchangeMessage | None) -> Mapping[str, Any]:
+    """Return the body of a message; empty without one."""
+    return {} if message is None else message.body
+
+
+def names_in(exchange: Exchange) -> Mapping[str, str]:
+    """Return the names of topic ids."""
+    return exchange.request.context.topic_names if exchange.request is not None else {}
+
+
+def event_of(exchange: Exchange, what: str, member: str, words: str) -> TimelineEvent:
+    """Return the event of an exchange."""
+    row = exchange.fields
+    error = first_error(exchange) if exchange.response is not None else "unanswered"
+    return TimelineEvent(row.number - 1, row.time_ns, what, member, words, error, worst(exchange.findings))

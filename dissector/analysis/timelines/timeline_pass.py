@@ -81,19 +81,3 @@ _NONE: Final = np.zeros(0, np.int64)
 
 def _keys(*names: str) -> Int64:
     return np.array([known.key for name in names if (known := api_named(name)) is not None], np.int64)
-
-
-def find_group_timelines(capture: Capture) -> list[Timeline]:
-    """Return the timelines of the groups of a capture that has been read."""
-    timeline_pass = TimelinePass(capture)
-    for _ in timeline_pass.steps():
-        pass
-    return timeline_pass.groups
-
-
-def find_transaction_timelines(capture: Capture) -> list[Timeline]:
-    """Return the timelines of the transactional ids of a capture that has been read."""
-    timeline_pass = TimelinePass(capture)
-    for _ in timeline_pass.steps():
-        pass
-    return timeline_pass.transactions

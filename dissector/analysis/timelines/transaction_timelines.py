@@ -9,10 +9,18 @@ ended last: since KIP-890 with another epoch, so epochs alone do not identify it
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from dissector.analysis.timelines.partition_text import format_partitions
-from dissector.analysis.timelines.timeline import MAX_TIMELINES, Phase, Timeline, TimelineEvent
+from dissector.analysis.timelines.timeline import (
+    MAX_TIMELINES,
+    Phase,
+    Timeline,
+    TimelineEvent,
+    body_of,
+    event_of,
+    format_partitions,
+    names_in,
+)
 from dissector.exchange.info_column import first_error
-from dissector.exchange.model import Exchange, worst
+from dissector.exchange.model import Exchange
 
 
 class TransactionTimelines:
@@ -95,7 +103,7 @@ class TransactionTimelines:
         timeline = self._timeline(request.get("transactional_id"))
         if timeline is None:
             return
-        response = exchange.response.body if exchange.response is not None else {}
+        response = body_of(exchange.response)
         producer, words = response.get("producer_id"), ""
         if isinstance(producer, int) and producer >= 0:
             self._producers[producer] = timeline.name
@@ -134,7 +142,7 @@ class TransactionTimelines:
             return
         outcome = "commit" if request.get("committed") else "abort"
         words = f"{outcome}, epoch {request.get('producer_epoch')}"
-        response = exchange.response.body if exchange.response is not None else {}
+        response = body_of(exchange.response)
         bumped = response.get("producer_epoch")
         if isinstance(bumped, int) and bumped >= 0 and bumped != request.get("producer_epoch"):
             words += f" → {bumped}"
@@ -168,19 +176,16 @@ _OLD: Final = "v3_and_below_"
 
 
 def _partitions(exchange: Exchange, topics: object) -> str:
-    names = exchange.request.context.topic_names if exchange.request is not None else {}
-    return format_partitions(topics, names)
+    return format_partitions(topics, names_in(exchange))
 
 
 def _producer(exchange: Exchange) -> tuple[object, object] | None:
     """Return the producer id and epoch of a request; None if it has none, as Produce outside its batches."""
-    body = exchange.request.body if exchange.request is not None else {}
+    body = body_of(exchange.request)
     found = [body.get(name, body.get(_OLD + name)) for name in ("producer_id", "producer_epoch")]
     return None if None in found else (found[0], found[1])
 
 
 def _event(exchange: Exchange, timeline: Timeline, words: str) -> TimelineEvent:
     row = exchange.fields
-    error = first_error(exchange) if exchange.response is not None else "unanswered"
-    member = timeline.member(row.client_id or "", row.client_id)
-    return TimelineEvent(row.number - 1, row.time_ns, row.api, member, words, error, worst(exchange.findings))
+    return event_of(exchange, row.api, timeline.member(row.client_id or "", row.client_id), words)

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dissector.analysis.stats import Statistics
-from dissector.analysis.stats.latency_over_time import LatencyOverTime
+from dissector.analysis.stats.counts import Statistics
+from dissector.analysis.stats.histogram import LatencyOverTime
 from dissector.cli.render.pages import DIM, NAME, TYPE, Line
 from dissector.core.text import bar, duration, size
 

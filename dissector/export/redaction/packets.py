@@ -20,6 +20,7 @@ from dissector.capture_session import Capture
 from dissector.conversation import End, Packet, headers
 from dissector.core.arrays import Int64
 from dissector.core.batches import NOWHERE, RunBatch, RunKind, SegmentBatch
+from dissector.core.columns import tuples
 from dissector.core.store import Store
 from dissector.export.packets import packet_batches
 from dissector.export.redaction.frames import Redactor
@@ -140,7 +141,7 @@ class _ChosenStreams:
         cut = (runs.kind == RunKind.TRUNCATED) & (segments.missing[row] >= runs.size)
         kept = np.flatnonzero((has_address | cut) & (segments.direction[row] == runs.direction))
         columns = (row, ahead, has_address, runs.direction, runs.start, runs.size)
-        return map(_SegmentRun._make, zip(*(column[kept].tolist() for column in columns), strict=True))
+        return map(_SegmentRun._make, tuples(*(each[kept] for each in columns)))
 
     def _marks(self, ends: set[tuple[int, int]]) -> Iterator[_SegmentPart]:
         """Yield segments that open or close a connection and are not in another part."""

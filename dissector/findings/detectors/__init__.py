@@ -1,1 +1,1 @@
-"""Detectors, a module each: what is detected, and its explanation."""
+"""Detectors, those of one subject in a module: what is detected, and its explanation."""

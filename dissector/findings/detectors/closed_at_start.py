@@ -1,5 +1,8 @@
-"""Connections that the broker closed at their first requests, without a response: for a wrong setting of the client."""
+"""Connections that end at their first requests, for a wrong setting of the client: the broker closed them without a
+response, or they lead to a controller's listener."""
 
+from abc import abstractmethod
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import ClassVar, Final
 
@@ -7,6 +10,7 @@ import numpy as np
 
 from dissector.core.arrays import Int64
 from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
@@ -20,7 +24,7 @@ from dissector.protocol.schema.api_keys import ApiKey
 AT_START: Final = 16
 """Rows of a connection up to which a close is at its start."""
 NO_ROW: Final = -1
-"""All rows of a connection were taken: the token was the last of them."""
+"""All rows of a connection were taken: the one at hand was the last of them."""
 LARGE: Final = 1 << 20
 """A request from this size on may be refused for its size."""
 OF_LOGINS: Final = (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
@@ -71,7 +75,7 @@ class ClosedAtStart(ConnectionDetector):
     def examine_rows(self, rows: ExaminedRows) -> None:
         """Report one finding for each connection, at its first request without a response."""
         unanswered = rows.unanswered
-        for row, connection in zip(unanswered.row.tolist(), unanswered.connection.tolist(), strict=True):
+        for row, connection in tuples(unanswered.row, unanswered.connection):
             reported = self._reported.of(connection)
             if not reported and cause_of_close(self.context, connection) is self.cause:
                 reported.append(row)
@@ -122,7 +126,43 @@ class LoginRequired(ClosedAtStart):
     )
 
 
-class LoginRefused(ConnectionDetector):
+class LastExchange(ConnectionDetector):
+    """Finds connections that end with a certain row: of each the row that may be the last one is kept until the
+    connection is closed."""
+
+    def __init__(self, sink: FindingSink, context: FindingContext) -> None:
+        super().__init__(sink, context)
+        self._rows: dict[int, int] = {}
+        """By connection: the row that may be the last one."""
+
+    @property
+    def revisable_rows(self) -> Int64:
+        """Rows whose connection is not closed yet."""
+        return np.array(list(self._rows.values()), np.int64)
+
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Report a row once its connection is closed, if nothing came after it."""
+        for row, connection in self._candidates(rows):
+            self._rows[connection] = row
+        for connection, row in list(self._rows.items()):
+            closed_ns, by_client = self.context.closed(connection)
+            is_last = self.context.last_row(connection) in (row, NO_ROW)
+            if closed_ns == NEVER and is_last:
+                continue
+            del self._rows[connection]
+            if is_last:
+                self._report_last(row, by_client=by_client)
+
+    @abstractmethod
+    def _candidates(self, rows: ExaminedRows) -> Iterable[tuple[int, int]]:
+        """Return the rows, each with its connection, that may be the last of it."""
+
+    @abstractmethod
+    def _report_last(self, row: int, *, by_client: bool) -> None:
+        """Report a row with which a connection ended, and which end closed it."""
+
+
+class LoginRefused(LastExchange):
     """Finds raw SASL tokens on which the broker closed the connection: before SaslAuthenticate it could not say why."""
 
     explanation: ClassVar = Explanation(
@@ -137,28 +177,40 @@ class LoginRefused(ConnectionDetector):
         "reason. Clients of Kafka 1.0 and newer use SaslAuthenticate, which returns an error.",
     )
 
-    def __init__(self, sink: FindingSink, context: FindingContext) -> None:
-        super().__init__(sink, context)
-        self._tokens: dict[int, int] = {}
-        """By connection: the row of a client's token that may be the last one."""
+    def _candidates(self, rows: ExaminedRows) -> Iterable[tuple[int, int]]:
+        tokens = rows.where((rows.kind == RowKind.SASL) & (rows.request != NO_FRAME))
+        return tuples(tokens.row, tokens.connection)
 
-    @property
-    def revisable_rows(self) -> Int64:
-        """Tokens whose connection is not closed yet."""
-        return np.array(list(self._tokens.values()), np.int64)
+    def _report_last(self, row: int, *, by_client: bool) -> None:
+        if not by_client:
+            advice = "correct user and password"
+            self.report(row, f"the broker refused the login and closed the connection: {advice}", "request")
 
-    def examine_rows(self, rows: ExaminedRows) -> None:
-        """Report a token once the connection is closed, if nothing came after it."""
-        of_clients = (rows.kind == RowKind.SASL) & (rows.request != NO_FRAME)
-        for row, connection in zip(rows.row[of_clients].tolist(), rows.connection[of_clients].tolist(), strict=True):
-            self._tokens[connection] = row
-        for connection, row in list(self._tokens.items()):
-            closed_ns, by_client = self.context.closed(connection)
-            is_last = self.context.last_row(connection) in (row, NO_ROW)
-            if closed_ns == NEVER and is_last:
-                continue
-            del self._tokens[connection]
-            if is_last and not by_client:
-                self.report(
-                    row, "the broker refused the login and closed the connection: correct user and password", "request"
-                )
+
+class ControllerListener(LastExchange):
+    """Finds connections to a controller of which ApiVersions is the only exchange."""
+
+    explanation: ClassVar = Explanation(
+        "controller-listener",
+        "Client connected to a controller's listener",
+        Severity.ERROR,
+        "ApiVersions is the only request of the connection, and its response offers Vote but not Metadata, as a "
+        "controller's listener does.",
+        "The client's bootstrap.servers has a controller's port (controller.listener.names, often 9093). Producers, "
+        "consumers and most admin calls need a broker.",
+        "Set bootstrap.servers to a broker's listener, by default on port 9092. Tools that manage controllers take "
+        "--bootstrap-controller (bootstrap.controllers).",
+    )
+
+    def _candidates(self, rows: ExaminedRows) -> Iterable[tuple[int, int]]:
+        opening = rows.where(rows.has_both & (rows.api_key == ApiKey.API_VERSIONS) & (rows.request_start == 0))
+        exchanges = tuples(opening.row, opening.connection)
+        return ((row, connection) for row, connection in exchanges if self._is_controller(connection))
+
+    def _is_controller(self, connection: int) -> bool:
+        offered = self.context.offered(connection)
+        return ApiKey.VOTE in offered and ApiKey.METADATA not in offered
+
+    def _report_last(self, row: int, *, by_client: bool) -> None:
+        advice = "set bootstrap.servers to a broker's listener"
+        self.report(row, f"this is a controller's listener, which has no Metadata: {advice}", "response")

@@ -1,12 +1,13 @@
-"""Connections that were closed with requests in flight."""
+"""Connections that were closed with requests in flight, one of them for its size."""
 
 from typing import ClassVar, Final
 
 from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.detectors.closed_at_start import cause_of_close
-from dissector.findings.detectors.removed_version import removal_of
+from dissector.findings.detectors.versions import removal_of
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.detector import ConnectionDetector
@@ -56,9 +57,7 @@ class ClosedInFlight(ConnectionDetector):
             unanswered.row, unanswered.connection, unanswered.api_key, unanswered.version, unanswered.request,
             unanswered.request_size, unanswered.request_ns,
         )  # fmt: skip
-        for row, connection, key, version, *frame, request_ns in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
+        for row, connection, key, version, *frame, request_ns in tuples(*columns):
             closed_ns, by_client = self.context.closed(connection)
             if closed_ns == NEVER or (by_client and key in HARMLESS_IN_FLIGHT):
                 continue
@@ -97,3 +96,31 @@ class _ClosedConnection:
 def _is_refused(context: FindingContext, frame: int, size: int) -> bool:
     """Return whether a request is too large for any broker, or is large and was cut off."""
     return size > LARGEST_REQUEST or (size >= LARGE and context.captured(frame) < size)
+
+
+class OversizedRequest(ConnectionDetector):
+    """Finds requests that a broker refuses to read."""
+
+    explanation: ClassVar = Explanation(
+        "oversized-request",
+        "Request larger than the broker accepts",
+        Severity.ERROR,
+        "A request is larger than socket.request.max.bytes (100 MiB unless the broker is configured otherwise), or the "
+        "connection ended in the middle of a large one.",
+        "A broker reads the size first, and closes the connection if it is too large: the client sees a disconnect "
+        "and no error. A huge size often means that the bytes are not Kafka at all: TLS or HTTP on a plain listener, "
+        "or a client that wrote its stream wrongly.",
+        "Lower max.request.size, batch.size or the number of partitions in one request, or raise "
+        "socket.request.max.bytes on the brokers. If the size makes no sense, check security.protocol and the port.",
+    )
+    only_unanswered: ClassVar = True
+
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Examine large requests without a response."""
+        large = rows.unanswered
+        large = large.where(large.request_size >= LARGE)
+        for row, connection, frame, size in tuples(large.row, large.connection, large.request, large.request_size):
+            if self.context.closed(connection)[0] != NEVER and _is_refused(self.context, frame, size):
+                words = f"the connection was closed on a request of {counted(size, 'byte')}"
+                more = "; brokers accept 100 MiB by default" if size > LARGEST_REQUEST else ""
+                self.report(row, words + more, "request")

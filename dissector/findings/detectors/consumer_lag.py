@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Final, NamedTuple
 
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted, duration
 from dissector.findings.explanation import Explanation
@@ -43,9 +44,7 @@ class LagExtractor(Extractor):
             exchanges.row[at], exchanges.connection[at], exchanges.packet[at], exchanges.request_start[at],
             exchanges.response_ns[at], found.topic, found.partition, behind, found.topic_at, found.partition_at,
         )  # fmt: skip
-        for row, connection, packet, start, time_ns, topic, number, records, topic_at, partition_at in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
+        for row, connection, packet, start, time_ns, topic, number, records, topic_at, partition_at in tuples(*columns):
             path = f"response.body.responses[{topic_at}].partitions[{partition_at}].high_watermark"
             scope = self.context.client(connection), fetched.topics[topic], number
             self.observe(scope, row, (packet, start), FetchLag(records, time_ns, path))

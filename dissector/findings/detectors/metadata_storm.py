@@ -6,6 +6,7 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import counted
 from dissector.findings.explanation import Explanation
@@ -59,8 +60,7 @@ class MetadataExtractor(Extractor):
         """Find the requests for metadata that are part of a burst: few are, and the others need not be decoded."""
         asks = rows.where(rows.is_exchange & (rows.api_key == ApiKey.METADATA) & (rows.request != NO_FRAME))
         self._observed = {}
-        columns = (asks.row, asks.connection, asks.request_ns)
-        for row, connection, time_ns in zip(*(column.tolist() for column in columns), strict=True):
+        for row, connection, time_ns in tuples(asks.row, asks.connection, asks.request_ns):
             burst = self._bursts.of(connection)
             if burst.is_on(time_ns, MANY, SPAN_NS):
                 first_packet = self.context.first_packet(connection)

@@ -1,4 +1,4 @@
-"""Responses that are slow compared with the others of their API and connection.
+"""Responses that are slow: compared with the others of their API and connection, or, to a Fetch, with `max_wait_ms`.
 
 A histogram is kept for each connection and API, with steps of an eighth of an octave: the median latency is known
 without keeping exchanges.
@@ -12,15 +12,19 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64
+from dissector.core.columns import tuples
 from dissector.core.finding import Severity
 from dissector.core.text import duration
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
 from dissector.findings.framework.detector import ConnectionDetector
 from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.fetched_partitions import FetchedPartitions
 from dissector.findings.framework.open_findings import FindingSink, OpenFinding
 from dissector.findings.framework.recurrence import MILLISECOND, BoundedStates
 from dissector.protocol.schema.api_groups import WAITING
+from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api_name
 
 LEAST_NS: Final = 50 * MILLISECOND
@@ -74,7 +78,7 @@ class Slow(ConnectionDetector):
         late = np.flatnonzero(latency >= LEAST_NS)
         late_edges = np.searchsorted(late, edges).tolist()
         firsts = which[edges[:-1]]
-        keys = zip(rows.connection[firsts].tolist(), rows.api_key[firsts].tolist(), strict=True)
+        keys = tuples(rows.connection[firsts], rows.api_key[firsts])
         buckets = times.bucket.tolist()
         for (low, high), (first, stop), key in zip(pairwise(edges), pairwise(late_edges), keys, strict=True):
             usual = self._usual.of(key)
@@ -214,3 +218,52 @@ class _UsualLatency:
 
 def _bucket(latency: Int64) -> Int64:
     return np.minimum((np.log2(latency) * STEPS).astype(np.int64), BUCKETS - 1)
+
+
+LATE_NS: Final = 200 * MILLISECOND
+"""Delay past the wait that a Fetch allows."""
+
+
+class LateFetch(ConnectionDetector):
+    """Finds responses that are later than their Fetch allows."""
+
+    explanation: ClassVar = SLOW
+    apis: ClassVar = frozenset((ApiKey.FETCH, ApiKey.SHARE_FETCH))
+    quiet_ns: ClassVar = 10_000 * MILLISECOND
+
+    examines_fetches: ClassVar = True
+
+    def __init__(self, found: FindingSink, context: FindingContext) -> None:
+        super().__init__(found, context)
+        self._may_be_late = np.zeros(0, np.int64)
+        """The rows with a Fetch that came last, without those that surely are in time."""
+
+    def examine_fetches(self, fetched: FetchedPartitions) -> None:
+        """Look for those that may be late."""
+        exchanges, wait = fetched.exchanges, fetched.max_wait_ms
+        latency = exchanges.response_ns - exchanges.request_ns
+        allowed = np.maximum(np.where(wait.is_there, wait.values, 0), 0) * MILLISECOND * 3 // 2 + LATE_NS
+        self._may_be_late = exchanges.row[latency > allowed]
+
+    def needed(self, rows: ExaminedRows, _is_clean: Bool) -> Bool:
+        """Only those that may be late."""
+        is_late = rows.response_ns - rows.request_ns > LATE_NS
+        needed: Bool = is_late & ((rows.api_key != ApiKey.FETCH) | np.isin(rows.row, self._may_be_late))
+        return needed
+
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
+        """Compare the latency with `max_wait_ms`: a broker responds once it has `min_bytes`, or after that time."""
+        latency = exchange.response_ns - exchange.request_ns
+        if not exchange.response_ns or latency <= LATE_NS:
+            return
+        wait = exchange.request.get("max_wait_ms")
+        if isinstance(wait, int) and latency > max(0, wait) * MILLISECOND * 3 // 2 + LATE_NS:
+            words = f"took {duration(latency)}, although max_wait_ms is {wait:,}"
+            self.report_repeated(
+                exchange.connection,
+                exchange.row,
+                exchange.request_ns,
+                words,
+                "request.body.max_wait_ms",
+                "such responses",
+            )

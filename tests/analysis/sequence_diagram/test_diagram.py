@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.analysis.sequence_diagram import Lane, render_mermaid, render_svg, sequence_diagram
-from dissector.analysis.sequence_diagram.mermaid import escape_mermaid
+from dissector.analysis.sequence_diagram.pictures import escape_mermaid
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from tests.cases import cases

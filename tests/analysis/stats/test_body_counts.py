@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.analysis.stats import MessageKind, Statistics, StatisticsPass, body_counts, statistics_pass
-from dissector.analysis.stats.counts import ApiError
+from dissector.analysis.stats import body_counts, statistics_pass
+from dissector.analysis.stats.counts import ApiError, Statistics
 from dissector.analysis.stats.exchange_contents import contents_of, record_bytes_by_topic, record_sizes
-from dissector.analysis.stats.field_bytes import paths_of
+from dissector.analysis.stats.field_bytes import MessageKind, paths_of
+from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_fields import EXCHANGE
 from dissector.protocol.schema.api_groups import WAITING
+from tests.analysis.stats.counting import count
 from tests.filter.evaluation import exchanges, opened
 
 NAMES = (
@@ -34,10 +36,10 @@ def expected(some: list[Exchange]) -> Statistics:
         key = exchange.api_key if exchange.request is not None and exchange.api_key is not None else -1
         for code in contents_of(exchange).codes:
             sizes = row.request_size or 0, row.response_size or 0
-            statistics.errors.of(ApiError(key, code)).add(*sizes, True, row.latency_ns, waits=waits)
+            count(statistics.errors.of(ApiError(key, code)), *sizes, True, row.latency_ns, waits=waits)
         for about, (out, back, error) in record_bytes_by_topic(exchange).items():
             counts = statistics.topics.of(about) if isinstance(about, str) else statistics.partitions.of(about)
-            counts.add(out, back, error, row.latency_ns, waits=waits)
+            count(counts, out, back, error, row.latency_ns, waits=waits)
     return statistics
 
 

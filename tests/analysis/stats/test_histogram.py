@@ -33,7 +33,7 @@ def test_the_smallest_and_the_largest_duration_are_exact(values: list[int]) -> N
 def test_adding_one_by_one_equals_adding_all_at_once(values: list[int]) -> None:
     histogram = Histogram()
     for value in values:
-        histogram.add(value)
+        histogram.merge(made([value]))
     assert histogram == made(values)
 
 

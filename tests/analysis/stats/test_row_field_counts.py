@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from dissector.analysis.stats.column_counts import RowMeasures
 from dissector.analysis.stats.counts import CountsByKey
-from dissector.analysis.stats.row_field_counts import RowFieldPass
-from dissector.analysis.stats.row_groups import group_keys
+from dissector.analysis.stats.row_field_counts import RowFieldPass, group_keys
 from dissector.capture_session import Capture
 from dissector.exchange.model import Exchange
 from dissector.exchange.row_field import RowField
 from dissector.exchange.row_fields import row_fields
+from tests.analysis.stats.counting import count
 from tests.conftest import PCAPS
 
 NAMES = (
@@ -43,7 +43,7 @@ def expected(field: RowField, some: list[Exchange]) -> CountsByKey[str]:
         row = RowMeasures.of(exchange)
         for key in group_keys(field, exchange):
             group = counts.of(key)
-            group.add(row.bytes_out, row.bytes_in, row.has_error, row.latency_ns, waits=row.may_wait)
+            count(group, row.bytes_out, row.bytes_in, row.has_error, row.latency_ns, waits=row.may_wait)
             group.unanswered += row.is_unanswered
     return counts
 

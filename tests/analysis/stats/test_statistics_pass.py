@@ -5,29 +5,22 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dissector.analysis.stats import (
-    ClientSoftware,
-    ExchangeCounts,
-    MessageKind,
-    Statistics,
-    StatisticsPass,
-    counts,
-    exchange_sampler,
-)
+from dissector.analysis.stats import counts, field_bytes
 from dissector.analysis.stats.breakdowns import BREAKDOWNS, api_name
+from dissector.analysis.stats.counts import ClientSoftware, ExchangeCounts, Statistics
+from dissector.analysis.stats.field_bytes import MessageKind
 from dissector.analysis.stats.negotiated_versions import negotiated_versions
 from dissector.analysis.stats.row_field_counts import RowFieldPass
+from dissector.analysis.stats.statistics_pass import StatisticsPass
 from dissector.capture_session import Capture
 from dissector.exchange.row_fields import ROW_FIELDS
 from dissector.exchange.to_json import json_line
 from dissector.protocol.schema.api_groups import WAITING
 from dissector.protocol.schema.loader import apis
-from tests.conftest import PCAPS, costly
+from tests.analysis.stats.counting import count
+from tests.conftest import PCAPS
 from tests.findings.conversations import MS, Talk, heartbeat, written
 from tests.storage.test_files import LEDGER
 from tui.overview_model import overview_snapshot
@@ -75,7 +68,8 @@ def naive(lines: list[dict[str, Any]]) -> dict[Any, ExchangeCounts]:
         silent = any(finding["code"] == "no-response-expected" for finding in line["findings"])
         for key in ("all", (line["api_key"], line["api_version"]), line["connection"]):
             tally = tallies[key]
-            tally.add(
+            count(
+                tally,
                 request_value["size"] if request_value else 0,
                 response_value["size"] if response_value else 0,
                 bool(codes),
@@ -188,23 +182,6 @@ def test_a_field_has_the_bytes_of_its_nodes_in_the_tree() -> None:
     assert sample.paths["body.topic_data.partition_data.records"] == sum(node.size for node in records)
 
 
-@pytest.mark.slow
-@costly(4)
-@given(st.data())
-def test_counts_of_parts_merge_to_those_of_the_whole_capture(data: st.DataObject) -> None:
-    with opened("java-transactions") as capture:
-        cuts = sorted(data.draw(st.lists(st.integers(0, len(capture)), min_size=2, max_size=2)))
-        parts = np.split(np.arange(len(capture)), cuts)
-        one, two, three = (counted(capture, part) for part in parts)
-        again = [counted(capture, part) for part in parts]
-        whole = counted(capture)
-    one.merge(two)
-    one.merge(three)
-    again[1].merge(again[2])
-    again[0].merge(again[1])
-    assert one == again[0] == whole
-
-
 def test_filters_of_groups_are_valid() -> None:
     with opened("java") as capture:
         statistics = counted(capture)
@@ -227,7 +204,7 @@ def test_a_full_group_still_counts_every_exchange(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_sample_is_marked_as_such_and_estimates_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange_sampler, "SAMPLE_SIZE", 2)
+    monkeypatch.setattr(field_bytes, "SAMPLE_SIZE", 2)
     with opened("java-transactions") as capture:
         statistics = counted(capture)
     assert not statistics.fields.is_complete

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dissector.analysis.timelines import find_group_timelines, find_transaction_timelines
 from dissector.capture_session import Capture
+from tests.analysis.timelines.reading import timelines_of
 from tests.findings.conversations import Talk, written
 
 NAME = "teller"
@@ -31,7 +31,7 @@ def end(talk: Talk, at: float, epoch: int, error: int = 0) -> None:
 def titles(folder: Path, *talks: Talk) -> list[tuple[str, int]]:
     with Capture([written(folder, *talks)]) as capture:
         deque(capture.read(), maxlen=0)
-        [timeline] = find_transaction_timelines(capture)
+        [timeline] = timelines_of(capture).transactions
         return [(phase.title, len(phase.events)) for phase in timeline.phases]
 
 
@@ -82,5 +82,5 @@ def test_a_leader_alone_leads_one_member(tmp_path: Path) -> None:
     talk.ask(0, "JoinGroup", 5, body, response)
     with Capture([written(tmp_path, talk)]) as capture:
         deque(capture.read(), maxlen=0)
-        [timeline] = find_group_timelines(capture)
+        [timeline] = timelines_of(capture).groups
     assert [event.words for event in timeline.events] == ["generation 1 · leads 1 member"]

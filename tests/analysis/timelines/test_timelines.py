@@ -2,9 +2,10 @@
 
 import pytest
 
-from dissector.analysis.timelines import Timeline, TimelinePass, find_group_timelines, find_transaction_timelines
-from dissector.analysis.timelines.partition_text import format_ranges
+from dissector.analysis.timelines.timeline import Timeline, format_ranges
+from dissector.analysis.timelines.timeline_pass import TimelinePass
 from dissector.capture_session import Capture
+from tests.analysis.timelines.reading import timelines_of
 from tests.cases import cases
 from tests.conftest import PCAPS
 from tests.traffic import capture_of, conversation, exchanges
@@ -30,7 +31,7 @@ def lines_by_phase(timeline: Timeline) -> dict[str, list[str]]:
 
 def test_a_classic_group_has_a_phase_for_each_generation() -> None:
     with opened("java-classic") as capture:
-        [group] = find_group_timelines(capture)
+        [group] = timelines_of(capture).groups
     assert (group.name, group.kind) == ("java-classic-group", "classic")
     assert group.members == ["consumer-java-classic-group-1", "consumer-java-classic-group-2"]
     phases = lines_by_phase(group)
@@ -58,7 +59,7 @@ def test_a_classic_group_has_a_phase_for_each_generation() -> None:
 )  # fmt: skip
 def test_each_generation_and_epoch_has_a_cause(name: str, causes: list[str]) -> None:
     with opened(name) as capture:
-        group = find_group_timelines(capture)[0]
+        group = timelines_of(capture).groups[0]
     found = [phase.cause for phase in group.phases[1:]]
     assert len(found) == len(causes)
     for cause, end in zip(found, causes, strict=True):
@@ -67,7 +68,7 @@ def test_each_generation_and_epoch_has_a_cause(name: str, causes: list[str]) -> 
 
 def test_members_that_an_admin_removes_leave_a_cooperative_group() -> None:
     with opened("java-cooperative") as capture:
-        [group] = find_group_timelines(capture)
+        [group] = timelines_of(capture).groups
     phases = lines_by_phase(group)
     assert list(phases)[1:] == [f"generation {number} · cooperative-sticky" for number in (1, 2, 3, 4)]
     assert "33 SyncGroup -2 REBALANCE_IN_PROGRESS" in phases["generation 2 · cooperative-sticky"]
@@ -78,7 +79,7 @@ def test_members_that_an_admin_removes_leave_a_cooperative_group() -> None:
 
 def test_a_kip_848_group_has_epochs_and_assignments_by_topic_name() -> None:
     with opened("java-kip848") as capture:
-        [group] = find_group_timelines(capture)
+        [group] = timelines_of(capture).groups
     assert group.kind == "consumer"
     phases = lines_by_phase(group)
     assert list(phases) == ["at the beginning", "epoch 2", "epoch 3"]
@@ -96,13 +97,13 @@ def test_a_kip_848_group_has_epochs_and_assignments_by_topic_name() -> None:
 
 def test_share_and_streams_groups_have_epochs() -> None:
     with opened("java-share") as capture:
-        [share] = find_group_timelines(capture)
+        [share] = timelines_of(capture).groups
     lines = [line for phase in lines_by_phase(share).values() for line in phase]
     assert share.kind == "share"
     assert {"26 ShareAcknowledge -1 java-shared[0]", "28 ShareAcknowledge -1 closes the share session"} <= set(lines)
     assert sum(phase.heartbeats for phase in share.phases) == 3
     with opened("java-streams") as capture:
-        [streams, reader] = find_group_timelines(capture)
+        [streams, reader] = timelines_of(capture).groups
     assert (streams.kind, reader.kind) == ("streams", "classic")
     lines = [line for phase in lines_by_phase(streams).values() for line in phase]
     assert "26 Heartbeat er epoch 1 → 3 · is given active tasks 0[0,1] 1[0,1]" in lines
@@ -111,7 +112,7 @@ def test_share_and_streams_groups_have_epochs() -> None:
 
 def test_transactions_end_committed_or_aborted_with_their_markers() -> None:
     with opened("java-transactions") as capture:
-        [timeline] = find_transaction_timelines(capture)
+        [timeline] = timelines_of(capture).transactions
     assert (timeline.name, timeline.kind) == ("java-mill-1", "transaction")
     phases = {title: [line.split()[:2] for line in lines] for title, lines in lines_by_phase(timeline).items()}
     assert list(phases) == [
@@ -133,7 +134,7 @@ def test_transactions_end_committed_or_aborted_with_their_markers() -> None:
 
 def test_transactions_of_a_client_that_adds_partitions_itself() -> None:
     with opened("librdkafka-transactions") as capture:
-        [timeline] = find_transaction_timelines(capture)
+        [timeline] = timelines_of(capture).transactions
     phases = lines_by_phase(timeline)
     assert list(phases) == [
         "start",
@@ -166,7 +167,7 @@ def test_a_capture_without_groups_has_no_timeline(tmp_path: object) -> None:
     with Capture([capture_of(tmp_path, conversation(exchanges(2)))]) as capture:
         for _ in capture.read():
             pass
-        assert find_group_timelines(capture) == find_transaction_timelines(capture) == []
+        assert timelines_of(capture).groups == timelines_of(capture).transactions == []
 
 
 @cases(

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from dissector.findings.detectors.uncompressed_batches import ENOUGH, LARGE, SAMPLE
+from dissector.findings.detectors.batches import ENOUGH, LARGE, SAMPLE
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.wire import uuid_text
 from tests.cases import cases

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
-from dissector.analysis.conformance.rules.produce import NO_PRODUCER, batches
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, partitions, verdict
+from dissector.analysis.conformance.rules.produce import batches
+from dissector.analysis.records import NO_PRODUCER
+from dissector.protocol.embedded.topics import NO_TOPIC_ID
 
 METADATA: Final = frozenset({"Metadata"})
-ZERO_ID: Final = "A" * 22
 ADDED_BY_BROKERS: Final = 12
 """The version of Produce since which brokers add partitions to transactions themselves (KIP-890)."""
 
@@ -42,7 +43,7 @@ class TopicIds(ProtocolRule):
         name = "topic_data" if event.api == "Produce" else "topics"
         for n, topic in enumerate(event.body.get(name, ())):
             if "topic_id" in topic and event.version >= 13:
-                yield verdict(event, topic["topic_id"] != ZERO_ID, f"{name}[{n}].topic_id", "the id is zero")
+                yield verdict(event, topic["topic_id"] != NO_TOPIC_ID, f"{name}[{n}].topic_id", "the id is zero")
 
 
 class TransactionalBatches(ProtocolRule):
@@ -126,13 +127,10 @@ class LeadersListed(ProtocolRule):
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         brokers = {each["node_id"] for each in event.body.get("brokers", ())}
-        for n, topic in enumerate(event.body.get("topics", ())):
-            for m, each in enumerate(topic["partitions"]):
-                if each["error_code"] == 0:
-                    path = f"topics[{n}].partitions[{m}].leader_id"
-                    yield verdict(
-                        event, each["leader_id"] in brokers, path, f"leader {each['leader_id']} is not listed"
-                    )
+        for _, each, path in partitions(event.body, "topics"):
+            if each["error_code"] == 0:
+                leader = each["leader_id"]
+                yield verdict(event, leader in brokers, f"{path}.leader_id", f"leader {leader} is not listed")
 
 
 class ReplicasInSync(ProtocolRule):
@@ -145,11 +143,10 @@ class ReplicasInSync(ProtocolRule):
     apis = METADATA
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(event.body.get("topics", ())):
-            for m, each in enumerate(topic["partitions"]):
-                replicas, in_sync = each["replica_nodes"], each["isr_nodes"]
-                is_kept = set(in_sync) <= set(replicas) and len(set(replicas)) == len(replicas)
-                yield verdict(event, is_kept, f"topics[{n}].partitions[{m}].isr_nodes", f"{in_sync} of {replicas}")
+        for _, each, path in partitions(event.body, "topics"):
+            replicas, in_sync = each["replica_nodes"], each["isr_nodes"]
+            is_kept = set(in_sync) <= set(replicas) and len(set(replicas)) == len(replicas)
+            yield verdict(event, is_kept, f"{path}.isr_nodes", f"{in_sync} of {replicas}")
 
 
 RULES: Final = (

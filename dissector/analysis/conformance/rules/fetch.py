@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, partitions, verdict
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
 
@@ -87,11 +87,9 @@ class FetchLimits(ProtocolRule):
         for name in ("max_wait_ms", "min_bytes", "max_bytes"):
             if name in event.body:
                 yield verdict(event, event.body[name] >= 0, name, f"{name} is {event.body[name]}")
-        for n, topic in enumerate(event.body.get("topics", ())):
-            for m, each in enumerate(topic["partitions"]):
-                size = each["partition_max_bytes"]
-                path = f"topics[{n}].partitions[{m}].partition_max_bytes"
-                yield verdict(event, size >= 0, path, f"partition_max_bytes is {size}")
+        for _, each, path in partitions(event.body, "topics"):
+            size = each["partition_max_bytes"]
+            yield verdict(event, size >= 0, f"{path}.partition_max_bytes", f"partition_max_bytes is {size}")
 
 
 class IsolationLevel(ProtocolRule):
@@ -120,22 +118,20 @@ class OutOfRange(ProtocolRule):
         self._refused: dict[tuple[int, str, int], int] = {}
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(event.body.get("topics", ())):
-            for m, each in enumerate(topic["partitions"]):
-                refused = self._refused.get((event.connection, event.topic(topic), each["partition"]))
-                if refused is not None:
-                    path = f"topics[{n}].partitions[{m}].fetch_offset"
-                    yield verdict(event, each["fetch_offset"] != refused, path, f"offset {refused} is out of range")
+        for topic, each, path in partitions(event.body, "topics"):
+            refused = self._refused.get((event.connection, event.topic(topic), each["partition"]))
+            if refused is not None:
+                is_kept = each["fetch_offset"] != refused
+                yield verdict(event, is_kept, f"{path}.fetch_offset", f"offset {refused} is out of range")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         errors = {
             (event.topic(topic), each["partition_index"])
-            for topic in event.body.get("responses", ()) for each in topic["partitions"] if each["error_code"] == 1
+            for topic, each, _ in partitions(event.body, "responses") if each["error_code"] == 1
         }  # fmt: skip
-        for topic in event.request.get("topics", ()) if errors else ():
-            for each in topic["partitions"]:
-                if (event.topic(topic), each["partition"]) in errors:
-                    self._refused[event.connection, event.topic(topic), each["partition"]] = each["fetch_offset"]
+        for topic, each, _ in partitions(event.request, "topics") if errors else ():
+            if (event.topic(topic), each["partition"]) in errors:
+                self._refused[event.connection, event.topic(topic), each["partition"]] = each["fetch_offset"]
         return iter(())
 
 
@@ -148,13 +144,10 @@ class SpecialTimestamps(ProtocolRule):
     apis = frozenset({"ListOffsets"})
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(event.body.get("topics", ())):
-            for m, each in enumerate(topic["partitions"]):
-                time = each["timestamp"]
-                is_kept = time >= -2 or event.version >= _SPECIAL_SINCE.get(time, 1 << 15)
-                yield verdict(
-                    event, is_kept, f"topics[{n}].partitions[{m}].timestamp", f"timestamp {time} in v{event.version}"
-                )
+        for _, each, path in partitions(event.body, "topics"):
+            time = each["timestamp"]
+            is_kept = time >= -2 or event.version >= _SPECIAL_SINCE.get(time, 1 << 15)
+            yield verdict(event, is_kept, f"{path}.timestamp", f"timestamp {time} in v{event.version}")
 
 
 class Watermarks(ProtocolRule):
@@ -167,12 +160,11 @@ class Watermarks(ProtocolRule):
     apis = FETCH
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(event.body.get("responses", ())):
-            for m, each in enumerate(topic["partitions"]):
-                high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
-                if each["error_code"] == 0 and high >= 0:
-                    path = f"responses[{n}].partitions[{m}].high_watermark"
-                    yield verdict(event, stable <= high, path, f"last_stable_offset {stable}, high_watermark {high}")
+        for _, each, path in partitions(event.body, "responses"):
+            high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
+            if each["error_code"] == 0 and high >= 0:
+                words = f"last_stable_offset {stable}, high_watermark {high}"
+                yield verdict(event, stable <= high, f"{path}.high_watermark", words)
 
 
 RULES: Final = (FetchSessionEpochs, LostSession, FetchLimits, IsolationLevel, OutOfRange, SpecialTimestamps, Watermarks)

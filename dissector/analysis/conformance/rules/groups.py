@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, partitions, verdict
 from dissector.core.text import duration
 from dissector.protocol.schema.error_codes import ErrorCode
 
@@ -181,10 +181,9 @@ class CommittedOffsets(ProtocolRule):
     apis = frozenset({"OffsetCommit", "TxnOffsetCommit"})
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        for n, topic in enumerate(event.body.get("topics", ())):
-            for m, each in enumerate(topic["partitions"]):
-                path = f"topics[{n}].partitions[{m}].committed_offset"
-                yield verdict(event, each["committed_offset"] >= 0, path, f"offset {each['committed_offset']}")
+        for _, each, path in partitions(event.body, "topics"):
+            offset = each["committed_offset"]
+            yield verdict(event, offset >= 0, f"{path}.committed_offset", f"offset {offset}")
 
 
 class CoordinatorMoved(ProtocolRule):

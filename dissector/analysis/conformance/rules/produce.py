@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.conformance.events import Body, MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, partitions, verdict
+from dissector.analysis.records import NO_PRODUCER
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -12,7 +13,6 @@ from dissector.protocol.schema.error_codes import ErrorCode
 PRODUCE: Final = frozenset({"Produce"})
 ZSTD: Final = 4
 ZSTD_SINCE: Final = 7
-NO_PRODUCER: Final = -1
 IN_FLIGHT: Final = 5
 
 
@@ -25,11 +25,10 @@ class SentBatch(NamedTuple):
     batch: Batch
 
 
-def partitions(body: Body) -> Iterator[tuple[Body, Body, str]]:
-    """Yield topic, partition and path of each partition of a Produce request."""
-    for n, topic in enumerate(body.get("topic_data", ())):
-        for m, partition in enumerate(topic["partition_data"]):
-            yield topic, partition, f"topic_data[{n}].partition_data[{m}].records"
+def produced(body: Body) -> Iterator[tuple[Body, Body, str]]:
+    """Yield topic, partition and the path of its records of each partition of a Produce request."""
+    for topic, partition, path in partitions(body, "topic_data", "partition_data"):
+        yield topic, partition, f"{path}.records"
 
 
 def batches(event: MessageEvent) -> tuple[SentBatch, ...]:
@@ -40,7 +39,7 @@ def batches(event: MessageEvent) -> tuple[SentBatch, ...]:
 def _batches(event: MessageEvent) -> tuple[SentBatch, ...]:
     return tuple(
         SentBatch(event.topic(topic), partition["index"], path, batch)
-        for topic, partition, path in partitions(event.message.body)
+        for topic, partition, path in produced(event.message.body)
         for batch in batches_in(partition["records"] or b"")
     )
 
@@ -79,7 +78,7 @@ class OneBatch(ProtocolRule):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.version < 3:
             return
-        for _, partition, path in partitions(event.message.body):
+        for _, partition, path in produced(event.message.body):
             kinds = [entry.kind for entry in split_entries(partition["records"] or b"")]
             words = f"{len(kinds)} entries: {', '.join(kind.value for kind in kinds[:3]) or 'none'}"
             yield verdict(event, kinds == [RecordsEntryKind.BATCH], path, words)
@@ -256,7 +255,7 @@ class FencedProducer(ProtocolRule):
         if not any(error in self._FENCED for _, _, error in produce_errors(event.body)):
             return
         yield verdict(event, True, "", "")
-        for _, partition, _ in partitions(event.request):
+        for _, partition, _ in produced(event.request):
             self._fenced |= {
                 (each.producer_id, each.producer_epoch) for each in batches_in(partition["records"] or b"")
                 if each.producer_id != NO_PRODUCER
@@ -288,7 +287,7 @@ class TooLarge(ProtocolRule):
         self._refused: dict[tuple[int, int], int] = {}
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        for _, partition, path in partitions(event.message.body):
+        for _, partition, path in produced(event.message.body):
             refused = self._refused.get((event.connection, hash(partition["records"])))
             if refused is not None:
                 yield verdict(event, False, path, f"the batch of exchange {refused:,}, which was refused for good")
@@ -298,10 +297,9 @@ class TooLarge(ProtocolRule):
         if not errors:
             return
         yield verdict(event, True, "", "")
-        for topic in event.request.get("topic_data", ()):
-            for partition in topic["partition_data"]:
-                if (_key(topic), partition["index"]) in errors and len(self._refused) < 10_000:
-                    self._refused[event.connection, hash(partition["records"])] = event.number
+        for topic, partition, _ in produced(event.request):
+            if (_key(topic), partition["index"]) in errors and len(self._refused) < 10_000:
+                self._refused[event.connection, hash(partition["records"])] = event.number
 
 
 class ProducePartitions(ProtocolRule):
@@ -316,20 +314,16 @@ class ProducePartitions(ProtocolRule):
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if not event.body or not event.request:
             return
-        asked = {
-            (_key(topic), each["index"]) for topic in event.request["topic_data"] for each in topic["partition_data"]
-        }
-        told = {
-            (_key(topic), each["index"]) for topic in event.body["responses"] for each in topic["partition_responses"]
-        }
-        yield verdict(event, asked == told, "responses", f"{len(told)} partitions for {len(asked)} that were asked")
+        requested = {(_key(topic), each["index"]) for topic, each, _ in produced(event.request)}
+        found = {(topic, index) for topic, index, _ in produce_errors(event.body)}
+        words = f"{len(found)} partitions for {len(requested)} that were asked"
+        yield verdict(event, requested == found, "responses", words)
 
 
 def produce_errors(body: Body) -> Iterator[tuple[Any, int, int]]:
     """Yield the topic, the partition and the error of each partition of a response."""
-    for topic in body.get("responses", ()):
-        for partition in topic["partition_responses"]:
-            yield _key(topic), partition["index"], partition["error_code"]
+    for topic, partition, _ in partitions(body, "responses", "partition_responses"):
+        yield _key(topic), partition["index"], partition["error_code"]
 
 
 def _key(topic: Body) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, Verdict, verdict
+from dissector.analysis.conformance.rule import ProtocolRule, Verdict, partitions, verdict
 from dissector.core.text import duration
 from dissector.protocol.schema.errors import error_name, is_retriable
 
@@ -83,8 +83,8 @@ def _client(event: MessageEvent) -> str:
 def _subjects(event: MessageEvent) -> Iterator[str]:
     """Yield what a request is for: of a Produce each partition, else a transaction or a group."""
     if event.api == "Produce":
-        for topic in event.body.get("topic_data", ()):
-            yield from (f"{event.topic(topic)}-{partition['index']}" for partition in topic["partition_data"])
+        for topic, partition, _ in partitions(event.body, "topic_data", "partition_data"):
+            yield f"{event.topic(topic)}-{partition['index']}"
     else:
         yield _named(event.body)
 
@@ -98,10 +98,8 @@ def _errors(event: MessageEvent) -> Iterator[tuple[str, str, int]]:
     """Yield the subject, the path and the code of the errors of a response: of a Produce those of partitions, else the
     first one."""
     if event.api == "Produce":
-        for n, topic in enumerate(event.body.get("responses", ())):
-            for m, partition in enumerate(topic["partition_responses"]):
-                path = f"responses[{n}].partition_responses[{m}].error_code"
-                yield f"{event.topic(topic)}-{partition['index']}", path, partition["error_code"]
+        for topic, partition, path in partitions(event.body, "responses", "partition_responses"):
+            yield f"{event.topic(topic)}-{partition['index']}", f"{path}.error_code", partition["error_code"]
     elif event.body.get("error_code"):
         yield _named(event.request), "error_code", event.body["error_code"]
 

@@ -1,17 +1,65 @@
-"""Render a sequence diagram as SVG: a column per lane, time downwards, an arrow per message, a bar per request.
+"""Render a sequence diagram as Mermaid, text that GitHub and others draw, or as SVG: a column per lane, time downwards,
+an arrow per message, a bar per request.
+
+Labels of lanes and events are cleaned for display. In Mermaid, text from the wire can't be markup: every character with
+a meaning is written as its number (``#59;``), and so is the word that would end a block. In SVG it is escaped, without
+characters that XML does not allow.
 
 Bars are on the lane of the server and end at the response; those of requests in flight together are side by side, which
-shows pipelining. Lines are evenly spaced, with the time at the left. Text from the wire is escaped, without characters
-that XML does not allow.
+shows pipelining. Lines are evenly spaced, with the time at the left.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Final
 from xml.sax.saxutils import escape
 
-from dissector.analysis.sequence_diagram.diagram import SequenceDiagram, SequenceEvent
-from dissector.analysis.sequence_diagram.labels import event_label, lane_label
-from dissector.core.text import seconds
+from dissector.analysis.sequence_diagram.diagram import Lane, SequenceDiagram, SequenceEvent
+from dissector.core.text import clean, duration, seconds
+
+MAX_TEXT = 60
+
+
+def lane_label(lane: Lane) -> str:
+    """Return ``rdkafka · 127.0.0.1``."""
+    name = lane.name or ("client" if lane.is_client else "broker")
+    return clean(f"{name} · {lane.address}")
+
+
+def event_label(event: SequenceEvent) -> str:
+    """Return ``17 Fetch v12 · orders[0..3]``: the row number and the message."""
+    return f"{event.number + 1} {message_label(event)}"
+
+
+def message_label(event: SequenceEvent) -> str:
+    """Return ``Fetch v12 · orders[0..3]``; for a response, with its latency: ``Fetch v12 · 2.0 ms``."""
+    latency = "" if event.is_request or event.latency_ns is None else duration(event.latency_ns)
+    text = event.words if len(event.words) <= MAX_TEXT else f"{event.words[: MAX_TEXT - 1]}…"
+    return clean(" · ".join(filter(None, (event.label, latency, text))))
+
+
+_UNSAFE: Final = re.compile(r"[^\w .,/\[\]()·…|@=-]|\be(?=nd\b)", re.IGNORECASE)
+
+
+def escape_mermaid(text: str) -> str:
+    """Return text that Mermaid shows unchanged."""
+    return _UNSAFE.sub(lambda match: f"#{ord(match[0])};", text)
+
+
+def render_mermaid(diagram: SequenceDiagram) -> str:
+    """Return the diagram. A response is a dashed arrow; with an error, it ends in a cross."""
+    return "\n".join(_lines(diagram)) + "\n"
+
+
+def _lines(diagram: SequenceDiagram) -> Iterator[str]:
+    yield "sequenceDiagram"
+    for number, lane in enumerate(diagram.lanes):
+        kind = "actor" if lane.is_client else "participant"
+        yield f"    {kind} L{number} as {escape_mermaid(lane_label(lane))}"
+    for event in diagram:
+        arrow = "--x" if event.error else "->>" if event.is_request else "-->>"
+        yield f"    L{event.source}{arrow}L{event.target}: {escape_mermaid(event_label(event))}"
+
 
 LEFT: Final = 110
 TOP: Final = 50

@@ -20,8 +20,8 @@ from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from dissector.conversation.transcript import frame_lines
 from dissector.pipeline.file_scan import FileScan
+from dissector.pipeline.lone_files import KEPT_BYTES
 from dissector.pipeline.partition_rows import WriteOptions
-from dissector.pipeline.whole_files import KEPT_BYTES
 from dissector.protocol.records.batch import Record
 from tests.cases import cases
 from tests.conftest import PCAPS

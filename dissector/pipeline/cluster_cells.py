@@ -1,4 +1,4 @@
-"""What an exchange says about topics as a whole, for the table `topics`: from its bodies as JSON objects.
+"""What an exchange says about a cluster, for the tables `topics` and `brokers`: from its bodies as JSON objects.
 
 A topic that the request names and the response answers is one row.
 """
@@ -11,9 +11,10 @@ from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 
 Body = dict[str, Any]
-TopicCells = tuple[Any, ...]
-"""Cells of `COLUMNS`."""
-COLUMNS: Final = ("topic", "topic_id", "internal", "partition_count", "replication_factor", "error")
+Cells = tuple[Any, ...]
+"""Cells of `TOPIC_COLUMNS`, or of `BROKER_COLUMNS`."""
+TOPIC_COLUMNS: Final = ("topic", "topic_id", "internal", "partition_count", "replication_factor", "error")
+BROKER_COLUMNS: Final = ("broker", "host", "port", "rack", "controller", "cluster_id")
 _UNSET: Final = -1
 """The count that leaves it to the broker."""
 
@@ -32,11 +33,14 @@ _LISTS: Final = {
     ApiKey.CREATE_PARTITIONS: _TopicLists("topics", "results"),
     ApiKey.DELETE_TOPICS: _TopicLists("topics", "responses"),
 }
-APIS: Final = frozenset(_LISTS)
+_IDS: Final = {ApiKey.METADATA: "node_id", ApiKey.DESCRIBE_CLUSTER: "broker_id"}
+"""Fields with a broker's id."""
+TOPIC_APIS: Final = frozenset(_LISTS)
+BROKER_APIS: Final = frozenset(_IDS)
 """Keys of the APIs whose exchanges have rows."""
 
 
-def topic_cells(api_key: int, request: Body | None, response: Body | None) -> list[TopicCells]:
+def topic_cells(api_key: int, request: Body | None, response: Body | None) -> list[Cells]:
     """Return the cells of each topic, in the order of the request, and then of the response."""
     names = _LISTS[ApiKey(api_key)]
     asked = {_key(each): each for each in _asked(request or {}, names.request)}
@@ -54,7 +58,7 @@ def _key(topic: Body) -> Any:
     return topic.get("name") or topic.get("topic_id")
 
 
-def _cells(asked: Body, answered: Body) -> TopicCells:
+def _cells(asked: Body, answered: Body) -> Cells:
     both = asked | answered
     topic_id, code = both.get("topic_id"), answered.get("error_code")
     partitions = objects(answered, "partitions")
@@ -70,3 +74,16 @@ def _count(asked: Body, answered: Body, *names: str) -> int | None:
     """Return the number that the broker gave, or else that it was asked for."""
     found = (side.get(name) for side in (answered, asked) for name in names)
     return next((each for each in found if each is not None and each != _UNSET), None)
+
+
+def broker_cells(api_key: int, _request: Body | None, response: Body | None) -> list[Cells]:
+    """Return the cells of each broker that a response lists."""
+    body, name = response or {}, _IDS[ApiKey(api_key)]
+    controller = body.get("controller_id")
+    return [
+        (
+            each.get(name), each.get("host"), each.get("port"), each.get("rack"),
+            None if controller is None else controller == each.get(name), body.get("cluster_id"),
+        )
+        for each in objects(body, "brokers")
+    ]  # fmt: skip

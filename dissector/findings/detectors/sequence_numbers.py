@@ -1,4 +1,5 @@
-"""Sequence numbers of idempotent producers (KIP-98), as observations."""
+"""Sequence numbers of idempotent producers (KIP-98): batches that leave a gap behind the last one of their partition,
+and batches that are sent again."""
 
 from collections import deque
 from typing import ClassVar, Final, NamedTuple
@@ -6,12 +7,17 @@ from typing import ClassVar, Final, NamedTuple
 import numpy as np
 
 from dissector.core.arrays import Bool
+from dissector.core.columns import tuples
+from dissector.core.finding import Severity
+from dissector.findings.explanation import Explanation
 from dissector.findings.framework.context import FindingContext
 from dissector.findings.framework.decoded_exchange import RowPosition
+from dissector.findings.framework.detector import Aggregator
 from dissector.findings.framework.examined_rows import ExaminedRows
-from dissector.findings.framework.extractor import NO_API, Apis, Extractor, ObservationSink
+from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
+from dissector.findings.framework.open_findings import FindingSink
 from dissector.findings.framework.produce_batches import ProduceBatches, path_of
-from dissector.findings.framework.recurrence import BoundedStates
+from dissector.findings.framework.recurrence import SECOND, BoundedStates
 from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -84,8 +90,7 @@ class BatchExtractor(Extractor):
         """Take note of gaps and unparsed stretches among the rows."""
         missing = rows.where((rows.kind == RowKind.GAP) | (rows.kind == RowKind.UNPARSED))
         starts = np.where(missing.request == NO_FRAME, missing.response_start, missing.request_start)
-        columns = (missing.connection, missing.packet, starts)
-        for connection, *place in zip(*(column.tolist() for column in columns), strict=True):
+        for connection, *place in tuples(missing.connection, missing.packet, starts):
             self._holes.of(connection).add((place[0], place[1]), (int(rows.packet[0]), 0))
 
     def examine_batches(self, batches: ProduceBatches) -> None:
@@ -96,10 +101,10 @@ class BatchExtractor(Extractor):
         order = np.argsort(np.concatenate([unread, columns.at[sequenced]]), kind="stable")
         steps = np.concatenate([np.full(len(unread), -1), sequenced])[order].tolist()
         some = columns.where(sequenced)
-        values = zip(*(column.tolist() for column in some), strict=True)
+        values = tuples(*some)
         rows = requests.where(np.concatenate([unread, some.at])[order])
         columns_of_rows = rows.connection, rows.row, rows.packet, rows.request_start, rows.request_ns
-        of_rows = zip(*(column.tolist() for column in columns_of_rows), strict=True)
+        of_rows = tuples(*columns_of_rows)
         for batch, (connection, row, packet, start, time_ns) in zip(steps, of_rows, strict=True):
             place = packet, start
             if batch < 0:
@@ -112,3 +117,78 @@ class BatchExtractor(Extractor):
             end = (first + count) % SEQUENCE_NUMBERS
             batch_seen = SequencedBatch((topic, partition), first, end, time_ns, (topic_at, partition_at), place, hole)
             self.observe((producer_id, epoch), row, place, batch_seen)
+
+
+PARTITIONS: Final = 4_096
+"""Partitions of a producer that are remembered."""
+
+
+class LastBatch:
+    """The newest batch of a partition."""
+
+    next = -1
+    """The next sequence number; -1 if it is unknown."""
+    place = NOWHERE
+
+
+class SequenceGap(Aggregator[SequencedBatch]):
+    """Finds gaps in sequence numbers."""
+
+    extractor: ClassVar = BatchExtractor
+    explanation: ClassVar = Explanation(
+        "sequence-gap",
+        "Gap in an idempotent producer's sequence numbers",
+        Severity.WARNING,
+        "A batch begins after the end of the previous one of the same producer id and epoch, topic and partition, and "
+        "no bytes of the connection in between are missing from the capture.",
+        "The batch in between went to another broker, or the producer gave it up (delivery.timeout.ms) while later "
+        "ones were in flight, requests overtook each other, or the producer counts wrongly. The broker responds with "
+        "OUT_OF_ORDER_SEQUENCE_NUMBER until the missing batch arrives.",
+        "Look for the batch with the missing numbers and for its response. Keep max.in.flight.requests.per.connection "
+        "at 5 or less with enable.idempotence=true: brokers remember only five batches. After giving up a batch, a "
+        "producer must start a new epoch.",
+    )
+
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._last: BoundedStates[Partition, LastBatch] = BoundedStates(LastBatch, PARTITIONS)
+
+    def add(self, row: int, observed: SequencedBatch) -> None:
+        """Report one finding for each producer."""
+        last = self._last.of(observed.partition)
+        behind = (observed.sequence - last.next) % SEQUENCE_NUMBERS
+        if last.next >= 0 and 0 < behind < SEQUENCE_NUMBERS // 2 and observed.hole <= last.place:
+            words = f"begins with sequence number {observed.sequence:,}, expected {last.next:,}"
+            self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "gaps of this producer")
+        if last.next < 0 or behind < SEQUENCE_NUMBERS // 2:
+            last.next, last.place = observed.end, observed.place
+
+
+class RetriedBatch(Aggregator[SequencedBatch]):
+    """Finds batches that were sent again."""
+
+    extractor: ClassVar = BatchExtractor
+    explanation: ClassVar = Explanation(
+        "retried-batch",
+        "Batch sent again",
+        Severity.NOTE,
+        "A batch of an idempotent producer has sequence numbers that the producer had sent before.",
+        "The first attempt got a retriable error or no response within request.timeout.ms, or its connection broke. "
+        "The broker keeps one of the two.",
+        "A few are normal when leaders move. Many of them with DUPLICATE_SEQUENCE_NUMBER, or with late responses, "
+        "mean that request.timeout.ms is too short for the broker. retry.backoff.ms sets the pace of retries.",
+    )
+    quiet_ns: ClassVar = 60 * SECOND
+
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._next: BoundedStates[Partition, LastBatch] = BoundedStates(LastBatch, PARTITIONS)
+
+    def add(self, row: int, observed: SequencedBatch) -> None:
+        """Report one finding for each producer. It ends after a minute without such batches."""
+        last = self._next.of(observed.partition)
+        if last.next >= 0 and (last.next - observed.end) % SEQUENCE_NUMBERS < SEQUENCE_NUMBERS // 2:
+            words = f"sequence numbers {observed.sequence:,} to {observed.end - 1:,} were sent before"
+            self.report_repeated(ONE_PER_SCOPE, row, observed.time_ns, words, observed.path, "batches sent again")
+        else:
+            last.next = observed.end

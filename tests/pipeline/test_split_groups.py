@@ -1,14 +1,13 @@
-"""Which segments a task reads."""
+"""Which splits a task reads."""
 
 import pytest
 
-pytest.importorskip("pyspark", reason="NOT TESTED with pyspark: it is not installed")
+pytest.importorskip("pyarrow", reason="NOT TESTED with pyarrow: it is not installed")
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.pipeline.read_tasks import group_splits
-from dissector.pipeline.splits import InputSplit
+from dissector.pipeline.splits import InputSplit, group_splits
 
 
 def _splits(packets: list[int]) -> list[InputSplit]:
@@ -16,7 +15,7 @@ def _splits(packets: list[int]) -> list[InputSplit]:
 
 
 @given(st.lists(st.integers(1, 10**9), max_size=200), st.integers(1, 50))
-def test_each_segment_is_read_by_one_task_and_no_task_reads_much_more_than_its_share(
+def test_each_split_is_read_by_one_task_and_no_task_reads_much_more_than_its_share(
     packets: list[int], tasks: int
 ) -> None:
     splits = _splits(packets)

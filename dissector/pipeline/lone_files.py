@@ -18,7 +18,7 @@ from dissector.pipeline.origins import Origin
 from dissector.pipeline.partition_rows import WriteOptions, rows_of_kafka_file
 from dissector.pipeline.splits import changed_file
 from dissector.tables.data_files import TALLIES
-from dissector.tables.rows import Cells, TableRow
+from dissector.tables.row_batches import Cells, TableRow
 
 KEPT_BYTES: Final = 64 << 10
 """Maximum bytes that are kept of an unreadable part."""

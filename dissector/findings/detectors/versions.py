@@ -1,0 +1,218 @@
+"""Versions: those that the broker did not advertise, those that newer brokers removed, and clients that step down."""
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64
+from dissector.core.batches import NEVER
+from dissector.core.columns import tuples
+from dissector.core.finding import Severity
+from dissector.findings.explanation import Explanation
+from dissector.findings.framework.context import FindingContext
+from dissector.findings.framework.decoded_exchange import DecodedExchange
+from dissector.findings.framework.detector import Aggregator, ConnectionDetector
+from dissector.findings.framework.examined_rows import ExaminedRows
+from dissector.findings.framework.extractor import NO_API, ONE_PER_SCOPE, Apis, Extractor, ObservationSink, Scope
+from dissector.findings.framework.open_findings import FindingSink
+from dissector.findings.framework.recurrence import BoundedStates
+from dissector.index.exchange_table import NO_FRAME
+from dissector.protocol.explain.releases import Removal, removal
+from dissector.protocol.schema.api_keys import ApiKey
+from dissector.protocol.schema.error_codes import ErrorCode
+from dissector.protocol.schema.loader import api, api_name
+
+
+class NotAdvertised(NamedTuple):
+    """The range of versions that the broker advertised."""
+
+    low: int
+    high: int
+    """Below `low` if it advertised none."""
+
+
+class VersionExtractor(Extractor):
+    """Observes versions that a broker did not advertise, by client, API and version."""
+
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Examine the first row of each connection, API and version."""
+        some = self._refused(rows)
+        for row, connection, key, version, *place in tuples(
+            some.row, some.connection, some.api_key, some.version, some.packet, some.request_start
+        ):
+            offer = NotAdvertised(*self.context.offered(connection).get(key, (0, -1)))
+            self.observe((self.context.client(connection), key, version), row, (place[0], place[1]), offer)
+
+    def needed_apis(self, rows: ExaminedRows, _is_clean: Bool) -> Apis:
+        """All, if one of these rows is in a version that its broker did not advertise."""
+        return None if len(self._refused(rows).row) else NO_API
+
+    def _refused(self, rows: ExaminedRows) -> ExaminedRows:
+        """Return the first row of each connection, API and version that the broker did not advertise."""
+        which = np.flatnonzero(rows.is_exchange & (rows.request != NO_FRAME) & (rows.api_key != ApiKey.API_VERSIONS))
+        pairs = rows.connection[which] << 32 | (rows.api_key[which] & 0xFFFF) << 16 | (rows.version[which] & 0xFFFF)
+        first = which[np.sort(np.unique(pairs, return_index=True)[1])]
+        is_refused = self._is_refused(*(each[first] for each in (rows.connection, rows.api_key, rows.version)))
+        return rows.where(first[is_refused])
+
+    def _is_refused(self, connection: Int64, key: Int64, version: Int64) -> Bool:
+        """Return which versions a broker did not advertise. Most connections have the same offers: each offer is asked
+        once for each API and version."""
+        found, at = np.unique(connection, return_inverse=True)
+        offers = [self.context.offered(each) for each in found.tolist()]
+        numbers = {id(offer): number for number, offer in enumerate(offers)}
+        offer = np.array([numbers[id(each)] for each in offers], np.int64)[at]
+        asked = offer << 32 | (key & 0xFFFF) << 16 | (version & 0xFFFF)
+        _, first, which = np.unique(asked, return_index=True, return_inverse=True)
+        examples = tuples(*(each[first] for each in (connection, key, version)))
+        is_refused = [not self.context.is_offered(*example) for example in examples]
+        return np.array(is_refused, np.bool_)[which]
+
+
+class VersionNotOffered(Aggregator[NotAdvertised]):
+    """Finds requests in versions that the broker did not advertise."""
+
+    extractor: ClassVar = VersionExtractor
+    explanation: ClassVar = Explanation(
+        "version-not-offered",
+        "Version that the broker did not advertise",
+        Severity.ERROR,
+        "The request has a version outside the range in this broker's ApiVersions response, or an API that is not in "
+        "it.",
+        "The client does not use ApiVersions, uses the response of a broker of another release (during an upgrade), "
+        "or has its versions fixed by a setting (api.version.request, broker.version.fallback, api_version).",
+        "Use the highest version that both sides have, separately for each broker. Brokers close the connection on "
+        "requests that they can't read; only ApiVersions gets a response, with UNSUPPORTED_VERSION.",
+    )
+
+    def __init__(self, found: FindingSink, scope: Scope) -> None:
+        super().__init__(found, scope)
+        self._is_reported = False
+
+    def add(self, row: int, observed: NotAdvertised) -> None:
+        """Report one finding for each scope."""
+        if not self._is_reported:
+            self._is_reported = True
+            _, key, version = self.scope
+            words = f"{api_name(int(key))} v{version}, but the broker {_offer_and_advice(int(version), observed)}"
+            self.report(row, words, "request.header.request_api_version")
+
+
+def _offer_and_advice(version: int, offer: NotAdvertised) -> str:
+    """Return what the broker advertised instead, and what to change."""
+    if offer.low > offer.high:
+        return "did not advertise the API: use a broker that has it, or a client that does without"
+    advice = (
+        "upgrade the client, or remove the setting that fixes its versions (broker.version.fallback, api_version)"
+        if version < offer.low
+        else "upgrade the broker, or let the client ask it with ApiVersions (api.version.request=true)"
+    )
+    return f"advertised v{offer.low}–v{offer.high}: {advice}"
+
+
+def removal_of(context: FindingContext, connection: int, key: int, version: int) -> Removal | None:
+    """Return since when brokers lack the version of a request on which one closed the connection; None if they have it,
+    or the broker advertised versions, so that more is known."""
+    closed_ns, by_client = context.closed(connection)
+    known = api(key)
+    if closed_ns == NEVER or by_client or known is None or context.offered(connection):
+        return None
+    return None if context.is_server_foreign(connection) else removal(known.request, version)
+
+
+class RemovedVersion(ConnectionDetector):
+    """Finds requests of old clients on which a newer broker closed the connection."""
+
+    only_unanswered: ClassVar = True
+    explanation: ClassVar = Explanation(
+        "version-removed",
+        "The client is too old for the broker",
+        Severity.ERROR,
+        "The request has a version that newer releases of Kafka removed, and the broker closed the connection without "
+        "a response.",
+        "The client is older than the broker supports: Kafka 4 removed the versions of before Kafka 2.1 (KIP-896). Or "
+        "the client could use newer versions, but a setting says that the broker is old, so it does not send "
+        "ApiVersions.",
+        "Upgrade the client. In librdkafka remove api.version.request=false and broker.version.fallback, in "
+        "kafka-python remove api_version, in sarama raise Config.Version. Then the client learns from ApiVersions "
+        "which versions the broker has.",
+    )
+
+    def __init__(self, sink: FindingSink, context: FindingContext) -> None:
+        super().__init__(sink, context)
+        self._reported: BoundedStates[int, list[int]] = BoundedStates(list)
+
+    def examine_rows(self, rows: ExaminedRows) -> None:
+        """Report one finding for each connection, at its first such request."""
+        some = rows.unanswered
+        for row, connection, key, version in tuples(some.row, some.connection, some.api_key, some.version):
+            found = removal_of(self.context, connection, key, version)
+            reported = self._reported.of(connection)
+            if found is not None and not reported:
+                reported.append(row)
+                self.report(row, _words(api_name(key), version, found), "request.header.request_api_version")
+
+
+def _words(name: str, version: int, removed: Removal) -> str:
+    return (
+        f"the broker closed the connection on {name} v{version}, which Kafka {removed.release} no longer has (it has "
+        f"v{removed.low} and up): upgrade the client, or remove api.version.request=false and broker.version.fallback"
+    )
+
+
+class LowerVersion(NamedTuple):
+    """A connection repeats ApiVersions in a lower version."""
+
+    version: int
+    rejected: int
+    time_ns: int
+
+
+class RejectionExtractor(Extractor):
+    """Observes by client which version of ApiVersions a connection uses after one was rejected."""
+
+    apis: ClassVar = frozenset((ApiKey.API_VERSIONS,))
+
+    def __init__(self, context: FindingContext, sink: ObservationSink) -> None:
+        super().__init__(context, sink)
+        self._rejected: BoundedStates[int, list[int]] = BoundedStates(list)
+        """By connection: the version that was rejected."""
+
+    def needed(self, rows: ExaminedRows, is_clean: Bool) -> Bool:
+        """Without an error, only what follows a rejection on its connection."""
+        after = np.concatenate([rows.connection[~is_clean], np.array(list(self._rejected), np.int64)])
+        return ~is_clean | np.isin(rows.connection, after)
+
+    def examine_exchange(self, exchange: DecodedExchange) -> None:
+        """Observe a lower version after UNSUPPORTED_VERSION."""
+        rejected = self._rejected.get(exchange.connection)
+        if ErrorCode.UNSUPPORTED_VERSION in exchange.errors:
+            self._rejected.of(exchange.connection)[:] = [exchange.version]
+        elif rejected and exchange.version < rejected[0]:
+            self._rejected.forget(exchange.connection)
+            observed = LowerVersion(exchange.version, rejected[0], exchange.request_ns)
+            self.observe((self.context.client(exchange.connection),), exchange.row, exchange.position, observed)
+
+
+class VersionSteppedDown(Aggregator[LowerVersion]):
+    """Finds clients that repeat ApiVersions in a lower version."""
+
+    extractor: ClassVar = RejectionExtractor
+    explanation: ClassVar = Explanation(
+        "version-stepped-down",
+        "ApiVersions repeated in a lower version",
+        Severity.NOTE,
+        "ApiVersions was rejected with UNSUPPORTED_VERSION, and the client repeated it in a version that the broker "
+        "has.",
+        "The client is newer than the broker: it starts with the newest version that it knows. KIP-511 specifies "
+        "this; it costs a round trip for each connection.",
+        "Nothing, if the broker is meant to be older. Otherwise upgrade it. A client that does this on every "
+        "connection could remember the broker's response.",
+    )
+
+    def add(self, row: int, observed: LowerVersion) -> None:
+        """Report one finding for each client."""
+        words = f"repeated with v{observed.version} after v{observed.rejected} was rejected"
+        self.report_repeated(
+            ONE_PER_SCOPE, row, observed.time_ns, words, "request.header.request_api_version", "connections"
+        )
