@@ -215,7 +215,7 @@ class _Ring:
                 sys.stdout.buffer.writelines([self._head, *pieces] if token == _NONE_YET else pieces)
                 sys.stdout.buffer.flush()
                 token = _SOME
-            pieces.clear()  # so that their memory is used again
+            pieces.clear()  # before the next ones are made
             if chunk == last:
                 return 0 if token == _SOME else _NOTHING
             try:

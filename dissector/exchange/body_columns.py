@@ -27,7 +27,6 @@ from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
 from dissector.protocol.kernel.json_messages import join
-from dissector.protocol.kernel.reused_memory import MEMORY
 from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
@@ -178,7 +177,7 @@ class BodyColumns:
         pieces: FramePieces | None = None
         if len(in_pieces):
             found, whole = table.pieces(frames[in_pieces])
-            memory = join(found.addresses, found.sizes) if joins else MEMORY.take(int(whole.sum()))
+            memory = join(found.addresses, found.sizes) if joins else np.empty(int(whole.sum()), np.uint8)
             starts, there = np.cumsum(whole) - whole, whole > 0
             pointers[in_pieces[there]] = (starts[there] + memory.ctypes.data).astype(np.uint64)
             owner = owner, memory

@@ -10,7 +10,6 @@ import numpy as np
 from dissector.core.arrays import Int64, UInt8
 from dissector.core.kernel import function
 from dissector.exchange.listing import EMPTY, TEXT
-from dissector.protocol.kernel.reused_memory import MEMORY
 
 MOST_NUMBER: Final = 25
 """Bytes that the kernel wants for a number and for what is behind it."""
@@ -52,7 +51,7 @@ def cell_lines(columns: Sequence[CellColumn], end: bytes) -> CellLines:
         )
         kept.append(arrays)
         room += (len(column.before) + MOST_NUMBER) * rows + int(sizes[column.values[column.kinds == TEXT]].sum())
-    out, ends_of_rows = MEMORY.take(room), np.zeros(rows, np.int64)
+    out, ends_of_rows = np.empty(room, np.uint8), np.zeros(rows, np.int64)
     size = _cell_lines()(
         ctypes.addressof(native), len(native), rows, out.ctypes.data, len(out), ends_of_rows.ctypes.data
     )

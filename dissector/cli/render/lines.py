@@ -18,7 +18,6 @@ from dissector.core.kernel import function
 from dissector.core.text import clean, duration, seconds, shortened, size
 from dissector.exchange.model import ExchangeRow
 from dissector.index.index_columns import IndexColumns
-from dissector.protocol.kernel.reused_memory import MEMORY
 from dissector.protocol.kernel.shredding import numbered_rows
 from dissector.protocol.schema.loader import api_name
 
@@ -110,7 +109,7 @@ def write_lines(
     sizes = np.array([len(part) for part in parts], np.int64)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     data: UInt8 = np.frombuffer(b"".join(parts), np.uint8)
-    out = MEMORY.take(len(numbers) * MOST_FIXED + int(sizes[infos].sum() + sizes[apis[apis >= 0]].sum()))
+    out = np.empty(len(numbers) * MOST_FIXED + int(sizes[infos].sum() + sizes[apis[apis >= 0]].sum()), np.uint8)
     by_row = (
         numbers, columns.request_time_ns - start_ns, columns.connection, apis, columns.version,
         columns.correlation_id, columns.request_size, columns.response_size, latency, infos,

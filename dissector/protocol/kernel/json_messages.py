@@ -1,7 +1,7 @@
 """Messages written as JSON by the native kernel, many at once (`json.c`).
 
-A `JsonMessages` has the memory for the text, and uses it again and again: fresh memory costs more than writing to it.
-Memory is bounded by `MOST_BYTES`; a message for which there is no room is for the careful way.
+A `JsonMessages` has the memory for the text, at most `MOST_BYTES`; a message for which there is no room is left to
+Python.
 """
 
 import ctypes
@@ -19,7 +19,6 @@ from dissector.core.columns import sorted_unique
 from dissector.core.json_text import dumps
 from dissector.core.kernel import function
 from dissector.protocol.codec.json_program import SCOPE
-from dissector.protocol.kernel.reused_memory import MEMORY
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text
 
@@ -159,7 +158,7 @@ class JsonMessages:
         self._filled = 0
         size = len(self.text)
         del self.text
-        self.text = MEMORY.take(size)
+        self.text = np.empty(size, np.uint8)
 
     def write(
         self,
@@ -232,7 +231,7 @@ class JsonMessages:
         """Make more room, if that is allowed."""
         if len(self.text) >= MOST_BYTES:
             return False
-        larger = MEMORY.take(4 * len(self.text))
+        larger = np.empty(4 * len(self.text), np.uint8)
         larger[: self._filled] = self.text[: self._filled]
         self.text = larger
         return True
@@ -269,7 +268,7 @@ class JsonMessages:
 def join(addresses: UInt64, sizes: Int64) -> UInt8:
     """Return a copy of the bytes at these addresses, one behind the other."""
     addresses, sizes = np.ascontiguousarray(addresses), np.ascontiguousarray(sizes, np.int64)
-    copy = MEMORY.take(int(sizes.sum()))
+    copy = np.empty(int(sizes.sum()), np.uint8)
     _join()(addresses.ctypes.data, sizes.ctypes.data, len(addresses), copy.ctypes.data)
     return copy
 
