@@ -23,7 +23,6 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.core.columns import ValueNumbers
     from dissector.exchange.body_numbers import BodyNumbers, OfBodies
     from dissector.exchange.body_partitions import BodyPartitions, Lists, OfPartitions
-    from dissector.exchange.equal_exchanges import SharedRow, Shown
     from dissector.exchange.info_texts import InfoTexts
     from dissector.exchange.json_lines import JsonLines, JsonText
     from dissector.exchange.message_answers import MessageAnswers
@@ -63,7 +62,7 @@ class ManyMessages:
     def _json(self) -> "JsonLines":
         from dissector.exchange.json_lines import JsonLines
 
-        return JsonLines(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
+        return JsonLines(self._indexer, self._pipeline.store, self._decoder)
 
     @cached_property
     def _whole(self) -> "WholeExchanges":
@@ -163,16 +162,6 @@ class ManyMessages:
         """What numbers rows of connections by fields of their messages: see `FieldKeys`."""
         found = FieldKeys(self._bodies, keys, nonzero, values, is_request=is_request, outlines=outlines)
         return lambda rows, visit: found.numbers(self._rows.index_rows(rows), visit)
-
-    def equal_exchanges(
-        self, show: "Callable[[Exchange], SharedRow[Shown]]"
-    ) -> "Callable[[Int64], list[Shown | None]]":
-        """What shows rows of connections, ascending, of equal ones one for all: see `EqualExchanges`."""
-        from dissector.exchange.equal_exchanges import EqualExchanges
-        from dissector.exchange.missing_responses import MissingResponses
-
-        found = EqualExchanges(self._indexer, self._decoder, MissingResponses(self._indexer, self._is_ended), show)
-        return lambda rows: found.of(self._rows.index_rows(rows))
 
     def shapes(
         self, trace: "Callable[[MessageLayout, bytes], Traced]"

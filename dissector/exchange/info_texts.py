@@ -12,14 +12,12 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.equal_exchanges import EqualExchanges, SharedRow
 from dissector.exchange.field_keys import FieldKeys
 from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.info_column import (
@@ -31,7 +29,6 @@ from dissector.exchange.info_column import (
     TOPIC_ARRAYS,
     TOPIC_NAMES,
     InfoWords,
-    exchange_info,
     fetch_session_words,
     info_text,
     info_words,
@@ -41,7 +38,6 @@ from dissector.exchange.metadata_fetches import may_fetch_metadata
 from dissector.exchange.missing_responses import RESPONSES, MissingResponses
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME
-from dissector.index.fetch_sessions import is_incremental
 from dissector.index.indexer import Indexer
 from dissector.protocol.bulk_masking import are_clean
 from dissector.protocol.bulk_metadata_log import MetadataRecords
@@ -70,13 +66,6 @@ class PairWords(NamedTuple):
     """Of the row, without those that only several messages show."""
 
 
-class CarefulText(NamedTuple):
-    """The info column of a row that the kernel does not read, and the findings that it has by itself."""
-
-    text: str
-    findings: list[Finding]
-
-
 class InfoTexts:
     """The info column of one capture."""
 
@@ -90,7 +79,6 @@ class InfoTexts:
         self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True, with_log=True)
         self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False, with_log=True)
         self._log = MetadataRecords()
-        self._careful = EqualExchanges(indexer, decoder, self._missing, _careful_text)
         self._pairs: dict[int, PairWords | None] = {}
         self._texts: dict[tuple[int, int, int, str], str] = {}
         self._generation = -1
@@ -137,19 +125,7 @@ class InfoTexts:
             words = self._pairs.get(int(pairs[at]))
             if words is not None and found[at] is not None:
                 found[at] = _with_marks(found[at], tuple(words.findings), tuple(marks))
-        self._add_careful(rows, found, findings)
         return list(found.tolist())
-
-    def _add_careful(self, rows: Int64, found: npt.NDArray[np.object_], findings: Mapping[int, list[Finding]]) -> None:
-        """Add texts of rows that have none yet."""
-        none = np.array([at for at, text in enumerate(found.tolist()) if text is None], np.int64)
-        texts = self._careful.of(rows[none])
-        for at, careful in zip(none.tolist(), texts, strict=True):
-            if careful is not None:
-                marks = findings.get(at)
-                found[at] = careful.text
-                if marks:
-                    found[at] = _with_marks(careful.text, tuple(careful.findings), tuple(marks))
 
     def _text(self, pair: int, count: int, codecs: int, session: str = "") -> str | None:
         """The text of a row; None where it needs a careful look."""
@@ -283,12 +259,3 @@ def _pair_words(exchange: Exchange) -> PairWords | None:
     words = info_words(request, response, exchange.row_findings)
     may_fetch_log = exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)
     return PairWords(words, bool(request.body.get("topics")), may_fetch_log, exchange.row_findings)
-
-
-def _careful_text(exchange: Exchange) -> SharedRow[CarefulText]:
-    """None for an incremental Fetch: it shows the partitions of its session."""
-    request = exchange.request
-    if request is not None and exchange.api_key == ApiKey.FETCH and is_incremental(request.body):
-        return SharedRow(None, 0)
-    text = exchange_info(exchange)
-    return SharedRow(CarefulText(text, exchange.row_findings), len(text))

@@ -281,11 +281,6 @@ class WrittenSide(NamedTuple):
         """Return the messages of some rows, without so many bytes at their end."""
         return TextPart(text.ctypes.data + self.starts[at], np.maximum(self.sizes[at] - cut, 0), text)
 
-    def without(self, which: Bool) -> None:
-        """Forget the messages of some rows."""
-        self.sizes[which] = 0
-        self.epochs[which] = 0
-
 
 def are_whole(requests: WrittenSide, responses: WrittenSide) -> Bool:
     """Return which rows have both messages, and nothing in one that the other would have masked."""

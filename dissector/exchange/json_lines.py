@@ -1,13 +1,12 @@
 """The JSON lines of many rows at once: `to_json.json_line` without an `Exchange` for each row.
 
-The kernel writes both messages from their bytes; what the row has besides comes from columns of the index. Rows that it
-leaves to Python (a message that needs a careful look, no response, a finding of its own that is not about its error
-codes) have messages that are written once for all that are equal (`careful_lines.py`).
+The kernel writes both messages from their bytes; what the row has besides comes from columns of the index.
 
-Invariant: a line is that of `to_json` (a property test); empty where a row has to be decoded by itself.
+Invariant: a line is that of `to_json` (a property test); empty where a row has to be decoded, as the kernel leaves a
+message to Python, or there is no response, or a finding of its own that is not about its error codes.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
@@ -17,7 +16,6 @@ from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
-from dissector.exchange.careful_lines import CarefulLine, CarefulLines
 from dissector.exchange.cell_lines import CellColumn, cell_lines
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.error_findings import ErrorFindings
@@ -70,14 +68,11 @@ class JsonText(NamedTuple):
 class JsonLines:
     """The lines of one capture."""
 
-    def __init__(
-        self, indexer: Indexer, store: Store, decoder: ExchangeDecoder, is_ended: Callable[[int], bool]
-    ) -> None:
+    def __init__(self, indexer: Indexer, store: Store, decoder: ExchangeDecoder) -> None:
         self._indexer = indexer
         self._decoder = decoder
         self._bodies = JsonBodies(indexer, store, decoder)
         self._bodies.make_programs()
-        self._careful = CarefulLines(indexer, decoder, is_ended, self._bodies.session)
         self._listing = Listing(indexer, decoder)
         self._error_findings = ErrorFindings(indexer, decoder)
 
@@ -94,29 +89,16 @@ class JsonLines:
         is_there = are_whole(requests, responses)
         findings = self._findings(rows, np.where(is_there, responses.errors, 0), marks)
         is_there[[place for place, text in findings.items() if text is None]] = False
-        requests.without(~is_there)
-        responses.without(~is_there)
-        careful = self._careful_lines(rows, np.flatnonzero(~is_there))
-        is_there[list(careful)] = True
-        for place, line in careful.items():
-            shown = (*line.own_findings, *marks.get(place, ()), *line.message_findings)
-            findings[place] = line.response + _findings_text(shown)
         at = np.flatnonzero(is_there)
         others = {place: text for place, text in findings.items() if text is not None and is_there[place]}
         pieces, sizes = self._bodies.pieces([
             self._heads(rows[at], first_number, first_connection),
-            TextPart.some(at, {place: line.request for place, line in careful.items()}),
             *self._bodies.requests(rows, requests, at), TextPart.constant(_BETWEEN, len(at)),
             self._bodies.responses(responses, at), TextPart.some(at, others, _NO_FINDINGS),
         ])  # fmt: skip
         ends = np.zeros(len(rows), np.int64)
         ends[at] = sizes
         return JsonText(pieces, np.cumsum(ends))
-
-    def _careful_lines(self, rows: Int64, places: Int64) -> dict[int, CarefulLine]:
-        """What the kernel does not write of the lines of some rows, by their places."""
-        lines = zip(places.tolist(), self._careful.of(rows[places]), strict=True)
-        return {each: line for each, line in lines if line is not None}
 
     def _heads(self, rows: Int64, first_number: int, first_connection: int) -> TextPart:
         """What of lines is in front of their messages."""

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.exchange import careful_lines, equal_exchanges, json_bodies, json_fields, plain_sections
-from dissector.exchange.careful_lines import CarefulLines
-from dissector.exchange.model import Exchange
+from dissector.exchange import json_bodies, json_fields, plain_sections
 from dissector.exchange.to_json import json_line
 from dissector.protocol.kernel import json_messages
 from tests.conftest import BUNDLED, PCAPS
@@ -52,30 +49,9 @@ def test_lines_are_those_of_decoded_rows(path: Path, show_secrets: bool) -> None
         ("java-admin", 0.95),
     ],
 )
-def test_the_kernel_writes_most_rows_of_clients(name: str, least: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CarefulLines, "of", lambda _lines, rows: [None] * len(rows))
+def test_the_kernel_writes_most_rows_of_clients(name: str, least: float) -> None:
     capture = opened(PCAPS / f"{name}.pcapng")
     assert check(capture) > least * len(capture)
-
-
-@pytest.mark.parametrize("name", ["franz-go", "java-admin", "java-sasl-plain"])
-def test_equal_exchanges_that_the_kernel_leaves_are_decoded_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded: list[int] = []
-    show = careful_lines._messages
-
-    def counted(exchange: Exchange) -> object:
-        decoded.append(exchange.fields.number)
-        return show(exchange)
-
-    monkeypatch.setattr(careful_lines, "_messages", counted)
-    capture = opened(PCAPS / f"{name}.pcapng")
-    rows = [row for row in range(len(capture)) if capture.exchange(row).fields.kind == "exchange"]
-    twice = np.repeat(np.array(rows), 2)
-    lines = printed(capture, twice)
-    assert CAREFUL not in lines
-    assert lines.splitlines()[::2] == lines.splitlines()[1::2] == printed(capture, np.array(rows)).splitlines()
-    assert decoded
-    assert len(decoded) == len(set(decoded))
 
 
 def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,8 +61,6 @@ def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_fields, "MOST_BYTES", 1 << 10)
     monkeypatch.setattr(plain_sections, "MOST_BYTES", 1 << 10)
     monkeypatch.setattr(json_bodies, "MOST_FRAME_BYTES", 1 << 12)
-    monkeypatch.setattr(careful_lines, "MOST_BYTES", 1 << 10)
-    monkeypatch.setattr(equal_exchanges, "MOST_BYTES", 1 << 10)
     assert check(opened(PCAPS / "librdkafka-pipelined.pcapng"))
     assert check(opened(PCAPS / "java-streams.pcapng"))
 

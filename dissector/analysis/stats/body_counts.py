@@ -1,8 +1,7 @@
 """Count what bodies say about errors, topics and partitions: many rows at once, in columns.
 
 Plain messages are numbered by the fields that matter (`FieldKeys`). What they say (`ExchangeContents`) is found in one
-exchange of all those with equal numbers; the sizes of their records are a column. Of other rows that are equal one is
-decoded (`EqualExchanges`).
+exchange of all those with equal numbers; the sizes of their records are a column. Other rows are decoded one by one.
 
 Invariant: the counts are those of the decoded exchanges, and their keys are in the order of the rows that first have
 them (a property test).
@@ -10,7 +9,7 @@ them (a property test).
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -28,9 +27,6 @@ from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
 from dissector.exchange.body_columns import Messages
-from dissector.exchange.equal_exchanges import SharedRow
-from dissector.exchange.model import Exchange
-from dissector.index.fetch_sessions import is_incremental
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.kernel.shredding import Shredded
@@ -38,8 +34,6 @@ from dissector.protocol.schema.api_keys import ApiKey
 
 DECODED_PER_STEP: Final = 256
 MOST_CONTENTS: Final = 1 << 15
-_SIZE: Final = 64
-"""Bytes that a subject or a size takes, about."""
 Session = tuple[tuple[str, tuple[int, ...]], ...]
 """The partitions of a fetch session, by topic."""
 
@@ -54,7 +48,6 @@ class BodyCounts:
             partial(reads, is_request=True), has_records, _is_epoch, is_request=True
         )
         self._responses = capture.messages.field_keys(partial(reads, is_request=False), has_records, is_request=False)
-        self._equal = capture.messages.equal_exchanges(_careful)
         self._known: dict[tuple[int, Session | None], ExchangeContents] = {}
         """By numbers of the request and the response, and by fetch session."""
         self.has_error = np.zeros(0, np.bool_)
@@ -93,20 +86,15 @@ class BodyCounts:
         contents = [self._known.get(key) for key in keys]
         new = np.array([n for n, each in enumerate(contents) if each is None], np.int64)
         new = new[np.argsort(at[new])]
-        equal = iter(self._equal(rows[at[new[pairs[at[new]] < 0]]]))
-        shared = [next(equal) if keys[n][0] < 0 else None for n in new.tolist()]
-        alone = np.array([each is None for each in shared], np.bool_)
-        decoded = iter(self._capture.at(rows[at[new[alone]]]))
-        for n, careful in zip(new.tolist(), shared, strict=True):
+        for n, exchange in zip(new.tolist(), self._capture.at(rows[at[new]]), strict=True):
+            found = contents[n] = contents_of(exchange)
             if keys[n][0] < 0:
-                found = careful or _careful_contents(next(decoded))
-                contents[n] = found.contents
-                sent.add_sizes(int(at[n]), found.sent)
-                received.add_sizes(int(at[n]), found.received)
+                sent.add_sizes(int(at[n]), record_sizes(exchange.request))
+                received.add_sizes(int(at[n]), record_sizes(exchange.response))
                 continue
             if len(self._known) == MOST_CONTENTS:
                 self._known.clear()
-            contents[n] = self._known[keys[n]] = contents_of(next(decoded))
+            self._known[keys[n]] = found
         return [each for each in contents if each is not None]
 
     def _count_errors(self, found: IndexColumns, contents: list[ExchangeContents], which: Int64) -> None:
@@ -145,27 +133,6 @@ class BodyCounts:
         )
         add_by_key(self._statistics.topics, topics.values, number[is_topic], measures.where(is_topic))
         add_by_key(self._statistics.partitions, partitions.values, number[~is_topic], measures.where(~is_topic))
-
-
-class _CarefulContents(NamedTuple):
-    """What a row that was decoded says, and the sizes of its records, those of each message by place."""
-
-    contents: ExchangeContents
-    sent: list[int]
-    received: list[int]
-
-
-def _careful_contents(exchange: Exchange) -> _CarefulContents:
-    return _CarefulContents(contents_of(exchange), record_sizes(exchange.request), record_sizes(exchange.response))
-
-
-def _careful(exchange: Exchange) -> SharedRow[_CarefulContents]:
-    """None for an incremental Fetch: what it says depends on its session."""
-    request = exchange.request
-    if request is not None and exchange.api_key == ApiKey.FETCH and is_incremental(request.body):
-        return SharedRow(None, 0)
-    found = _careful_contents(exchange)
-    return SharedRow(found, _SIZE * (len(found.contents.subjects) + len(found.sent) + len(found.received)))
 
 
 class _RecordSizes:

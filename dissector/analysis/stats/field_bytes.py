@@ -17,7 +17,6 @@ import numpy as np
 
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.exchange.equal_exchanges import SharedRow
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.codec.plan import plan
@@ -34,8 +33,6 @@ _SEED: Final = 20261121
 ROWS_PER_STEP: Final = 1 << 10
 _OF_FIELD: Final = ("[", "(")
 """What names of elements, and of parts of the encoding such as a count, begin with: they belong to their field."""
-_SIZE: Final = 128
-"""Bytes that a path takes, about."""
 Paths = dict[str, int]
 """Bytes by the field's path, without indexes: ``body.topics.partitions.records``."""
 
@@ -142,11 +139,9 @@ class ExchangeSampler:
 
 
 def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[None]:
-    """Add the messages of rows, ascending, all of them exchanges with a request. Those of equal shape are traced once,
-    and of those without a shape equal ones. Yields between short steps, each of few APIs and versions: rows of one
-    layout are read together."""
+    """Add the messages of rows, ascending, all of them exchanges with a request. Those of equal shape are traced once.
+    Yields between short steps, each of few APIs and versions: rows of one layout are read together."""
     shaped = capture.messages.shapes(_paths_of_plain)
-    equal = capture.messages.equal_exchanges(_shared_paths)
     found = capture.index.numbers(rows)
     rows = rows[np.argsort(found.api_key << 16 | found.version, kind="stable")]
     for start in range(0, len(rows), ROWS_PER_STEP):
@@ -157,8 +152,8 @@ def trace_fields(capture: Capture, rows: Int64, fields: FieldBytes) -> Iterator[
         is_bare = [(size >= 0) & np.array([each is None for each in of]) for size, of in zip(sizes, paths, strict=True)]
         bare = np.flatnonzero(is_bare[0] | is_bare[1])
         bare = bare[np.argsort(some[bare])]
-        for at, known in zip(bare.tolist(), equal(some[bare]), strict=True):
-            paths[0][at], paths[1][at] = known or _paths_of_both(capture.exchange(int(some[at])))
+        for at, exchange in zip(bare.tolist(), capture.at(some[bare]), strict=True):
+            paths[0][at], paths[1][at] = _paths_of_both(exchange)
         for side, size, of in zip(("request", "response"), sizes, paths, strict=True):
             kinds = zip(columns.api_key.tolist(), columns.version.tolist(), size.tolist(), of, strict=True)
             for key, version, count, each in kinds:
@@ -194,11 +189,6 @@ def _paths_of_plain(layout: MessageLayout, data: bytes) -> Paths:
 def _paths_of_both(exchange: Exchange) -> tuple[Paths, Paths]:
     request, response = ({} if each is None else paths_of(each) for each in (exchange.request, exchange.response))
     return request, response
-
-
-def _shared_paths(exchange: Exchange) -> SharedRow[tuple[Paths, Paths]]:
-    paths = _paths_of_both(exchange)
-    return SharedRow(paths, _SIZE * sum(map(len, paths)))
 
 
 def _paths(layout: MessageLayout, data: bytes, whole: int) -> Paths:
