@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.exchange.json_lines import JsonLines, JsonText
     from dissector.exchange.message_answers import MessageAnswers
     from dissector.exchange.message_shapes import Traced
-    from dissector.exchange.model import Exchange
     from dissector.exchange.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
     from dissector.protocol.message import MessageLayout
@@ -138,12 +137,10 @@ class ManyMessages:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
         return self._whole.may_read_records(self._rows.index_rows(rows))
 
-    def records(
-        self, rows: Int64, read: Callable[[Int64], object] = lambda _: None, *, are_whole: bool = False
-    ) -> "Iterator[CarriedColumns]":
+    def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> "Iterator[CarriedColumns]":
         """The records of rows that are exchanges: valid until the next. A row may be refused. `read` gets the places of
-        rows that are read so; `are_whole` says that all are those of `whole_exchanges`."""
-        return self._whole.records(self._rows.index_rows(rows), read, are_whole=are_whole)
+        rows that are read so."""
+        return self._whole.records(self._rows.index_rows(rows), read)
 
     def produced_records(self, rows: Int64, read: Callable[[Int64], object]) -> "Iterator[RecordsFields]":
         """The `records` fields of the requests of rows that are Produce exchanges. `read` gets the places of rows that

@@ -2,7 +2,7 @@
 
 A message is plain if it is whole, its API and version are known and alone decide its layout, and it is not masked whole
 on any connection: its API has no secrets, or only such that are fields of its own and all is clean (`BulkMasking`); it
-does not name the metadata log; its client id is text.
+is no response with records of the metadata log, or surely holds no secret (`PublicResponses`); its client id is text.
 
 Invariant: the frame of a plain message is masked, and one that the kernel reads to its end is read by `ExchangeDecoder`
 with the same values. All others are for that decoder: also those whose header has tagged fields that no schema has,
@@ -10,7 +10,7 @@ which the kernel does not read.
 """
 
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from dissector.index.exchange_table import NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.index.message_headers import SHORT_CLIENT_ID
 from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
+from dissector.protocol.bulk_metadata_log import PublicResponses
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
 from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
@@ -51,8 +52,6 @@ class Messages(NamedTuple):
     layout: MessageLayout
     program: Program
     frames: FrameMemory
-    names_log: Bool
-    """Which of them may name the metadata log; of responses also those whose request does."""
 
 
 class BodyColumns:
@@ -65,15 +64,17 @@ class BodyColumns:
         self._is_plain_client = Column(np.bool_)
         """By the number of a client id, as far as they were looked at."""
 
-    def messages(
-        self, rows: Int64, *, is_request: bool, with_log: bool = False, in_columns: bool = False
-    ) -> Iterator[Messages]:
-        """The plain requests of rows, or their plain responses, by layout; `with_log` also those that may name the
-        metadata log. `in_columns` takes these, too, for whoever reads values into columns and nothing else, but the
-        headers of batches: then `names_log` is not found out, and frames may have pieces."""
+    @cached_property
+    def _public_responses(self) -> PublicResponses:
+        return PublicResponses()  # with large buffers, which few captures need
+
+    def messages(self, rows: Int64, *, is_request: bool, in_columns: bool = False) -> Iterator[Messages]:
+        """The plain requests of rows, or their plain responses, by layout. `in_columns` takes also responses that may
+        have secrets of the metadata log, for whoever reads values into columns and nothing else, but the headers of
+        batches; frames may have pieces then."""
         first = 0
         for some in self._parts(rows, is_request=is_request):
-            for messages in self._messages(some, is_request=is_request, with_log=with_log, in_columns=in_columns):
+            for messages in self._messages(some, is_request=is_request, in_columns=in_columns):
                 yield messages._replace(at=messages.at + first) if first else messages
             first += len(some)
 
@@ -102,7 +103,7 @@ class BodyColumns:
         joined[large] = [frames.captured(number) for number in numbers[large].tolist()]  # a size may be damaged
         return np.split(rows, np.flatnonzero(np.diff(np.cumsum(joined) // JOINED_TOGETHER)) + 1)
 
-    def _messages(self, rows: Int64, *, is_request: bool, with_log: bool, in_columns: bool) -> Iterator[Messages]:
+    def _messages(self, rows: Int64, *, is_request: bool, in_columns: bool) -> Iterator[Messages]:
         table = self._indexer.table
         frames = (table.request if is_request else table.response).values[rows]
         is_exchange = (table.kind.values[rows] == RowKind.EXCHANGE) & (table.request.values[rows] != NO_FRAME)
@@ -115,13 +116,9 @@ class BodyColumns:
             of_versions = np.flatnonzero(kinds >> 16 == ApiKey.API_VERSIONS)
             unclear = of_versions[self._may_fall_back(frames[there[of_versions]])]
             there, kinds = np.delete(there, unclear), np.delete(kinds, unclear)
-        is_searched = (kinds >> 16 == ApiKey.FETCH) & (not in_columns)
-        memory, names_log = self._memory(frames[there], is_searched, joins=not in_columns or self._masking is not None)
-        if not is_request:  # whatever is in its response may be of the log that the request names
-            unnamed = np.flatnonzero(is_searched & ~names_log)
-            names_log[unnamed] = self._requests_name_log(rows[there[unnamed]])
-        shown = np.flatnonzero((memory.addresses != 0) & (~names_log | with_log))
-        there, kinds, names_log, memory = there[shown], kinds[shown], names_log[shown], memory.at(shown)
+        memory = self._memory(frames[there], joins=not in_columns or self._masking is not None)
+        whole = np.flatnonzero(memory.addresses)
+        there, kinds, memory = there[whole], kinds[whole], memory.at(whole)
         edges = np.flatnonzero(np.diff(kinds, prepend=-1 << 40, append=1 << 40))
         for first, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             key, version = int(kinds[first]) >> 16, int(kinds[first]) & 0xFFFF
@@ -129,15 +126,32 @@ class BodyColumns:
             if layout is not None and layout.header is not None and layout.body is not None:
                 program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
                 of_layout = memory.at(slice(first, stop))
-                messages = Messages(there[first:stop], key, layout, program, of_layout, names_log[first:stop])
+                messages = Messages(there[first:stop], key, layout, program, of_layout)
+                if key == ApiKey.FETCH and not is_request and not in_columns:
+                    messages = self._public(messages, rows[messages.at])
                 yield self._masked(messages)
+
+    def _public(self, messages: Messages, rows: Int64) -> Messages:
+        """Responses without those that may have a secret of the metadata log: whatever is in one may be of the log that
+        its request names."""
+        frames = messages.frames
+        names_log = name_metadata_log(frames.addresses, frames.sizes)
+        unnamed = np.flatnonzero(~names_log)
+        names_log[unnamed] = self._requests_name_log(rows[unnamed])
+        log = np.flatnonzero(names_log)
+        if not len(log):
+            return messages
+        is_public = ~names_log
+        is_public[log] = self._public_responses.of(frames.at(log), messages.program)
+        some = np.flatnonzero(is_public)
+        return messages._replace(at=messages.at[some], frames=frames.at(some))
 
     def _masked(self, messages: Messages) -> Messages:
         """Messages with their secrets masked, without those that may be masked whole."""
         if self._masking is None or not has_plain_secrets(messages.layout):
             return messages
         at, frames = self._masking.masked(messages.frames, messages.layout, messages.program)
-        return messages._replace(at=messages.at[at], frames=frames, names_log=messages.names_log[at])
+        return messages._replace(at=messages.at[at], frames=frames)
 
     def api_keys(self, rows: Int64) -> Int64:
         """The API keys of rows, `(n,)`; -1 where there is no request."""
@@ -162,17 +176,18 @@ class BodyColumns:
     def _requests_name_log(self, rows: Int64) -> Bool:
         """Which rows, of Fetch requests, may name the metadata log: also those whose request is cut."""
         requests = self._indexer.table.request.values[rows]
-        memory, names_log = self._memory(requests, np.ones(len(rows), np.bool_), joins=True)
-        found: Bool = names_log | (memory.addresses == 0)
+        memory = self._memory(requests, joins=True)
+        found: Bool = memory.addresses == 0
+        whole = np.flatnonzero(~found)
+        found[whole] = name_metadata_log(memory.addresses[whole], memory.sizes[whole])
         return found
 
-    def _memory(self, frames: Int64, is_searched: Bool, *, joins: bool) -> tuple[FrameMemory, Bool]:
-        """Frames in memory, at the address 0 where one is not whole, and which of those to be searched may name the
-        metadata log. Frames in pieces are joined, or have room where what is read of them comes."""
+    def _memory(self, frames: Int64, *, joins: bool) -> FrameMemory:
+        """Frames in memory, at the address 0 where one is not whole. Frames in pieces are joined, or have room where
+        what is read of them comes."""
         table = self._indexer.frames
         size = table.size.values[frames].astype(np.int64)
         pointers, owner = table.pointers(frames)
-        names_log = np.zeros(len(frames), np.bool_)
         in_pieces = np.flatnonzero(table.contiguous(frames) < NOWHERE)
         pieces: FramePieces | None = None
         if len(in_pieces):
@@ -185,9 +200,7 @@ class BodyColumns:
                 first, stop = np.zeros((2, len(frames)), np.int64)
                 first[in_pieces], stop[in_pieces] = found.first, found.stop
                 pieces = found._replace(first=first, stop=stop)
-        searched = np.flatnonzero(is_searched & (pointers > 0))
-        names_log[searched] = name_metadata_log(pointers[searched], size[searched])
-        return FrameMemory(pointers, size, owner, pieces), names_log
+        return FrameMemory(pointers, size, owner, pieces)
 
 
 def _is_plain_client(text: str | None) -> bool:

@@ -40,7 +40,7 @@ class BodyNumbers:
         """The fields with these names, in structures with dots, of the requests of rows of the index, ascending, or of
         their responses."""
         found = {name: OfBodies.none(len(rows)) for name in names}
-        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True, in_columns=True):
+        for messages in self._bodies.messages(rows, is_request=is_request, in_columns=True):
             program = messages.program
             columns = [
                 (number, found[name])

@@ -65,7 +65,7 @@ class BodyPartitions:
         parts = [_Part.none()]
         alone_of = {name: np.full(len(rows), NO_TEXT) for name in alone}
         is_read = np.zeros(len(rows), np.bool_)
-        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True, in_columns=True):
+        for messages in self._bodies.messages(rows, is_request=is_request, in_columns=True):
             if messages.api_key not in lists:
                 continue
             columns = _columns(messages.program, lists[messages.api_key], tuple(fields), tuple(alone))

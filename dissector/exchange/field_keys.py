@@ -15,7 +15,6 @@ import numpy as np
 from dissector.core.arrays import Int64
 from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.protocol.codec.program import ColumnPlan, Program, Wanted
-from dissector.protocol.embedded.secrets import METADATA_CARRIERS
 from dissector.protocol.kernel.shredding import Arena, Shredded
 from dissector.protocol.message import PREFIX
 
@@ -34,8 +33,7 @@ def no_column(_api_key: int, _column: ColumnPlan) -> bool:
 
 class FieldKeys:
     """Of the requests of one capture, or of its responses. `keys` and `outlines` choose the fields; of `nonzero`
-    columns the values that are not zero, of `values` columns all, are there for whoever visits the messages. `with_log`
-    takes also those that may name the metadata log; whether those of such APIs are clean is there for the visitor."""
+    columns the values that are not zero, of `values` columns all, are there for whoever visits the messages."""
 
     def __init__(
         self,
@@ -46,7 +44,6 @@ class FieldKeys:
         *,
         is_request: bool,
         outlines: Choose = no_column,
-        with_log: bool = False,
     ) -> None:
         self._bodies = bodies
         self._keys = keys
@@ -54,7 +51,6 @@ class FieldKeys:
         self._nonzero = nonzero
         self._values = values
         self._is_request = is_request
-        self._with_log = with_log
         self._arena = Arena()
         self._wanted: dict[int, Wanted] = {}
         """By program."""
@@ -65,7 +61,7 @@ class FieldKeys:
     def numbers(self, rows: Int64, visit: Visit | None = None) -> Int64:
         """The numbers of the messages of rows, `(n,)`, from 1."""
         found = np.zeros(len(rows), np.int64)
-        for messages in self._bodies.messages(rows, is_request=self._is_request, with_log=self._with_log):
+        for messages in self._bodies.messages(rows, is_request=self._is_request):
             wanted = self._wanted_of(messages)
             for part in self._arena.shred(messages.frames, messages.program, wanted, PREFIX):
                 keyed = part.key_numbers()
@@ -94,7 +90,6 @@ class FieldKeys:
             outlines = [number for number, column in columns if self._outlines(key, column)]
             nonzero = [number for number, column in columns if self._nonzero(key, column)]
             values = [number for number, column in columns if self._values(key, column)]
-            is_checked = self._with_log and messages.layout.body in METADATA_CARRIERS
-            found = self._wanted[id(program)] = program.wanted(values, chosen, nonzero, outlines, checked=is_checked)
+            found = self._wanted[id(program)] = program.wanted(values, chosen, nonzero, outlines)
             self._programs.append(program)  # so that no other program gets its id
         return found

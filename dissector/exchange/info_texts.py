@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64
+from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.body_columns import BodyColumns, Messages
@@ -34,17 +34,13 @@ from dissector.exchange.info_column import (
     info_words,
     records_words,
 )
-from dissector.exchange.metadata_fetches import may_fetch_metadata
+from dissector.exchange.metadata_fetches import has_damaged_metadata_log
 from dissector.exchange.missing_responses import RESPONSES, MissingResponses
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer
-from dissector.protocol.bulk_masking import are_clean
-from dissector.protocol.bulk_metadata_log import MetadataRecords
 from dissector.protocol.codec.program import ColumnPlan, Part, Program
-from dissector.protocol.embedded.secrets import METADATA_CARRIERS
 from dissector.protocol.kernel.shredding import Shredded, numbered_rows
-from dissector.protocol.metadata_log import LARGEST
 from dissector.protocol.records.counting import codec_names, count_at
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -60,8 +56,6 @@ class PairWords(NamedTuple):
     words: InfoWords
     names_topics: bool
     """Whether the request names topics: then those of its fetch session are not shown."""
-    may_fetch_log: bool
-    """Whether it may fetch the metadata log."""
     findings: list[Finding]
     """Of the row, without those that only several messages show."""
 
@@ -76,9 +70,8 @@ class InfoTexts:
         self._decoder = decoder
         self._missing = MissingResponses(indexer, is_ended)
         bodies = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
-        self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True, with_log=True)
-        self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False, with_log=True)
-        self._log = MetadataRecords()
+        self._requests = FieldKeys(bodies, _in_request, _counted, is_request=True)
+        self._responses = FieldKeys(bodies, _in_response, _counted, is_request=False)
         self._pairs: dict[int, PairWords | None] = {}
         self._texts: dict[tuple[int, int, int, str], str] = {}
         self._generation = -1
@@ -88,15 +81,14 @@ class InfoTexts:
         """The texts of rows, ascending, with these cross-message findings of some, by place; None where a row needs a
         careful look."""
         table = self._indexer.table
-        asked_records = _Records(np.zeros(len(rows), np.bool_), self._log)
+        asked_records = _Records(len(rows))
         asked = self._requests.numbers(rows, asked_records.add)
-        answered_records = _Records(asked_records.name_log, self._log)
+        answered_records = _Records(len(rows))
         answered = self._responses.numbers(rows, answered_records.add) + RESPONSES
         answered[answered == RESPONSES] = -1
         missing = np.flatnonzero((table.response.values[rows] == NO_FRAME) & (asked > 0))
         answered[missing] = self._missing.of(rows[missing])
-        is_plain = answered_records.are_plain | ~answered_records.name_log
-        pairs = np.where((asked > 0) & (answered >= 0) & is_plain, asked << 32 | answered, -1)
+        pairs = np.where((asked > 0) & (answered >= 0), asked << 32 | answered, -1)
         self._decode_pairs(rows, pairs)
         counts, codecs = _shown_records(asked_records, answered_records)
         if self._generation != self._indexer.generation or len(self._texts) > MOST_TEXTS:
@@ -110,10 +102,6 @@ class InfoTexts:
             for each in zip(pairs[first].tolist(), counts[first].tolist(), codecs[first].tolist(), strict=True)
         ]
         found[:] = texts[which]
-        for at in np.flatnonzero(~answered_records.are_plain & (pairs >= 0)).tolist():
-            words = self._pairs[int(pairs[at])]
-            if words is not None and words.may_fetch_log:
-                found[at] = None
         for at in np.flatnonzero(asked_records.continues_session & (pairs >= 0)).tolist():
             pair = int(pairs[at])
             words = self._pairs[pair]
@@ -168,29 +156,18 @@ def _shown_records(asked: "_Records", answered: "_Records") -> tuple[Int64, Int6
 
 
 class _Records:
-    """What of records, and of fetch sessions, the messages of some rows have. The requests of those in `name_log` may
-    name the metadata log."""
+    """What of records, and of fetch sessions, the messages of some rows have."""
 
-    def __init__(self, name_log: Bool, log: MetadataRecords) -> None:
-        rows = len(name_log)
-        self._log = log
+    def __init__(self, rows: int) -> None:
         self.counts = np.zeros(rows, np.int64)
         self.codecs = np.zeros(rows, np.uint8)
         self.has_bytes = np.zeros(rows, np.bool_)
         self.continues_session = np.zeros(rows, np.bool_)
         self.forgets_topics = np.zeros(rows, np.bool_)
         """Whether the fetch session loses partitions."""
-        self.name_log = name_log.copy()
-        """Whether a message may name the metadata log, or the request before it."""
-        self.are_plain = np.ones(rows, np.bool_)
-        """Whether a message would not be masked whole, nor its records, if it were of the metadata log."""
 
     def add(self, messages: Messages, part: Shredded) -> None:
         """Add messages."""
-        at = messages.at[part.first : part.stop]
-        self.name_log[at] |= messages.names_log[part.first : part.stop]
-        if messages.layout.body in METADATA_CARRIERS:
-            self.are_plain[at] = are_clean(part, messages.frames)
         for number, name in _counted_columns(messages.api_key, messages.program):
             values, positions, in_row = part.column(number)
             if name != _RECORDS:
@@ -205,11 +182,6 @@ class _Records:
             np.add.at(self.counts, at, found.records)
             np.bitwise_or.at(self.codecs, at, found.codecs)
             self.has_bytes[at] = True
-            may_be_log = self.name_log[at] & (messages.frames.sizes[of] <= LARGEST)
-            self.are_plain[at[~may_be_log]] = False
-            log = np.flatnonzero(may_be_log)
-            if len(log):
-                self.are_plain[at[log[~self._log.are_public(addresses[log], sizes[log])]]] = False
 
 
 @lru_cache(maxsize=1024)
@@ -256,6 +228,7 @@ def _pair_words(exchange: Exchange) -> PairWords | None:
     request, response = exchange.request, exchange.response
     if request is None or any(message is not None and message.masked_size for message in (request, response)):
         return None
+    if exchange.api_key == ApiKey.FETCH and has_damaged_metadata_log(request.body.get("topics")):
+        return None  # its records are masked on some connections, and are not searched for secrets here
     words = info_words(request, response, exchange.row_findings)
-    may_fetch_log = exchange.api_key == ApiKey.FETCH and may_fetch_metadata(request)
-    return PairWords(words, bool(request.body.get("topics")), may_fetch_log, exchange.row_findings)
+    return PairWords(words, bool(request.body.get("topics")), exchange.row_findings)

@@ -128,11 +128,11 @@ class JsonBodies:
         table = self._indexer.table
         groups: list[_Group] = []
         for is_request in (True, False):
-            for messages in self.columns.messages(rows, is_request=is_request, with_log=True):
+            for messages in self.columns.messages(rows, is_request=is_request):
                 program = _program(messages.layout, is_request=is_request)
                 if program is not None:
                     groups.append(_Group(messages, program, 0 if is_request else len(rows)))
-        both = WrittenSide(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((3, 2 * len(rows)), np.bool_))
+        both = WrittenSide(*np.zeros((4, 2 * len(rows)), np.int64), *np.zeros((2, 2 * len(rows)), np.bool_))
         if groups:
             frames = np.concatenate((table.request.values[rows], table.response.values[rows]))
             self._write(groups, frames, both)
@@ -152,31 +152,22 @@ class JsonBodies:
         times = self._indexer.frames.time_ns.values[numbers[at]]
         written = self._messages.write(frames, times, programs, self._topics, PREFIX)
         ends = np.cumsum(counts)
-        both.names_log[at] |= np.concatenate([messages.names_log for messages, *_ in groups])
         parts = [(at, written, np.repeat(np.arange(len(groups)), counts))]
         for some, sections in self._decompressed(groups, ends, written.outcomes):
             again = self._messages.write(frames.at(some), times[some], programs[some], self._topics, PREFIX, sections)
             parts.append((at[some], again, np.searchsorted(ends, some, side="right")))
-        for at, some_written, _ in parts:
-            both.names_log[at] |= some_written.reports["is_like_log"] != 0
         layouts = [(group.messages.layout, group.program) for group in groups]
         for at, some_written, group in parts:
             if len(some_written.holes):
-                self._fill(some_written, at, layouts, group, both.names_log)
+                self._fill(some_written, layouts, group)
             both.take(at, some_written)
 
-    def _fill(
-        self, written: Written, at: Int64, layouts: list[tuple[MessageLayout, JsonProgram]], group: Int64, log: Bool
-    ) -> None:
-        """Fill the holes of messages, of these layouts, which are at some places among requests and responses."""
+    def _fill(self, written: Written, layouts: list[tuple[MessageLayout, JsonProgram]], group: Int64) -> None:
+        """Fill the holes of messages, each of which has one of these layouts."""
         holes = written.holes
         row = holes["row"]
-        reports, half = written.reports[row], len(log) // 2
-        may_be_log = log[at[row]] | log[(at[row] + half) % len(log)]
-        messages = HoledMessages(
-            layouts, group[row], written.sizes[row], reports["records_fields"] <= 1, reports["has_compressed"] != 0,
-            may_be_log & (not self._decoder.shows_secrets),
-        )  # fmt: skip
+        reports = written.reports[row]
+        messages = HoledMessages(layouts, group[row], reports["records_fields"] <= 1, reports["has_compressed"] != 0)
         self._messages.fill(written, self._fields.texts(holes, messages))
 
     def session(self, row: int, *, names_topics: bool = True) -> bytes:
@@ -246,10 +237,8 @@ class WrittenSide(NamedTuple):
     """Of fetch sessions."""
     errors: Int64
     """The error code of a response and how many fields have it, as one number; 0 for none."""
-    names_log: Bool
-    """Whether it may name the metadata log."""
-    may_be_masked: Bool
-    """Whether anything would be masked in a response that has records of the metadata log."""
+    has_damaged_log: Bool
+    """Whether it has a topic that is what damage made of the metadata log."""
     names_topics: Bool
     """Whether an incremental Fetch may change its session."""
 
@@ -261,8 +250,8 @@ class WrittenSide(NamedTuple):
     def at(self, rows: slice) -> "WrittenSide":
         """Return those of some rows."""
         return WrittenSide(
-            self.starts[rows], self.sizes[rows], self.epochs[rows], self.errors[rows], self.names_log[rows],
-            self.may_be_masked[rows], self.names_topics[rows],
+            self.starts[rows], self.sizes[rows], self.epochs[rows], self.errors[rows], self.has_damaged_log[rows],
+            self.names_topics[rows],
         )  # fmt: skip
 
     def take(self, at: Int64, written: Written) -> None:
@@ -274,7 +263,7 @@ class WrittenSide(NamedTuple):
         reports = written.reports[is_there]
         self.epochs[some] = reports["reported"]
         self.errors[some] = reports["error"] << CODE_SHIFT | reports["errors"]
-        self.may_be_masked[some] = reports["may_be_masked"] != 0
+        self.has_damaged_log[some] = reports["has_damaged_log"] != 0
         self.names_topics[some] = reports["names_topics"] != 0
 
     def part(self, text: UInt8, at: Int64, cut: int = 0) -> "TextPart":
@@ -283,10 +272,9 @@ class WrittenSide(NamedTuple):
 
 
 def are_whole(requests: WrittenSide, responses: WrittenSide) -> Bool:
-    """Return which rows have both messages, and nothing in one that the other would have masked."""
-    is_there = (requests.sizes > 0) & (responses.sizes > 0)
-    is_there &= ~((requests.names_log | responses.names_log) & responses.may_be_masked)
-    return is_there
+    """Return which rows have both messages, and no records of what damage made of the metadata log: they may be masked,
+    and are not searched for secrets here."""
+    return (requests.sizes > 0) & (responses.sizes > 0) & ~(requests.has_damaged_log | responses.has_damaged_log)
 
 
 class TextPart(NamedTuple):
@@ -348,8 +336,6 @@ def marks(body: str, column: ColumnPlan, *, is_request: bool) -> Mark:
         return Mark.TOPIC_ID
     if is_value(column, "string") and column.path[1:-1] == (topics,) and column.name in _TOPIC_FIELDS:
         return Mark.TOPIC_NAME
-    if body == "FetchResponse" and is_value(column, "int64"):
-        return Mark.TIME
     if body == "FetchRequest" and column.path == ("body", "session_epoch"):
         return Mark.REPORTED
     if not is_request and is_value(column, "int16", "int32") and column.name in ERROR_CODES:

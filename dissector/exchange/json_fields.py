@@ -1,29 +1,25 @@
 """What Python writes into the JSON of many messages: what bytes fields hold, and records that the kernel leaves out, as
 those of internal topics, control batches, and messages of old formats.
 
-Real traffic repeats: members of a group send the same subscription again and again, and each broker fetches the same
-batches of the metadata log. Equal bytes among equal names are opened once, as long as their texts are kept.
+Real traffic repeats: members of a group send the same subscription again and again. Equal bytes among equal names are
+opened once, as long as their texts are kept.
 
 Invariant: a text is what `message_object` has there. None where it may be another one, as the records of a message
-share a budget that they may use up, or where a secret would be masked.
+share a budget that they may use up.
 """
 
 import ctypes
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from dissector.core.arrays import Bool, Int64
 from dissector.core.json_text import dumps
-from dissector.protocol.bulk_metadata_log import MetadataRecords
 from dissector.protocol.codec.json_program import SCOPE, JsonProgram, is_scope
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS
 from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID, decoded_bytes, has_names, records_decoder, topic_of
 from dissector.protocol.kernel.json_messages import Holes
 from dissector.protocol.message import MessageLayout
-from dissector.protocol.metadata_log import LARGEST, have_no_secrets
 from dissector.protocol.wire import uuid_text
 
 MOST_BYTES: Final = 8 << 20
@@ -39,13 +35,10 @@ class HoledMessages(NamedTuple):
     layouts: list[tuple[MessageLayout, JsonProgram]]
     which: Int64
     """The layout of each."""
-    sizes: Int64
     is_alone: Bool
     """Whether no other field of it has records."""
     has_compressed: Bool
     """Whether records of it that the kernel wrote are compressed."""
-    may_be_log: Bool
-    """Whether its records may be those of the metadata log, of which secrets are masked."""
 
 
 class _Field:
@@ -83,9 +76,7 @@ class FieldTexts:
         self._packs_records = packs_records
         self._names: dict[str, str] = {}
         self._protocols: dict[str, str] = {}
-        self._log = MetadataRecords()
         self._texts: dict[_Key, _Text] = {}
-        self._are_public: dict[bytes, bool] = {}
         self._bytes = 0
 
     def texts(self, holes: Holes, messages: HoledMessages) -> list[bytes | None]:
@@ -97,17 +88,14 @@ class FieldTexts:
         contents = [
             ctypes.string_at(*each) for each in zip(holes["address"].tolist(), holes["size"].tolist(), strict=True)
         ]
-        may_be_masked = messages.may_be_log & np.array([field.is_records for field in fields], np.bool_)
-        self._look_for_secrets(holes, contents, may_be_masked & (messages.sizes <= LARGEST))
         found: list[bytes | None] = []
-        for at, (field, raw, masked) in enumerate(zip(fields, contents, may_be_masked.tolist(), strict=True)):
+        for at, (field, raw) in enumerate(zip(fields, contents, strict=True)):
             at_names, sizes = names[at], name_sizes[at]
             key = field, raw, tuple(
                 ctypes.string_at(at_names[each], sizes[each]) if sizes[each] >= 0 else None for each in field.scope
             )  # fmt: skip
             text = self._texts.get(key) or self._opened(key)
             is_sure = not messages.has_compressed[at] and (messages.is_alone[at] or not text.is_compressed)
-            is_sure &= not masked or self._are_public.get(raw, False)
             found.append(text.text if is_sure or not field.is_records else None)
         return found
 
@@ -120,27 +108,13 @@ class FieldTexts:
 
     def _opened(self, key: _Key) -> _Text:
         text = _opened(*key, self._context, packs_records=self._packs_records)
-        self._charge(len(key[1]) + len(text.text or b""))
-        self._texts[key] = text
-        return text
-
-    def _charge(self, size: int) -> None:
+        size = len(key[1]) + len(text.text or b"")
         self._bytes += size
         if self._bytes > MOST_BYTES:
             self._texts.clear()
-            self._are_public.clear()
             self._bytes = size
-
-    def _look_for_secrets(self, holes: Holes, contents: list[bytes], wanted: Bool) -> None:
-        """Look at fields that were not looked at before."""
-        new = {contents[at]: at for at in np.flatnonzero(wanted).tolist() if contents[at] not in self._are_public}
-        if not new:
-            return
-        at = np.array(list(new.values()), np.int64)
-        public = self._log.are_public(holes["address"][at].astype(np.uint64), holes["size"][at])
-        self._charge(sum(map(len, new)))
-        for raw, is_public in zip(new, public.tolist(), strict=True):
-            self._are_public[raw] = is_public or have_no_secrets(raw)
+        self._texts[key] = text
+        return text
 
 
 def _opened(

@@ -18,7 +18,6 @@ from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.field_paths import Path
 from dissector.exchange.model import ExchangeMessage
-from dissector.exchange.shown_responses import ShownResponses
 from dissector.protocol.codec.program import ColumnPlan, Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena, KeyNumbers
 from dissector.protocol.message import PREFIX
@@ -115,7 +114,6 @@ class MessageAnswers:
         self._names = -1
         """How many names of topics there were when answers were found."""
         self._arena = Arena()
-        self._shown = ShownResponses()
         self._asked: dict[tuple[MessageQuestion, str], _Asked] = {}
 
     def of(self, question: MessageQuestion, side: str, rows: Int64) -> Answers:
@@ -123,12 +121,10 @@ class MessageAnswers:
         asked = self._begun(question, side)
         answers = np.full(len(rows), _UNKNOWN, np.uint8)
         is_request = side == "request"
-        for messages in self._bodies.messages(rows, is_request=is_request, with_log=True):
+        for messages in self._bodies.messages(rows, is_request=is_request):
             plan = asked.plan(messages)
             if plan is None:
                 continue
-            if not is_request:  # a request that names the metadata log has no secrets
-                messages = self._shown.of(messages)
             for part in self._arena.shred(messages.frames, plan.program, plan.wanted, PREFIX):
                 at = messages.at[part.first : part.stop]
                 if plan.tests is None:

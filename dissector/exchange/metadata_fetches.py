@@ -1,7 +1,13 @@
 """Which Fetch requests, and responses to them, are of the metadata log: its records have secrets, others have none."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol.embedded.secrets import is_metadata_log, may_name_metadata_log, names_metadata_log
+from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
+
+_METADATA_LOG: Final = frozenset((CLUSTER_METADATA, CLUSTER_METADATA_ID))
 
 
 def fetches_metadata(request: ExchangeMessage) -> bool:
@@ -15,11 +21,17 @@ def fetches_metadata(request: ExchangeMessage) -> bool:
     return request.context.may_have_secrets and has_metadata_log(request.body.get("topics"))
 
 
-def may_fetch_metadata(request: ExchangeMessage) -> bool:
-    """The same, whatever is known of the connection."""
-    return fetches_metadata(request) or has_metadata_log(request.body.get("topics"))
-
-
 def has_metadata_log(topics: object) -> bool:
     """Whether topics of a Fetch have the metadata log, or what damage made of it."""
-    return isinstance(topics, list) and any(is_metadata_log(each.get("topic"), each.get("topic_id")) for each in topics)
+    return isinstance(topics, list) and any(is_metadata_log(*_names(each)) for each in topics)
+
+
+def has_damaged_metadata_log(topics: object) -> bool:
+    """Whether topics of a Fetch have what damage made of the metadata log: its name is in no bytes then."""
+    return isinstance(topics, list) and any(
+        is_metadata_log(*_names(each)) and not _METADATA_LOG.intersection(_names(each)) for each in topics
+    )
+
+
+def _names(topic: Mapping[str, str]) -> tuple[str | None, str | None]:
+    return topic.get("topic"), topic.get("topic_id")

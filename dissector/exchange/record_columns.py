@@ -73,14 +73,12 @@ class RecordsOfRows:
         self._reader = RecordReader()
 
     def of(
-        self, rows: Int64, names: Mapping[str, str], read: Callable[[Int64], object] = lambda _: None,
-        *, with_log: bool = False,
-    ) -> Iterator[CarriedColumns]:  # fmt: skip
+        self, rows: Int64, names: Mapping[str, str], read: Callable[[Int64], object] = lambda _: None
+    ) -> Iterator[CarriedColumns]:
         """Yield the records of rows of the index, ascending; `names` are those of topics by id. What is yielded is
-        valid until the next. `read` gets the places of the rows whose records are read so, before they are. `with_log`
-        says that none has secrets, even if it has records of the metadata log."""
+        valid until the next. `read` gets the places of the rows whose records are read so, before they are."""
         for is_request in (True, False):
-            for messages in self._bodies.messages(rows, is_request=is_request, with_log=with_log):
+            for messages in self._bodies.messages(rows, is_request=is_request):
                 columns = _columns(messages.layout, messages.program)
                 if columns is not None:
                     yield from self._of_messages(messages, columns, names, read)

@@ -76,10 +76,8 @@ class WholeExchanges:
         """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""
         return self._records.may_read(rows)
 
-    def records(
-        self, rows: Int64, read: Callable[[Int64], object] = lambda _: None, *, are_whole: bool = False
-    ) -> Iterator[CarriedColumns]:
+    def records(self, rows: Int64, read: Callable[[Int64], object] = lambda _: None) -> Iterator[CarriedColumns]:
         """The records of rows of the index, ascending: valid until the next. `read` gets the places of rows that are
-        read so. Those that `bodies` gave `are_whole`: none has secrets, so those of the metadata log are read, too."""
+        read so."""
         names = {**self._indexer.conversation_state.topic_names, CLUSTER_METADATA_ID: CLUSTER_METADATA}
-        return self._records.of(rows, names, read, with_log=are_whole)
+        return self._records.of(rows, names, read)

@@ -139,7 +139,7 @@ class WholeRowBuilder:
         refused = [np.zeros(0, np.int64)]
         pieces: list[CarriedColumns] = []
         count = 0
-        for carried in self._capture.messages.records(rows, are_whole=True):
+        for carried in self._capture.messages.records(rows):
             refused.append(carried.refused)
             if carried.is_batch.any():
                 pieces.append(kept(carried))

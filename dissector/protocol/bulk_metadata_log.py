@@ -1,11 +1,11 @@
-"""Which `records` fields, of many at once, have records of the metadata log that surely hold no secret: as
+"""Which responses with records of the metadata log surely hold no secret, of many at once: as
 `metadata_log.without_secrets` finds it one at a time.
 
 The kernel reads the records, and the messages in their values, which are of few types.
 
-Invariant: of a response whose fields are found to be so, and which is clean besides (`bulk_masking.are_clean`), tracing
-would mask nothing (a property test). Whatever is rare is not found to be so: control batches, compressed ones, records
-with headers, types that may hold a secret, versions that are not known.
+Invariant: of a response that is found to be so `masking.mask_secrets` masks nothing (a property test). Whatever is rare
+is not found to be so: control batches, compressed ones, records with headers, types that may hold a secret, versions
+that are not known.
 """
 
 from contextlib import suppress
@@ -15,13 +15,16 @@ from typing import Final
 import numpy as np
 
 from dissector.core.arrays import Bool, Int64, UInt8, UInt64
-from dissector.protocol.codec.program import Program, Wanted
+from dissector.protocol.bulk_masking import are_clean
+from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.messages import embedded_plan
 from dissector.protocol.embedded.secrets import SECRET_CARRIERS, SECRET_FIELDS, are_times
 from dissector.protocol.embedded.topics import metadata_records
 from dissector.protocol.kernel.json_messages import join
-from dissector.protocol.kernel.shredding import Arena, FrameMemory
+from dissector.protocol.kernel.shredding import Arena, FrameMemory, Shredded
+from dissector.protocol.message import PREFIX
+from dissector.protocol.metadata_log import LARGEST
 from dissector.protocol.records.batch import CONTROL
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import KINDS, BatchError, Entries, RecordColumns, valid_checksums
@@ -29,21 +32,50 @@ from dissector.protocol.records.compression import CODEC_MASK
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.schema.loader import message
 
-PREFIX: Final = 3
-"""Bytes in front of a message: the frame's version, the record's type, its version, as varints of one byte."""
+_HEAD: Final = 3
+"""Bytes in front of a message in a value: the frame's version, the type of the record, its version, as varints."""
 _LONGER: Final = 0x80
 _BATCH: Final = KINDS.index(RecordsEntryKind.BATCH)
 _TIMES: Final = ("base_offset", "base_timestamp", "max_timestamp", "producer_id")
 
 
-class MetadataRecords:
-    """Reads fields; it keeps its buffers for the next ones."""
+class PublicResponses:
+    """Finds them; it keeps its buffers for the next ones."""
 
     def __init__(self) -> None:
         self._reader = RecordReader()
         self._arena = Arena()
+        self._values = Arena()
 
-    def are_public(self, addresses: UInt64, sizes: Int64) -> Bool:
+    def of(self, frames: FrameMemory, program: Program) -> Bool:
+        """Which of some whole responses of one layout surely hold no secret of the metadata log, `(n,)`."""
+        found = np.zeros(len(frames), np.bool_)
+        records = [
+            number for number, column in enumerate(program.columns)
+            if column.part is Part.VALUE and column.type == "records"
+        ]  # fmt: skip
+        for part in self._arena.shred(frames, program, program.wanted(values=records, checked=True), PREFIX):
+            is_public = are_clean(part, frames)
+            for number in records:
+                is_public &= ~self._may_be_masked(part, frames, number)
+            found[part.first : part.stop] = is_public
+        return found
+
+    def _may_be_masked(self, part: Shredded, frames: FrameMemory, number: int) -> Bool:
+        """Which responses of a part may have a secret in the records of a column, `(n,)`."""
+        found = np.zeros(part.stop - part.first, np.bool_)
+        sizes, positions, rows = part.column(number)
+        there = np.flatnonzero(sizes > 0)
+        rows, sizes, positions = rows[there], sizes[there], positions[there]
+        of = part.first + rows.astype(np.int64)
+        is_small = frames.sizes[of] <= LARGEST
+        found[rows[~is_small]] = True
+        addresses = frames.addresses[of] + positions.astype(np.uint64)
+        are_public = self._are_public(addresses[is_small], sizes[is_small])
+        found[rows[is_small][~are_public]] = True
+        return found
+
+    def _are_public(self, addresses: UInt64, sizes: Int64) -> Bool:
         """Which of the fields at these addresses surely hold no secret, `(n,)`."""
         found = np.ones(len(sizes), np.bool_)
         data, ends = join(addresses, sizes), np.cumsum(sizes)
@@ -56,8 +88,8 @@ class MetadataRecords:
     def _are_known(self, records: RecordColumns) -> Bool:
         """Which records have no headers, and no value or one that is a message without secrets."""
         known: Bool = (records.headers == 0) & (records.value_size <= 0)
-        framed = np.flatnonzero((records.headers == 0) & (records.value_size >= PREFIX))
-        heads = records.data[records.value[framed, None] + np.arange(PREFIX)].astype(np.int64)
+        framed = np.flatnonzero((records.headers == 0) & (records.value_size >= _HEAD))
+        heads = records.data[records.value[framed, None] + np.arange(_HEAD)].astype(np.int64)
         framed, heads = framed[(heads < _LONGER).all(axis=1)], heads[(heads < _LONGER).all(axis=1)]
         kinds = heads[:, 1] << 8 | heads[:, 2]
         for kind in np.unique(kinds).tolist():
@@ -66,7 +98,7 @@ class MetadataRecords:
             if layout is not None:
                 program, wanted = layout
                 values = FrameMemory.of_buffer(records.data, records.value[some], records.value_size[some])
-                for part in self._arena.shred(values, program, wanted, PREFIX):
+                for part in self._values.shred(values, program, wanted, _HEAD):
                     known[some[part.first : part.stop]] = (part.errors == 0) & (part.unclean == 0)
         return known
 

@@ -44,7 +44,7 @@ def without_secrets(data: bytes, layout: MessageLayout, context: DecodingContext
     for topic in _list(decoded.body.get(topics)):
         for partition in _list(topic.get(partitions)):
             raw = partition.get(records)
-            if raw and not have_no_secrets(raw):
+            if raw and not _have_no_secrets(raw):
                 return None
     return decoded
 
@@ -84,7 +84,7 @@ def _are_clean(*values: object, has_times: bool = True) -> bool:
     return True
 
 
-def have_no_secrets(data: bytes) -> bool:
+def _have_no_secrets(data: bytes) -> bool:
     """Whether a `records` field has batches of the metadata log without secrets, and nothing else."""
     for kind, start, end in split_entries(data):
         if kind is not RecordsEntryKind.BATCH:

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import google_crc32c
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +11,8 @@ from hypothesis import strategies as st
 from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.protocol import masking, metadata_log
-from dissector.protocol.bulk_metadata_log import MetadataRecords
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.message import read
 from dissector.protocol.metadata_log import without_secrets
 from dissector.protocol.records.batch import CRC_FROM, HEADER
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
@@ -64,50 +59,6 @@ def with_checksums(data: bytearray) -> bytes:
 def test_most_responses_of_a_quorum_are_sure() -> None:
     sure = [is_sure(message, message.data) for message in responses()]
     assert sum(sure) > 0.8 * len(sure)
-
-
-def has_public_records(message: ExchangeMessage, data: bytes) -> bool:
-    """Whether the kernel finds no secret in the records of a response, which is clean besides; a trace has to find none
-    then."""
-    decoded = read(data, message.layout)
-    topics, partitions, records = RECORDS_FIELDS[message.layout.body or ""].split(".")
-    body: Any = decoded.body
-    found = [partition[records] or b"" for topic in body.get(topics, ()) for partition in topic[partitions]]
-    if decoded.findings or decoded.rest or not any(found):
-        return False
-    memory = np.frombuffer(b"".join(found), np.uint8)
-    sizes = np.array([len(each) for each in found], np.int64)
-    addresses = (memory.ctypes.data + np.cumsum(sizes) - sizes).astype(np.uint64)
-    if not MetadataRecords().are_public(addresses, sizes).all():
-        return False
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(masking, "without_secrets", lambda *_: None)
-        assert mask_secrets(data, len(data), message.layout, len(data), CONTEXT).data == data
-    return True
-
-
-@cache
-def public_responses() -> list[ExchangeMessage]:
-    return [message for message in responses() if has_public_records(message, message.data)]
-
-
-def test_most_records_of_a_quorum_are_public() -> None:
-    assert len(public_responses()) > 0.5 * len(responses())  # a third of them have no records
-
-
-@given(number=st.integers(0, 1 << 16), places=st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=3))
-def test_damage_to_records_makes_no_secret_public(number: int, places: list[tuple[int, int]]) -> None:
-    message = public_responses()[number % len(public_responses())]
-    data = bytearray(message.data)
-    start, end = next(
-        (at, at + entry.end)
-        for at in range(len(data) - HEADER.size)
-        for entry in (next(split_entries(bytes(data[at:]))),)
-        if entry.kind is RecordsEntryKind.BATCH
-    )
-    for at, value in places:
-        data[start + at % (end - start)] = value
-    has_public_records(message, with_checksums(data))
 
 
 @given(number=st.integers(0, 1 << 16), places=st.lists(st.tuples(st.integers(12), st.integers(0, 255)), max_size=3))

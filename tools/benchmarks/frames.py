@@ -77,7 +77,7 @@ def _collected() -> dict[tuple[int, bool, MessageLayout], tuple[Program, list[by
             bodies = BodyColumns(capture.pipeline.indexer, capture.pipeline.store, show_secrets=True)
             rows = np.arange(len(capture.pipeline.indexer.table))
             for is_request in (True, False):
-                for messages in bodies.messages(rows, is_request=is_request, with_log=True):
+                for messages in bodies.messages(rows, is_request=is_request):
                     key = messages.api_key, is_request, messages.layout
                     frames[key] += map(messages.frames.data, range(len(messages.frames)))
                     found[key] = messages.program, frames[key]

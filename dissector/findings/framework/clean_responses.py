@@ -29,7 +29,7 @@ class CleanResponses:
     def find(self, rows: Int64) -> Bool:
         """Return which rows of the index surely have such a response."""
         found = np.zeros(len(rows), np.bool_)
-        for messages in self._bodies.messages(rows, is_request=False, with_log=True, in_columns=True):
+        for messages in self._bodies.messages(rows, is_request=False, in_columns=True):
             program = messages.program
             known = self._wanted.get(id(program))
             _, wanted, columns = known or self._wanted.setdefault(id(program), _zero_columns(program))

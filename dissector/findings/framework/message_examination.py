@@ -94,9 +94,7 @@ class MessageExamination:
             may = np.stack([rule.is_of_api(api_keys) & rule.looks_at(side) for rule in self._rules])
             may &= has_response | (side == REQUEST)
             tested = np.flatnonzero(may[[bool(rule.tests) for rule in self._rules]].any(axis=0))
-            for messages in self._bodies.messages(
-                rows[tested], is_request=side == REQUEST, with_log=True, in_columns=True
-            ):
+            for messages in self._bodies.messages(rows[tested], is_request=side == REQUEST, in_columns=True):
                 self._test(messages, side, tested, may)
             suspects |= may
         return suspects

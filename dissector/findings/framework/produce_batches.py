@@ -107,7 +107,7 @@ class ProduceBatchReader:
         """Return the batches of Produce requests, at least one."""
         is_read = np.zeros(len(requests.row), np.bool_)
         found: list[tuple[BatchColumns, list[Values]]] = []
-        for messages in self._bodies.messages(requests.row, is_request=True, with_log=True, in_columns=True):
+        for messages in self._bodies.messages(requests.row, is_request=True, in_columns=True):
             known = self._fields.get(id(messages.program))
             fields = known or self._fields.setdefault(id(messages.program), _ProduceFields.of(messages.program))
             for part in self._arena.shred(messages.frames, messages.program, fields.wanted, PREFIX):

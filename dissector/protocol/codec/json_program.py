@@ -33,9 +33,7 @@ class Mark(IntFlag):
     ERROR_CODE = 32
     """It is counted where it is not 0; a message with two different ones is not written. A number of two or four
     bytes."""
-    TIME = 64
-    """A number of eight bytes that is a time or a duration, if the message is to be believed."""
-    OPENED = 128
+    OPENED = 64
     """Behind bytes a hole is left for what they hold."""
 
 

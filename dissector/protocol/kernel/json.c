@@ -11,13 +11,12 @@
  * size. What follows records is in json_records.c. Why nothing outside the output is written: each value is written
  * behind a check of its largest size against the room that is left (`room`); where there is none, the row is reported,
  * and begins again with more room. Time is bounded as in shred.c; a level of nesting is checked against DEPTH. */
-#include "clean.h"
 #include "json.h"
 #include "varint.h"
 
 /* Operations and flags: as in codec/program.py and json_program.py. */
 enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT, LITERAL };
-enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, ERROR_CODE = 32, TIME = 64, OPENED = 128 };
+enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, ERROR_CODE = 32, OPENED = 64 };
 enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID };
 enum { STRING, BYTES, RECORDS };
 enum { WIDTH = 6, DEPTH = 40, ID_SIZE = 16 };
@@ -69,25 +68,30 @@ static int64_t find_topic(const KernelJson *call, const uint8_t *id) {
   return -1;
 }
 
-/* What may be the name of the metadata log, or its id, after damage (`secrets.is_metadata_log`). */
-static int is_like_log_name(const uint8_t *name, int64_t size) {
+/* What may be the name of the metadata log after damage, but not its name (`secrets.is_metadata_log`). */
+static int is_damaged_log_name(const uint8_t *name, int64_t size) {
   static const char log[] = "__cluster_metadata";
-  int same = 0;
-  for (int64_t n = 0; n < size && n < (int64_t)sizeof log - 1; n++) same += name[n] == (uint8_t)log[n];
-  return same >= 12;
+  int64_t length = (int64_t)sizeof log - 1, same = 0;
+  for (int64_t n = 0; n < size && n < length; n++) same += name[n] == (uint8_t)log[n];
+  return same >= 12 && (same < length || size > length);
 }
 
+/* What may be the id of the metadata log, or what damage made of it. */
 static int is_like_log_id(const uint8_t *id) {
   int zeros = 0;
   for (int n = 0; n < ID_SIZE; n++) zeros += !id[n];
   return zeros >= 12 && zeros < ID_SIZE;
 }
 
+static int is_log_id(const uint8_t *id) {
+  static const uint8_t log[ID_SIZE] = {[ID_SIZE - 1] = 1};
+  return !memcmp(id, log, ID_SIZE);
+}
+
 /* Looks at a number that is marked. Returns whether the message can be written. */
 static int report_number(KernelJsonReport *report, const uint8_t *data, const int32_t *op) {
   int64_t value = op[4] == 2 ? be_int16(data) : op[4] == 4 ? be_int32(data) : be_int64(data);
   if (op[1] & REPORTED) report->reported = value;
-  if (op[1] & TIME && !is_time(value)) report->may_be_masked = 1;
   if (!(op[1] & ERROR_CODE) || !value) return 1;
   if (report->errors && report->error != value) return 0;
   report->error = value;
@@ -100,7 +104,7 @@ static int write_fixed(JsonOut *out, const KernelJson *call, const uint8_t *data
   if (op[3] == UUID) {
     int code = write_uuid(out, data);
     if (code || !(op[1] & TOPIC_ID)) return code;
-    if (is_like_log_id(data)) report->is_like_log = 1;
+    if (is_like_log_id(data) && !is_log_id(data)) report->has_damaged_log = 1;
     int64_t topic = find_topic(call, data);
     if (topic < 0) {
       *is_internal = is_like_log_id(data);
@@ -161,7 +165,6 @@ static int write_records_field(KernelJson *call, int64_t row, JsonOut *out, cons
   int code = is_internal && size    ? CAREFUL
              : call->packs_records ? write_packed_records(out, data, size, records)
                                    : write_records(out, data, size, records);
-  if (code == DONE && size) report->may_be_masked = 1;
   if (code != CAREFUL || call->sizes[row] > SMALL || (call->packs_records && !is_internal)) return code;
   out->at = start;
   return leave_hole(call, row, out, op, data, size, scope);
@@ -212,7 +215,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
         break;
       case FIXED: {
         REFUSE_UNLESS(op[4] <= end - at);
-        if (op[1] & (REPORTED | ERROR_CODE | TIME)) REFUSE_UNLESS(report_number(report, data + at, op));
+        if (op[1] & (REPORTED | ERROR_CODE)) REFUSE_UNLESS(report_number(report, data + at, op));
         WRITE(write_fixed(out, call, data + at, op, report, &is_internal));
         keep_name(&scope, op, data + at, op[4]);
         at += op[4];
@@ -242,7 +245,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
             keep_name(&scope, op, data + at, size);
             if (op[1] & TOPIC_NAME) {
               is_internal = size > 1 && data[at] == '_' && data[at + 1] == '_';
-              if (is_like_log_name(data + at, size)) report->is_like_log = 1;
+              if (is_damaged_log_name(data + at, size)) report->has_damaged_log = 1;
             }
           } else if (op[3] == BYTES) {
             WRITE(write_hex(out, data + at, size));

@@ -85,13 +85,12 @@ class Sections(NamedTuple):
 REPORT: Final = np.dtype([
     (name, np.int64)
     for name in (
-        "reported", "error", "errors", "is_like_log", "may_be_masked", "records_fields", "has_compressed",
+        "reported", "error", "errors", "has_damaged_log", "records_fields", "has_compressed",
         "names_topics",
     )
 ])  # fmt: skip
 """`KernelJsonReport` of kernel.h: the value of the field that is marked so, else 0; the error code, and how many fields
-have it; whether a topic is the metadata log, or what damage made of it; whether the message has records that were
-written, or times that are none: what the metadata log would have masked; how many fields of it have records, and
+have it; whether a topic is what damage made of the metadata log; how many fields of it have records, and
 whether a compressed batch was met among those that were written; whether a field `topic` or `topic_id` was met last
 that is not null."""
 HOLE: Final = np.dtype([

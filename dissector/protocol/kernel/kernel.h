@@ -15,7 +15,7 @@
 #define KERNEL_API __attribute__((visibility("default")))
 /* What a reader of a message wants to know besides: `json_messages.REPORT` in Python, which says more. */
 typedef struct {
-  int64_t reported, error, errors, is_like_log, may_be_masked, records_fields, has_compressed, names_topics;
+  int64_t reported, error, errors, has_damaged_log, records_fields, has_compressed, names_topics;
 } KernelJsonReport;
 
 enum { SCOPE_NAMES = 8 };

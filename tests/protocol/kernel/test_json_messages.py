@@ -71,9 +71,7 @@ def fill(
 ) -> None:
     """Fill the holes of a message."""
     same, reports = np.zeros(len(found.holes), np.int64), found.reports[found.holes["row"]]
-    holed = HoledMessages(
-        [(layout, program)], same, same, reports["records_fields"] <= 1, reports["has_compressed"] != 0, same > 0
-    )
+    holed = HoledMessages([(layout, program)], same, reports["records_fields"] <= 1, reports["has_compressed"] != 0)
     messages.fill(found, FieldTexts(context, packs_records=False).texts(found.holes, holed))
 
 

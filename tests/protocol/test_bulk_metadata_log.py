@@ -1,16 +1,14 @@
-"""Of responses from the metadata log that are read in columns, the decoder masks nothing."""
+"""Of responses from the metadata log that are found to hold no secret, the decoder masks nothing."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.exchange.body_columns import Messages
 from dissector.exchange.model import ExchangeMessage
-from dissector.exchange.shown_responses import ShownResponses
+from dissector.protocol.bulk_metadata_log import PublicResponses
 from dissector.protocol.codec.program import message_program
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.masking import mask_secrets
-from dissector.protocol.schema.api_keys import ApiKey
 from tests.protocol.test_metadata_log import CONTEXT, responses, with_checksums
 
 FIRST_OF_BODY = 12
@@ -21,17 +19,15 @@ def fetched() -> list[ExchangeMessage]:
     return [each for each in responses() if each.layout.body == "FetchResponse"]
 
 
-def are_shown(message: ExchangeMessage, frames: list[bytes]) -> list[bool]:
-    """Which of some frames are shown; all have the layout of a message."""
+def are_public(message: ExchangeMessage, frames: list[bytes]) -> list[bool]:
+    """Which of some frames surely hold no secret; all have the layout of a message."""
     layout = message.layout
     assert layout.header is not None
     assert layout.body is not None
     program = message_program(layout.header, layout.header_version, layout.body, layout.body_version)
     sizes = np.array([len(each) for each in frames], np.int64)
     memory = FrameMemory.of_buffer(np.frombuffer(b"".join(frames), np.uint8), np.cumsum(sizes) - sizes, sizes)
-    at = np.arange(len(frames))
-    shown = ShownResponses().of(Messages(at, ApiKey.FETCH, layout, program, memory, np.ones(len(frames), np.bool_)))
-    return np.isin(at, shown.at).tolist()
+    return PublicResponses().of(memory, program).tolist()
 
 
 def is_masked(message: ExchangeMessage, data: bytes) -> bool:
@@ -39,9 +35,9 @@ def is_masked(message: ExchangeMessage, data: bytes) -> bool:
     return found.data != data or found.layout != message.layout
 
 
-def test_most_responses_of_a_quorum_are_shown() -> None:
-    shown = [are_shown(each, [each.data])[0] for each in fetched()]
-    assert sum(shown) > 0.8 * len(shown)
+def test_most_responses_of_a_quorum_are_public() -> None:
+    public = [are_public(each, [each.data])[0] for each in fetched()]
+    assert sum(public) > 0.8 * len(public)
 
 
 @given(
@@ -51,7 +47,7 @@ def test_most_responses_of_a_quorum_are_shown() -> None:
     ),
     is_checked=st.booleans(),
 )
-def test_what_damage_makes_the_decoder_mask_is_not_shown(
+def test_what_damage_makes_the_decoder_mask_is_not_public(
     number: int, damage: list[list[tuple[int, int]]], is_checked: bool
 ) -> None:
     message = fetched()[number % len(fetched())]
@@ -61,5 +57,5 @@ def test_what_damage_makes_the_decoder_mask_is_not_shown(
         for at, value in places:
             data[FIRST_OF_BODY + at % (len(data) - FIRST_OF_BODY)] = value
         frames.append(with_checksums(data) if is_checked else bytes(data))
-    for data, is_shown in zip(frames, are_shown(message, frames), strict=True):
-        assert not (is_shown and is_masked(message, data)), data.hex()
+    for data, is_public in zip(frames, are_public(message, frames), strict=True):
+        assert not (is_public and is_masked(message, data)), data.hex()
