@@ -11,6 +11,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 KERNEL := dissector/protocol/kernel
 LIBRARY := $(KERNEL)/libkernel.so
+# What the C files share with Python: as in shared.py.
+SHARED := exchange/listing.py protocol/codec/json_program.py protocol/codec/plan.py protocol/codec/program.py \
+  protocol/kernel/json_messages.py protocol/kernel/shredding.py protocol/records/batch.py \
+  protocol/records/columns.py protocol/records/compression.py protocol/records/entries.py \
+  protocol/records/legacy.py protocol/schema/field_enums.py
 INSTRUMENTED := build/sanitize/libkernel.so
 WITH_SANITIZERS = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
   INSTRUMENTED_KERNEL=$(CURDIR)/$(INSTRUMENTED)
@@ -34,7 +39,7 @@ $(BIN)/kdissect: pyproject.toml constraints.txt hatch_build.py
 	@$(BIN)/python $(PIP_INSTALL) --constraint constraints.txt --editable .
 	@touch $@
 
-$(LIBRARY): $(wildcard $(KERNEL)/*.c $(KERNEL)/*.h) $(KERNEL)/build.py | $(BIN)/kdissect
+$(LIBRARY): $(wildcard $(KERNEL)/*.c $(KERNEL)/*.h) $(KERNEL)/build.py $(KERNEL)/shared.py $(addprefix dissector/,$(SHARED)) | $(BIN)/kdissect
 	@test -z "$$(find $? -newer $@ 2>&1)" || $(BIN)/python $(PIP_INSTALL) --no-deps --editable .
 
 $(VENV)/.check: $(BIN)/kdissect | $(LIBRARY)

@@ -150,7 +150,7 @@ def _json_of_many(capture: Capture, rows: range | Int64) -> Iterator[bytes | mem
         exchanges = iter(capture.at(some[text.careful]))
         yield from (json_line(next(exchanges)) if part is None else part for part in text.parts())
         first += len(text.ends)
-        del text  # so that its memory is used again
+        del text  # before the next one is made
 
 
 FORMATS: Final = {

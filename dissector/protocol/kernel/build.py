@@ -1,7 +1,8 @@
 """Compiles the C files of this package to its shared object: `python dissector/protocol/kernel/build.py`.
 
-`hatch_build.py` calls it when the program is installed or a wheel is made, and make after an edit of a C file. It
-imports the standard library alone, as nothing else is there by then.
+`hatch_build.py` calls it when the program is installed or a wheel is made, and make after an edit of a C file, or of a
+table in Python that the C files share (`shared.py`). It imports the standard library alone, as nothing else is there by
+then.
 
 The compiler is $CC, else `cc`, and where that does not work `python -m ziglang cc` of the package ziglang. $CFLAGS are
 added. A $CC that fails is an error: what another compiler made might be for another machine.
@@ -9,6 +10,7 @@ added. A $CC that fails is an error: what another compiler made might be for ano
 zig's caches are in `build/zig` of the source tree: where the user's cache folder can't be made, it tries for ever.
 """
 
+import importlib.util
 import os
 import shlex
 import signal
@@ -29,6 +31,7 @@ FLAGS: Final = ["-std=c11", "-O3", "-Wall", "-Wextra", "-fPIC", "-shared", "-fvi
 def compile_library(compiler: list[str], out: Path) -> None:
     """Make the shared object `out`, whole or not at all. Raises `CalledProcessError`, `OSError`, and `SystemExit` with
     a line if it takes longer than `LONGEST`."""
+    _write_header()
     out.parent.mkdir(parents=True, exist_ok=True)
     new = out.with_name(f"{out.name}.{os.getpid()}")
     flags = [*FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
@@ -56,6 +59,16 @@ def _run(command: list[str]) -> None:
             process.wait()
     if code:
         raise subprocess.CalledProcessError(code, command)
+
+
+def _write_header() -> None:
+    """Run `shared.write`, of a file: the package can't be imported."""
+    spec = importlib.util.spec_from_file_location("kernel_shared", HERE / "shared.py")
+    assert spec
+    assert spec.loader
+    shared = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(shared)
+    shared.write()
 
 
 def own_compiler() -> list[str] | None:

@@ -8,7 +8,7 @@
 #include "decimal.h"
 #include "kernel.h"
 
-enum { NUMBER = 1, TEXT = 2 }; /* else the cell is empty */
+enum { CELL };
 
 /* Writes a line for each of `rows` rows, and where each ends; returns the bytes, or -1 if `capacity` is too small. */
 KERNEL_API int64_t kernel_cell_lines(const KernelCells *columns, int64_t count, int64_t rows, uint8_t *out,

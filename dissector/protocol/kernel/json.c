@@ -14,13 +14,11 @@
 #include "json.h"
 #include "varint.h"
 
-/* Operations and flags: as in codec/program.py and json_program.py. */
-enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT, LITERAL };
-enum { COMPACT = 1, NULLABLE = 2, TOPIC_ID = 4, TOPIC_NAME = 8, REPORTED = 16, ERROR_CODE = 32, OPENED = 64 };
-enum { BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID };
-enum { STRING, BYTES, RECORDS };
-enum { WIDTH = 6, DEPTH = 40, ID_SIZE = 16 };
-enum { TOPIC = 0, ID = 2 }; /* places in `json_program.SCOPE` */
+enum { OPERATION };
+enum { FLAGS, MARK };
+enum { SCALAR };
+enum { LENGTH };
+enum { PROGRAM, DEPTH = 40, ID_SIZE = 16 };
 enum { SMALL = 1 << 20 }; /* bytes of a frame that holds fewer records and headers than any limit, if none are compressed */
 
 typedef struct {
@@ -43,7 +41,7 @@ static int write_uuid(JsonOut *out, const uint8_t *id) {
   *to++ = (uint8_t)digits[(id[15] & 3) << 4];
   *to++ = '"';
   out->at += 24;
-  return DONE;
+  return WRITTEN;
 }
 
 /* A number of eight bytes with a fraction: only those that are small and whole. */
@@ -108,7 +106,7 @@ static int write_fixed(JsonOut *out, const KernelJson *call, const uint8_t *data
     int64_t topic = find_topic(call, data);
     if (topic < 0) {
       *is_internal = is_like_log_id(data);
-      return DONE;
+      return WRITTEN;
     }
     *is_internal = call->topic_is_internal[topic];
     int64_t start = call->topic_starts[topic];
@@ -152,7 +150,7 @@ static int leave_hole(KernelJson *call, int64_t row, const JsonOut *out, const i
     hole->names[n] = (int64_t)(uintptr_t)scope->data[n];
     hole->name_sizes[n] = scope->sizes[n];
   }
-  return DONE;
+  return WRITTEN;
 }
 
 /* Writes a `records` field, or leaves a place for it where it is for Python, if it is all that the message has, or the
@@ -183,7 +181,7 @@ static int write_records_field(KernelJson *call, int64_t row, JsonOut *out, cons
     }                         \
   } while (0)
 
-/* Writes one message. Returns DONE, or why it is not written. */
+/* Writes one message. Returns WRITTEN, or why it is not written. */
 static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
   const int32_t *program = (const int32_t *)(uintptr_t)call->programs[2 * row], *op = program;
   const uint8_t *literals = (const uint8_t *)(uintptr_t)call->programs[2 * row + 1];
@@ -199,7 +197,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
   Level levels[DEPTH];
   Scope scope;
   for (int n = 0; n < SCOPE_NAMES; n++) scope.data[n] = NULL, scope.sizes[n] = -1;
-  int depth = 0, code = DONE, is_internal = 0;
+  int depth = 0, code = WRITTEN, is_internal = 0;
   KernelJsonReport *report = &call->reports[row];
   *report = (KernelJsonReport){0};
   REFUSE_UNLESS(at <= end);
@@ -344,8 +342,8 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
       default: /* END */
         REFUSE_UNLESS(at == end);
         report->has_compressed = records.is_compressed;
-        report->names_topics = scope.sizes[TOPIC] >= 0 || scope.sizes[ID] >= 0;
-        return DONE;
+        report->names_topics = scope.sizes[SCOPE_TOPIC] >= 0 || scope.sizes[SCOPE_TOPIC_ID] >= 0;
+        return WRITTEN;
     }
   }
 stopped:

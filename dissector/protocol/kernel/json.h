@@ -7,8 +7,8 @@
 #include "big_endian.h"
 #include "kernel.h"
 
-/* What becomes of a message: as in `json_messages.Outcome`. FULL is not seen there. */
-enum { DONE, CAREFUL, COMPRESSED, FULL };
+/* What becomes of a message. FULL is not seen in Python. */
+enum { OUTCOME, FULL };
 
 typedef struct {
   uint8_t *data;
@@ -32,10 +32,10 @@ typedef struct {
  * it has, or -1 where it is another frame, is damaged or has more than `capacity`. */
 int64_t lz4_frame(const uint8_t *data, int64_t size, uint8_t *out, int64_t capacity);
 
-/* Writes a `records` field. Returns DONE, CAREFUL, FULL, or COMPRESSED where a section is needed that is not there. */
+/* Writes a `records` field. Returns WRITTEN, CAREFUL, FULL, or COMPRESSED where a section is needed that is not there. */
 int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *records);
 
-/* Writes the bytes of a `records` field, and the sizes of its batches. Returns DONE, CAREFUL or FULL. */
+/* Writes the bytes of a `records` field, and the sizes of its batches. Returns WRITTEN, CAREFUL or FULL. */
 int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found);
 
 static inline int room(const JsonOut *out, int64_t size) {
@@ -46,7 +46,7 @@ static inline int write_text(JsonOut *out, const void *text, int64_t size) {
   if (!room(out, size)) return FULL;
   memcpy(out->data + out->at, text, (size_t)size);
   out->at += size;
-  return DONE;
+  return WRITTEN;
 }
 
 static inline int write_int(JsonOut *out, int64_t value) {
@@ -72,7 +72,7 @@ static inline int write_hex(JsonOut *out, const uint8_t *data, int64_t size) {
   }
   to[2 * size] = '"';
   out->at += 2 * size + 2;
-  return DONE;
+  return WRITTEN;
 }
 
 /* Text of printable ASCII; other text is for the careful way. */
@@ -88,7 +88,7 @@ static inline int write_string(JsonOut *out, const uint8_t *data, int64_t size) 
   }
   *to++ = '"';
   out->at = to - out->data;
-  return DONE;
+  return WRITTEN;
 }
 
 #endif

@@ -9,8 +9,8 @@
 #include "record_entries.h"
 #include "varint.h"
 
-enum { CRC_AT = 17, CRC_FROM = 21, CODEC = 7, APPEND_TIME = 8, TRANSACTIONAL = 16, CONTROL = 32, LEAST_RECORD = 7 };
-enum { LZ4 = 3, KNOWN_CODECS = 5 };
+/* NULL for the number of no codec. */
+static const char *const codecs[CODEC_MASK + 1] = {CODEC_NAMES};
 
 #define TEXT(literal) write_text(out, literal, (int64_t)sizeof literal - 1)
 #define TRY(call_)        \
@@ -74,7 +74,7 @@ static int write_bytes(JsonOut *out, Reader *in) {
   if (size < 0) return TEXT("null");
   TRY(write_hex(out, in->data + in->at, size));
   in->at += size;
-  return DONE;
+  return WRITTEN;
 }
 
 static int write_headers(JsonOut *out, Reader *in, int64_t most, int64_t *written) {
@@ -93,20 +93,20 @@ static int write_headers(JsonOut *out, Reader *in, int64_t most, int64_t *writte
     TRY(write_bytes(out, in));
     TRY(TEXT("}"));
   }
-  return DONE;
+  return WRITTEN;
 }
 
 static int write_record(JsonOut *out, const uint8_t *batch, Reader *section, int64_t most_headers, int64_t *headers) {
   uint64_t size, time, offset_delta;
-  int64_t offset, timestamp, append_time = batch[22] & APPEND_TIME;
+  int64_t offset, timestamp, append_time = batch[ATTRIBUTES_AT + 1] & LOG_APPEND_TIME;
   if (!read_uint32(section, &size) || size & 1 || size >> 1 > (uint64_t)(section->end - section->at)) return CAREFUL;
   Reader in = {section->data, section->at, section->at + (int64_t)(size >> 1)};
   if (in.at == in.end) return CAREFUL;
   in.at++; /* attributes, which have no bits yet */
   if (!read_uint64(&in, &time) || !read_uint32(&in, &offset_delta)) return CAREFUL;
   if (!add_checked(be_int64(batch), zigzag(offset_delta), &offset)) return CAREFUL;
-  if (append_time) timestamp = be_int64(batch + 35);
-  else if (!add_checked(be_int64(batch + 27), zigzag(time), &timestamp)) return CAREFUL;
+  if (append_time) timestamp = be_int64(batch + MAX_TIMESTAMP_AT);
+  else if (!add_checked(be_int64(batch + BASE_TIMESTAMP_AT), zigzag(time), &timestamp)) return CAREFUL;
   TRY(TEXT("{"));
   NUMBER("offset", offset);
   NUMBER("timestamp", timestamp);
@@ -126,34 +126,32 @@ static int write_record(JsonOut *out, const uint8_t *batch, Reader *section, int
   return TEXT("}");
 }
 
-static const char *const codecs[KNOWN_CODECS] = {"none", "gzip", "snappy", "lz4", "zstd"};
-
 static int write_head(JsonOut *out, const uint8_t *batch, int64_t size) {
-  int64_t attributes = be_int16(batch + CRC_FROM);
-  const char *codec = codecs[attributes & CODEC];
+  int64_t attributes = be_int16(batch + ATTRIBUTES_AT);
+  const char *codec = codecs[attributes & CODEC_MASK];
   int is_valid = kernel_crc32c(batch + CRC_FROM, size - CRC_FROM) == be_uint32(batch + CRC_AT);
   TRY(TEXT("{"));
   NUMBER("base_offset", be_int64(batch));
-  NUMBER("batch_length", be_int32(batch + 8));
-  NUMBER("partition_leader_epoch", be_int32(batch + 12));
+  NUMBER("batch_length", be_int32(batch + BATCH_LENGTH_AT));
+  NUMBER("partition_leader_epoch", be_int32(batch + PARTITION_LEADER_EPOCH_AT));
   NUMBER("magic", 2);
   NUMBER("crc", be_uint32(batch + CRC_AT));
   TRY(is_valid ? TEXT("\"crc_valid\":true,") : TEXT("\"crc_valid\":false,"));
   NUMBER("attributes", attributes);
   TRY(TEXT("\"compression\":\""));
   TRY(write_text(out, codec, (int64_t)strlen(codec)));
-  TRY(attributes & APPEND_TIME ? TEXT("\",\"timestamp_type\":\"LogAppendTime\"")
+  TRY(attributes & LOG_APPEND_TIME ? TEXT("\",\"timestamp_type\":\"LogAppendTime\"")
                                : TEXT("\",\"timestamp_type\":\"CreateTime\""));
   TRY(attributes & TRANSACTIONAL ? TEXT(",\"transactional\":true,") : TEXT(",\"transactional\":false,"));
   TRY(TEXT("\"control\":false,"));
-  NUMBER("last_offset_delta", be_int32(batch + 23));
-  NUMBER("base_timestamp", be_int64(batch + 27));
-  NUMBER("max_timestamp", be_int64(batch + 35));
-  NUMBER("producer_id", be_int64(batch + 43));
-  NUMBER("producer_epoch", be_int16(batch + 51));
-  NUMBER("base_sequence", be_int32(batch + 53));
-  NUMBER("records_count", be_int32(batch + 57));
-  return DONE;
+  NUMBER("last_offset_delta", be_int32(batch + LAST_OFFSET_DELTA_AT));
+  NUMBER("base_timestamp", be_int64(batch + BASE_TIMESTAMP_AT));
+  NUMBER("max_timestamp", be_int64(batch + MAX_TIMESTAMP_AT));
+  NUMBER("producer_id", be_int64(batch + PRODUCER_ID_AT));
+  NUMBER("producer_epoch", be_int16(batch + PRODUCER_EPOCH_AT));
+  NUMBER("base_sequence", be_int32(batch + BASE_SEQUENCE_AT));
+  NUMBER("records_count", be_int32(batch + RECORDS_COUNT_AT));
+  return WRITTEN;
 }
 
 static int is_masked(const uint8_t *section, int64_t size) {
@@ -167,16 +165,17 @@ static inline int64_t least(int64_t one, int64_t other) {
 }
 
 static int write_batch(JsonOut *out, const uint8_t *batch, int64_t size, JsonRecords *budget) {
-  int64_t attributes = be_int16(batch + CRC_FROM), count = be_int32(batch + 57), wire_size = size - BATCH_HEADER;
+  int64_t attributes = be_int16(batch + ATTRIBUTES_AT), count = be_int32(batch + RECORDS_COUNT_AT);
+  int64_t wire_size = size - BATCH_HEADER;
   Reader section = {batch + BATCH_HEADER, 0, wire_size};
-  int codec = attributes & CODEC;
-  if (attributes & CONTROL || codec >= KNOWN_CODECS || is_masked(section.data, wire_size)) return CAREFUL;
+  int codec = attributes & CODEC_MASK;
+  if (attributes & CONTROL || !codecs[codec] || is_masked(section.data, wire_size)) return CAREFUL;
   if (codec) budget->is_compressed = 1;
   if (codec && budget->section < budget->section_end) {
     section.data = (const uint8_t *)(uintptr_t)budget->sections[budget->section];
     section.end = budget->section_sizes[budget->section++];
   } else if (codec) {
-    int64_t plain = codec == LZ4 && !budget->sections
+    int64_t plain = codec == CODEC_LZ4 && !budget->sections
                         ? lz4_frame(section.data, wire_size, budget->scratch, least(budget->scratch_size, budget->plain_left))
                         : -1;
     if (plain < 0) return COMPRESSED;
@@ -231,17 +230,17 @@ int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *
 
 /* What `tables/packing.py` leaves of a batch. Whether its records can be read is not looked at. */
 static int write_sizes(JsonOut *out, const uint8_t *batch, int64_t size, JsonRecords *found) {
-  int64_t attributes = be_int16(batch + CRC_FROM);
-  int codec = attributes & CODEC;
-  if (attributes & CONTROL || codec >= KNOWN_CODECS || is_masked(batch + BATCH_HEADER, size - BATCH_HEADER)) return CAREFUL;
+  int64_t attributes = be_int16(batch + ATTRIBUTES_AT);
+  int codec = attributes & CODEC_MASK;
+  if (attributes & CONTROL || !codecs[codec] || is_masked(batch + BATCH_HEADER, size - BATCH_HEADER)) return CAREFUL;
   if (codec) found->is_compressed = 1;
   TRY(TEXT("{"));
   NUMBER("base_offset", be_int64(batch));
-  NUMBER("batch_length", be_int32(batch + 8));
+  NUMBER("batch_length", be_int32(batch + BATCH_LENGTH_AT));
   TRY(TEXT("\"compression\":\""));
   TRY(write_text(out, codecs[codec], (int64_t)strlen(codecs[codec])));
   TRY(TEXT("\",\"records_count\":"));
-  TRY(write_int(out, be_int32(batch + 57)));
+  TRY(write_int(out, be_int32(batch + RECORDS_COUNT_AT)));
   return TEXT("}");
 }
 
@@ -275,7 +274,7 @@ KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int6
     int64_t next;
     for (int64_t at = 0; at < sizes[n]; at = next) {
       int kind = entry_at(data, at, sizes[n], &next);
-      int found_codec = kind == ENTRY_BATCH ? be_int16(data + at + CRC_FROM) & CODEC : 0;
+      int found_codec = kind == ENTRY_BATCH ? be_int16(data + at + ATTRIBUTES_AT) & CODEC_MASK : 0;
       if (!found_codec) continue;
       if (found < capacity) {
         field[found] = n;

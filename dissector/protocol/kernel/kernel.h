@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "shared.h"
+
 /* A function that Python calls: all others are hidden. */
 #ifdef _WIN32
 #define KERNEL_API __declspec(dllexport)
@@ -15,10 +17,10 @@
 #define KERNEL_API __attribute__((visibility("default")))
 /* What a reader of a message wants to know besides: `json_messages.REPORT` in Python, which says more. */
 typedef struct {
-  int64_t reported, error, errors, has_damaged_log, records_fields, has_compressed, names_topics;
+  REPORT_FIELDS
 } KernelJsonReport;
 
-enum { SCOPE_NAMES = 8 };
+enum { SCOPE };
 
 /* A place in the text of a message where Python inserts what a field holds: `json_messages.HOLE`, which says more. */
 typedef struct {
@@ -138,11 +140,7 @@ KERNEL_API int64_t kernel_number_keys(const uint8_t *keys, const int64_t *key_en
 
 /* An entry of a `records` field, and what became of its records: `columns.ENTRY` in Python, which says more. */
 typedef struct {
-  int64_t field, kind, start, end;
-  int64_t base_offset, partition_leader_epoch, crc, attributes, last_offset_delta, base_timestamp, max_timestamp;
-  int64_t producer_id, producer_epoch, base_sequence, records_count;
-  int64_t section_start, section_end;
-  int64_t error, error_at, first_record, records, first_header, headers;
+  ENTRY_FIELDS
 } KernelEntry;
 
 KERNEL_API int64_t kernel_split_records(const uint8_t *data, int64_t size, const int64_t *starts, const int64_t *ends,

@@ -6,7 +6,7 @@
 #include "kernel.h"
 #include "record_entries.h"
 
-enum { BATCH_CODEC_AT = 22, BATCH_COUNT_AT = 57, MESSAGE_CODEC_AT = 17, CODEC_MASK = 7, CRC_AT = 17, CRC_FROM = 21 };
+enum { MESSAGE_ATTRIBUTES };
 
 /* Fills `counts`, and `codecs` with a bit for each codec, of the fields data[starts[n], ends[n]). A field that ends
  * before it starts is null. Returns how many fields were counted: fewer than `fields` if the next is outside the data. */
@@ -22,12 +22,12 @@ int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *s
     for (; at < end; at = next) {
       int kind = entry_at(data, at, end, &next);
       if (kind == ENTRY_BATCH) {
-        int64_t records = be_int32(data + at + BATCH_COUNT_AT);
+        int64_t records = be_int32(data + at + RECORDS_COUNT_AT);
         count += records > 0 ? (uint64_t)records : 0;
-        bits |= 1u << (data[at + BATCH_CODEC_AT] & CODEC_MASK);
+        bits |= 1u << (data[at + ATTRIBUTES_AT + 1] & CODEC_MASK);
       } else if (kind == ENTRY_MESSAGE) {
         count++;
-        bits |= 1u << (data[at + MESSAGE_CODEC_AT] & CODEC_MASK);
+        bits |= 1u << (data[at + MESSAGE_ATTRIBUTES_AT] & CODEC_MASK);
       }
     }
     counts[field] = as_int64(count);
@@ -38,16 +38,16 @@ int64_t kernel_count_records(const uint8_t *data, int64_t size, const int64_t *s
 
 static void read_header(const uint8_t *at, KernelEntry *entry) {
   entry->base_offset = be_int64(at);
-  entry->partition_leader_epoch = be_int32(at + 12);
+  entry->partition_leader_epoch = be_int32(at + PARTITION_LEADER_EPOCH_AT);
   entry->crc = be_uint32(at + CRC_AT);
-  entry->attributes = be_int16(at + CRC_FROM);
-  entry->last_offset_delta = be_int32(at + 23);
-  entry->base_timestamp = be_int64(at + 27);
-  entry->max_timestamp = be_int64(at + 35);
-  entry->producer_id = be_int64(at + 43);
-  entry->producer_epoch = be_int16(at + 51);
-  entry->base_sequence = be_int32(at + 53);
-  entry->records_count = be_int32(at + BATCH_COUNT_AT);
+  entry->attributes = be_int16(at + ATTRIBUTES_AT);
+  entry->last_offset_delta = be_int32(at + LAST_OFFSET_DELTA_AT);
+  entry->base_timestamp = be_int64(at + BASE_TIMESTAMP_AT);
+  entry->max_timestamp = be_int64(at + MAX_TIMESTAMP_AT);
+  entry->producer_id = be_int64(at + PRODUCER_ID_AT);
+  entry->producer_epoch = be_int16(at + PRODUCER_EPOCH_AT);
+  entry->base_sequence = be_int32(at + BASE_SEQUENCE_AT);
+  entry->records_count = be_int32(at + RECORDS_COUNT_AT);
   entry->section_start = entry->start + BATCH_HEADER;
   entry->section_end = entry->end;
 }

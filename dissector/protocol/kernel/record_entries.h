@@ -3,16 +3,18 @@
 #define RECORD_ENTRIES_H
 
 #include "big_endian.h"
+#include "shared.h"
 
-enum { LOG_OVERHEAD = 12, SIZE_AT = 8, MAGIC_AT = 16, BATCH_HEADER = 61 };
-
-/* As in `entries.RecordsEntryKind`. */
-enum { ENTRY_BATCH, ENTRY_MESSAGE, ENTRY_TRUNCATED, ENTRY_UNKNOWN };
+enum { RECORDS_ENTRY };
+enum { ENTRY_KIND };
+enum { BATCH_OFFSET };
+enum { BATCH_ATTRIBUTE };
+enum { CODEC };
 
 /* The kind of the entry at data[at], where at < end, and its end in *next: at < *next <= end. A batch has all bytes of
  * its header, a message those of its least size. */
 static inline int entry_at(const uint8_t *data, int64_t at, int64_t end, int64_t *next) {
-  static const int64_t least_size[] = {14, 22, BATCH_HEADER - LOG_OVERHEAD}; /* by magic */
+  static const int64_t least_size[] = {LEAST_SIZES};
   *next = end;
   if (end - at <= MAGIC_AT) {
     return ENTRY_TRUNCATED;

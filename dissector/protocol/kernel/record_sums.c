@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-enum { LEAST_RECORD = 7, NO_KEY = 1 /* a size of -1 */, CONTINUES = 0x80 };
-enum { NO_ERROR, DAMAGED = 3 }; /* as in `columns.BatchError` */
+enum { NO_KEY = 1 /* a size of -1 */, CONTINUES = 0x80 };
+enum { BATCH_ERROR };
 
 static inline uint64_t little_endian(const uint8_t *data, int64_t size) {
   uint64_t value = 0;

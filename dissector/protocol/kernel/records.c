@@ -14,10 +14,8 @@
 
 #include <string.h>
 
-enum { LEAST_RECORD = 7, LOG_APPEND_TIME = 8, NULL_SIZE = -1 };
-
-/* As in `columns.BatchError`. */
-enum { NO_ERROR, NOT_A_BATCH, REFUSED, DAMAGED, TOO_WIDE };
+enum { NULL_SIZE = -1 };
+enum { BATCH_ERROR };
 enum { FULL = -1 };
 
 /* The columns of a table of records, each as long as the table's capacity: as in `columns.RecordColumns`. */
@@ -75,7 +73,7 @@ static inline const uint8_t *sized(const uint8_t *at, const uint8_t *end, const 
   return at + value;
 }
 
-/* Reads the headers of a record, which ends at `end`. Returns NO_ERROR, DAMAGED, REFUSED or FULL. */
+/* Reads the headers of a record, which ends at `end`. Returns NONE, DAMAGED, REFUSED or FULL. */
 static int read_headers(const uint8_t **from, const uint8_t *end, const uint8_t *data, int64_t count, Table *headers) {
   const uint8_t *at = *from;
   if (count > headers->capacity - headers->filled) {
@@ -91,10 +89,10 @@ static int read_headers(const uint8_t **from, const uint8_t *end, const uint8_t 
     *from = at;
   }
   headers->filled += count;
-  return NO_ERROR;
+  return NONE;
 }
 
-/* Reads the records of a batch, `number` among the entries. Returns NO_ERROR, or a code with the place in *wrong. */
+/* Reads the records of a batch, `number` among the entries. Returns NONE, or a code with the place in *wrong. */
 static int read_batch(const uint8_t *data, const KernelEntry *entry, int64_t number, int64_t most_headers,
                       Table *records, Table *headers, int64_t *wrong) {
   const uint8_t *at = data + entry->section_start, *stop = data + entry->section_end;
@@ -158,7 +156,7 @@ static int read_batch(const uint8_t *data, const KernelEntry *entry, int64_t num
     return DAMAGED;
   }
   records->filled += count;
-  return NO_ERROR;
+  return NONE;
 }
 
 /* Reads the records of the entries from `first` to before `end` into tables that have filled[0] records and filled[1]

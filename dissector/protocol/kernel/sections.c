@@ -5,8 +5,6 @@
 #include "json.h"
 #include "record_entries.h"
 
-enum { CODEC = 7, NO_CODEC = 0, LZ4 = 3 };
-
 /* Opens the sections of the entries from `first` to before `end` into `out`, which has *filled bytes, and says of each
  * where it is there. Returns the number of the first that it leaves to the caller, or `end`: it has another codec, is
  * damaged or masked, or there is no room for it. */
@@ -18,10 +16,10 @@ KERNEL_API int64_t kernel_open_sections(const uint8_t *data, int64_t size, Kerne
     if (entry->kind != ENTRY_BATCH) continue;
     int64_t start = entry->section_start, width = entry->section_end - start, opened = -1;
     if (start < 0 || width < 0 || entry->section_end > size || (width && data[start] == '*')) break;
-    if ((entry->attributes & CODEC) == NO_CODEC && width <= capacity - at) {
+    if ((entry->attributes & CODEC_MASK) == CODEC_NONE && width <= capacity - at) {
       memcpy(out + at, data + start, (size_t)width);
       opened = width;
-    } else if ((entry->attributes & CODEC) == LZ4) {
+    } else if ((entry->attributes & CODEC_MASK) == CODEC_LZ4) {
       opened = lz4_frame(data + start, width, out + at, capacity - at);
     }
     if (opened < 0) break;

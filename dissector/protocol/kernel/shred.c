@@ -25,14 +25,14 @@
 #include "record_entries.h"
 #include "varint.h"
 
-/* Operations, and what of a column is wanted: as in codec/program.py. */
-enum { END, FIXED, VARIABLE, ARRAY, NEXT, STRUCT, TAGS, TAG, TAG_END, TAGGED_STRUCT };
-enum { COMPACT = 1, NULLABLE = 2, KNOWN_TAGS = 4 };
-enum { VALUES = 1, NONZERO = 2, KEY = 4, CHECKED = 8, OUTLINE = 16 };
-enum { INT64 = 6 /* place of the type in `plan.SCALARS` */, STRING = 0, RECORDS = 2 };
+enum { OPERATION };
+enum { FLAGS };
+enum { WANT };
+enum { SCALAR };
+enum { LENGTH };
 enum { LONGEST_NUMBER = 5 /* bytes of a size or a count */ };
-enum { WIDTH = 6, DEPTH = 40, MOST_TAGS = 64 /* bits of `seen` */ };
-enum { OK, ENDS_INSIDE, PAST_THE_END, IS_NULL, BAD_VARINT, TAG_SIZE, TRAILING, TOO_DEEP, REPEATED_TAG, UNKNOWN_TAG };
+enum { PROGRAM, DEPTH = 40, MOST_TAGS = 64 /* bits of `seen` */ };
+enum { SHRED_ERROR };
 
 typedef enum { OF_ARRAY, OF_TAGS } LevelKind;
 
@@ -127,7 +127,7 @@ static int add_number_outlines(Sink *sink, const uint8_t *data, int64_t count, i
 /* Adds the outline of a `records` field to the key: what each entry is, and of a batch its attributes and the id of its
  * producer. `entry_at` has found all bytes of a batch's header. */
 static int add_records_outline(Sink *sink, const uint8_t *data, int64_t size) {
-  enum { ATTRIBUTES_AT = 21, PRODUCER_ID_AT = 43, END_OF_FIELD = 255 };
+  enum { END_OF_FIELD = 255 };
   uint8_t outline[2 + 2 + 8], last = END_OF_FIELD;
   for (int64_t at = 0, next; at < size; at = next) {
     int kind = entry_at(data, at, size, &next);
@@ -194,7 +194,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
     int64_t at = out->begin, end = out->sizes[sink.row], key_start = sink.key_at;
     Pieces pieces = pieces_of(out, sink.row);
     const int32_t *op = program;
-    int depth = 0, error = OK;
+    int depth = 0, error = NONE;
     sink.unclean = 0;
     memcpy(out->saved, out->counts, sizeof(int64_t) * (size_t)out->columns);
     if (at > end) FAIL(ENDS_INSIDE);
@@ -380,7 +380,7 @@ KERNEL_API int64_t kernel_shred(KernelShred *out) {
     memcpy(out->counts, out->saved, sizeof(int64_t) * (size_t)out->columns);
     return sink.row;
   done:
-    out->errors[sink.row] = OK;
+    out->errors[sink.row] = NONE;
     out->unclean[sink.row] = sink.unclean;
     out->key_ends[sink.row] = sink.key_at;
   }

@@ -1,0 +1,74 @@
+"""What the C files share with Python is what Python has."""
+
+import re
+from enum import IntEnum
+from pathlib import Path
+
+import pytest
+
+from dissector.protocol.codec.json_program import SCOPE, Mark
+from dissector.protocol.codec.plan import SCALARS
+from dissector.protocol.codec.program import Operation, Want
+from dissector.protocol.kernel import shared
+from dissector.protocol.kernel.json_messages import REPORT, Outcome
+from dissector.protocol.kernel.shredding import ShredError
+from dissector.protocol.records.batch import HEADER
+from dissector.protocol.records.columns import ENTRY, BatchError
+from dissector.protocol.records.compression import CODECS
+from dissector.protocol.schema.field_enums import CompressionType
+
+ROOT = Path(__file__).parents[3]
+
+
+def macro(name: str) -> str:
+    found = re.search(rf"^#define {name} (.*)$", shared.header(), re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def numbers(name: str) -> dict[str, int]:
+    return {key: int(value) for key, value in (each.split(" = ") for each in macro(name).split(", "))}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("OPERATION", Operation),
+        ("MARK", Mark),
+        ("WANT", Want),
+        ("OUTCOME", Outcome),
+        ("SHRED_ERROR", ShredError),
+        ("BATCH_ERROR", BatchError),
+    ],
+)
+def test_an_enum_has_its_members(name: str, kind: type[IntEnum]) -> None:
+    assert numbers(name) == {key: int(value) for key, value in kind.__members__.items()}
+
+
+def test_tables_have_their_entries() -> None:
+    assert list(numbers("SCALAR")) == [each.upper() for each in SCALARS]
+    assert numbers("SCOPE")["SCOPE_NAMES"] == len(SCOPE)
+    assert numbers("CODEC") == {f"CODEC_{each.name}": int(each) for each in CompressionType}
+    assert (
+        macro("CODEC_NAMES")
+        == ", ".join(f'[{number:d}] = "{codec.name}"' for number, codec in CODECS.items()) + " /* by number */"
+    )
+    assert numbers("BATCH_OFFSET")["BATCH_HEADER"] == HEADER.size
+    assert macro("ENTRY_FIELDS") == f"int64_t {', '.join(ENTRY.names or ())};"
+    assert macro("REPORT_FIELDS") == f"int64_t {', '.join(REPORT.names or ())};"
+
+
+def test_make_compiles_after_an_edit_of_what_is_parsed() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    found = re.search(r"^SHARED := (.*)$", text, re.MULTILINE)
+    assert found
+    assert found[1].split() == list(shared.SOURCES)
+
+
+def test_an_unchanged_header_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "HEADER", tmp_path / "shared.h")
+    shared.write()
+    first = shared.HEADER.stat().st_mtime_ns
+    shared.write()
+    assert shared.HEADER.stat().st_mtime_ns == first
+    assert shared.HEADER.read_text(encoding="utf-8") == shared.header()
