@@ -33,7 +33,8 @@ from tests.pipeline.without_spark import Tables, differences, shown, shown_by_ta
 pytestmark = pytest.mark.slow
 JSON = ("request", "response", "rest")
 """Columns of JSON, which parts make as bytes."""
-RECORDED = [PCAPS / f"{name}.pcapng" for name in (*QUICK, "encoder", "plain-socket-sasl-v0", "trouble-near-loss")]
+OTHERS = ("librdkafka-pipelined", "encoder", "plain-socket-sasl-v0", "trouble-near-loss")
+RECORDED = [PCAPS / f"{name}.pcapng" for name in (*QUICK, *OTHERS)]
 OF_KAFKA = [*LOGS, *(path for path in INDEXES if path.suffix != ".txnindex")]
 
 

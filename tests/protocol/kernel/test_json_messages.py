@@ -191,7 +191,7 @@ def test_records_are_written_as_python_writes_them(codec: int, attributes: int) 
 def test_damaged_records_are_refused_or_written_as_python_writes_them(codec: int) -> None:
     chance = random.Random(codec)
     outcomes = set()
-    for _ in range(400):
+    for _ in range(1000):
         field = bytearray(produced(codec, chance))
         for _ in range(chance.choice((1, 1, 3))):
             field[chance.randrange(61, len(field)) if len(field) > 61 else 20] ^= 1 << chance.randrange(8)
