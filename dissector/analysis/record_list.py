@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.record_columns import CarriedColumns
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import tuples
 from dissector.exchange.model import Exchange
-from dissector.exchange.record_columns import CarriedColumns
 from dissector.index.exchange_table import RowKind
 from dissector.index.index_columns import ENTRY
 from dissector.protocol.records.batch import CONTROL, RecordHeader

@@ -7,8 +7,8 @@ rows and connections for all of them.
 """
 
 from dissector.capture_session.facade import Capture
-from dissector.capture_session.many_messages import WholeRows
+from dissector.capture_session.many_messages import PackedRows
 from dissector.capture_session.row_frames import FrameSpan
 from dissector.capture_session.stage_pipeline import Progress
 
-__all__ = ["Capture", "FrameSpan", "Progress", "WholeRows"]
+__all__ = ["Capture", "FrameSpan", "PackedRows", "Progress"]

@@ -10,36 +10,36 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
+from dissector.bulk.field_keys import Choose, FieldKeys, Visit, no_column
 from dissector.capture_session.findings_pass import FindingsPass
 from dissector.capture_session.row_space import RowSpace
 from dissector.capture_session.stage_pipeline import StagePipeline
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
-from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.field_keys import Choose, FieldKeys, Visit, no_column
 
 if TYPE_CHECKING:  # imported on use: a command needs few of them
+    from dissector.bulk.body_numbers import BodyNumbers, OfBodies
+    from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
+    from dissector.bulk.info_texts import InfoTexts
+    from dissector.bulk.json_lines import JsonLines, JsonText
+    from dissector.bulk.message_answers import MessageAnswers
+    from dissector.bulk.message_shapes import Traced
+    from dissector.bulk.packed_exchanges import PackedBodies, PackedExchanges
+    from dissector.bulk.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.core.columns import ValueNumbers
-    from dissector.exchange.body_numbers import BodyNumbers, OfBodies
-    from dissector.exchange.body_partitions import BodyPartitions, Lists, OfPartitions
-    from dissector.exchange.info_texts import InfoTexts
-    from dissector.exchange.json_lines import JsonLines, JsonText
-    from dissector.exchange.message_answers import MessageAnswers
-    from dissector.exchange.message_shapes import Traced
-    from dissector.exchange.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
-    from dissector.exchange.whole_exchanges import WholeBodies, WholeExchanges
     from dissector.protocol.message import MessageLayout
 
 ROWS_PER_STEP: Final = 1 << 16
 """Rows whose messages are read together."""
 
 
-class WholeRows(NamedTuple):
+class PackedRows(NamedTuple):
     """Rows that need no `Exchange`, and what they have."""
 
     rows: Int64
-    bodies: "WholeBodies"
+    bodies: "PackedBodies"
     marks: dict[int, list[Finding]]
     """The findings of the examination, by the places of the rows that have some."""
 
@@ -59,19 +59,19 @@ class ManyMessages:
 
     @cached_property
     def _json(self) -> "JsonLines":
-        from dissector.exchange.json_lines import JsonLines
+        from dissector.bulk.json_lines import JsonLines
 
         return JsonLines(self._indexer, self._pipeline.store, self._decoder)
 
     @cached_property
-    def _whole(self) -> "WholeExchanges":
-        from dissector.exchange.whole_exchanges import WholeExchanges
+    def _whole(self) -> "PackedExchanges":
+        from dissector.bulk.packed_exchanges import PackedExchanges
 
-        return WholeExchanges(self._indexer, self._pipeline.store, self._decoder)
+        return PackedExchanges(self._indexer, self._pipeline.store, self._decoder)
 
     @cached_property
     def _info(self) -> "InfoTexts":
-        from dissector.exchange.info_texts import InfoTexts
+        from dissector.bulk.info_texts import InfoTexts
 
         return InfoTexts(self._indexer, self._pipeline.store, self._decoder, self._is_ended)
 
@@ -82,25 +82,25 @@ class ManyMessages:
     @cached_property
     def answers(self) -> "MessageAnswers":
         """Answers what filters ask of messages, by rows of the index."""
-        from dissector.exchange.message_answers import MessageAnswers
+        from dissector.bulk.message_answers import MessageAnswers
 
         return MessageAnswers(self._bodies, self._decoder, self._indexer.conversation_state.topic_names)
 
     @cached_property
     def _records(self) -> "RecordsOfRows":
-        from dissector.exchange.record_columns import RecordsOfRows
+        from dissector.bulk.record_columns import RecordsOfRows
 
         return RecordsOfRows(self._bodies)
 
     @cached_property
     def _numbers(self) -> "BodyNumbers":
-        from dissector.exchange.body_numbers import BodyNumbers
+        from dissector.bulk.body_numbers import BodyNumbers
 
         return BodyNumbers(self._bodies)
 
     @cached_property
     def _partitions(self) -> "BodyPartitions":
-        from dissector.exchange.body_partitions import BodyPartitions
+        from dissector.bulk.body_partitions import BodyPartitions
 
         return BodyPartitions(self._bodies)
 
@@ -117,7 +117,7 @@ class ManyMessages:
 
     def json_lines(self, rows: range | Int64) -> "Iterator[JsonText]":
         """The JSON lines of rows, some at a time; empty for entries of files, and where a row has to be decoded."""
-        from dissector.exchange.json_lines import JsonText
+        from dissector.bulk.json_lines import JsonText
 
         entries, indexed = self._rows.split(rows)
         if len(entries):
@@ -125,13 +125,13 @@ class ManyMessages:
         for some in self._json.steps(np.asarray(indexed, np.int64)):
             yield self._json.lines(some, self._rows.entries, self._rows.files, self._cross_message(some))
 
-    def whole_exchanges(self, rows: range | Int64) -> Iterator[WholeRows]:
+    def packed_exchanges(self, rows: range | Int64) -> Iterator[PackedRows]:
         """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
         _, indexed = self._rows.split(rows)
         for some in self._whole.steps(np.asarray(indexed, np.int64)):
             found = self._whole.bodies(some)
             whole = some[found.at]
-            yield WholeRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
+            yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
@@ -164,7 +164,7 @@ class ManyMessages:
         self, trace: "Callable[[MessageLayout, bytes], Traced]"
     ) -> "Callable[[Int64, bool], list[Traced | None]]":
         """What traces messages of rows of connections, of one shape one: see `MessageShapes`."""
-        from dissector.exchange.message_shapes import MessageShapes
+        from dissector.bulk.message_shapes import MessageShapes
 
         shapes = MessageShapes(self._bodies, trace)
         return lambda rows, is_request: shapes.traced(self._rows.index_rows(rows), is_request=is_request)

@@ -12,7 +12,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.exchange.connection_facts import ConnectionFacts
-from dissector.exchange.message_answers import Answers, MessageAnswers, MessageQuestion
+from dissector.exchange.message_question import Answers, AnswersQuestions, MessageQuestion
 from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.indexer import Indexer
 from dissector.tls.session import TlsSession
@@ -104,7 +104,7 @@ class IndexRows:
         start_ns: int = 0,
         entries: int = 0,
         files: int = 0,
-        messages: MessageAnswers | None = None,
+        messages: AnswersQuestions | None = None,
     ) -> None:
         self._indexer = indexer
         self._decoder = decoder

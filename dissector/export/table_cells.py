@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Final, Literal
 
+from dissector.bulk.cell_lines import CellColumn, cell_lines
 from dissector.core.text import clean
-from dissector.exchange.cell_lines import CellColumn, cell_lines
 from dissector.exchange.listing import Cells
 
 TableForm = Callable[[Sequence[Sequence[object]]], bytes]

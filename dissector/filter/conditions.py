@@ -12,7 +12,7 @@ import numpy as np
 from dissector.core.arrays import Bool, UInt8
 from dissector.exchange.field_paths import SIDES, Path, found, holds
 from dissector.exchange.index_rows import IndexRows, RowValues
-from dissector.exchange.message_answers import MessageQuestion, NumberTest
+from dissector.exchange.message_question import MessageQuestion, NumberTest
 from dissector.exchange.message_subjects import ERROR, MessageSubject
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.exchange.row_field import RowField

@@ -18,13 +18,13 @@ from typing import Final
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
+from dissector.bulk.field_keys import FieldKeys, no_column
 from dissector.core.arrays import Int64
 from dissector.core.columns import Column, ValueNumbers
 from dissector.core.finding import Finding
 from dissector.core.store import Store
-from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.field_keys import FieldKeys, no_column
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.exchange.message_subjects import ERROR
 from dissector.exchange.model import ExchangeMessage

@@ -12,8 +12,8 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from dissector.bulk.packed_exchanges import Texts
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cluster_cells, group_cells, partition_cells
 from dissector.pipeline.carried_columns import Columns
 from dissector.tables.arrow_types import arrow_schema, column

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from dissector.analysis.records import NO_SEQUENCE, SEQUENCES
+from dissector.bulk.record_columns import CarriedColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.gathering import gathered
-from dissector.exchange.record_columns import CarriedColumns
 from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
 from dissector.protocol.records.columns import RecordColumns
 from dissector.protocol.records.compression import CODEC_MASK, CODECS

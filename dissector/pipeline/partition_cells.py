@@ -7,7 +7,7 @@ leaves out of its requests what did not change (KIP-227), and of its responses w
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from dissector.exchange.body_partitions import NUMBERS, Lists
+from dissector.bulk.body_partitions import NUMBERS, Lists
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.errors import error_name
 

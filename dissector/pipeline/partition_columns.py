@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from dissector.bulk.body_numbers import OfBodies
+from dissector.bulk.body_partitions import NO_TEXT, OfPartitions
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
-from dissector.exchange.body_numbers import OfBodies
-from dissector.exchange.body_partitions import NO_TEXT, OfPartitions
 from dissector.pipeline.carried_columns import Columns
 from dissector.pipeline.partition_cells import LISTS, RECEIVED_OFFSETS, SENT_OFFSETS
 from dissector.protocol.schema.api_keys import ApiKey

@@ -29,8 +29,8 @@ from dissector.pipeline.body_rows import body_rows
 from dissector.pipeline.input_files import input_file
 from dissector.pipeline.observations import finding_cells, row_of
 from dissector.pipeline.origins import ConnectionNames, FileOrigins, Origin, Origins, Sources
+from dissector.pipeline.packed_rows import WholeRowBuilder
 from dissector.pipeline.request_columns import number_cells
-from dissector.pipeline.whole_rows import WholeRowBuilder
 from dissector.protocol.schema.errors import error_name
 from dissector.tables.data_files import TALLIES
 from dissector.tables.row_batches import Cells, TableRow

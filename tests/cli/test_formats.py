@@ -6,8 +6,8 @@ from dissector.cli.diff import RENDERERS as DIFF_RENDERERS
 from dissector.cli.formats import DiffFormat, Format
 from dissector.cli.render.printing import FORMATS, RowFormat, RowRenderer
 from dissector.export.table_cells import as_csv
+from tests.bulk.test_info_texts import opened
 from tests.conftest import PCAPS
-from tests.exchange.test_info_texts import opened
 
 
 def test_every_format_of_rows_has_a_renderer() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dissector.bulk import message_answers
 from dissector.capture_session import Capture
-from dissector.exchange import message_answers
 from dissector.exchange.field_paths import SIDES, places
 from dissector.filter import FilterError, parse
 from dissector.filter.column_evaluation import NO, OPEN, YES

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
+from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
-from dissector.exchange.body_columns import BodyColumns
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.fetched_partitions import FetchedPartitionReader
 from dissector.index.exchange_table import NO_FRAME

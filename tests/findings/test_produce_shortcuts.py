@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
+from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
-from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.findings.framework.clean_responses import CleanResponses
 from dissector.findings.framework.examined_rows import ExaminedRows

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
-from dissector.exchange.body_columns import BodyColumns
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.codec.reader import reader
 from dissector.protocol.kernel.shredding import Arena, FrameMemory

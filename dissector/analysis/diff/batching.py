@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 
 from dissector.analysis.diff.kept_numbers import extend, no_numbers
+from dissector.bulk.record_columns import RecordsFields
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
 from dissector.exchange.model import ExchangeMessage
-from dissector.exchange.record_columns import RecordsFields
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.message import Values
 from dissector.protocol.records.batch import LOG_APPEND_TIME

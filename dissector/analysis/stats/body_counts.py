@@ -23,10 +23,10 @@ from dissector.analysis.stats.exchange_contents import (
     reads,
     record_sizes,
 )
+from dissector.bulk.body_columns import Messages
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
-from dissector.exchange.body_columns import Messages
 from dissector.index.index_columns import IndexColumns
 from dissector.protocol.codec.program import ColumnPlan
 from dissector.protocol.kernel.shredding import Shredded

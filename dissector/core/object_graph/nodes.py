@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 ENGINE: Final = frozenset(
-    ("core", "detection", "exchange", "findings", "framing", "index", "protocol", "records", "tls", "transport")
+    ("bulk", "core", "detection", "exchange", "findings", "framing", "index", "protocol", "records", "tls", "transport")
 )
 """Packages whose functions may be named."""
 STATES: Final = ENGINE | {"capture", "capture_session", "pipeline"}

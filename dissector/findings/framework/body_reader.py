@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.batches import NOWHERE
 from dissector.core.store import Store
-from dissector.exchange.body_columns import BodyColumns
 from dissector.findings.framework.clean_responses import THROTTLE_TIME, CleanResponses
 from dissector.findings.framework.decoded_exchange import DecodedExchange, FramePlace, ResponseBody
 from dissector.findings.framework.examined_rows import ExaminedRows

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.body_columns import BodyColumns
 from dissector.exchange.info_column import ERROR_CODES
 from dissector.protocol.codec.program import Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena

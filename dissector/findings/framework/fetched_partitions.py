@@ -10,11 +10,11 @@ from typing import Final, NamedTuple, cast
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
+from dissector.bulk.body_numbers import BodyNumbers, OfBodies
+from dissector.bulk.body_partitions import BodyPartitions, Lists, OfPartitions
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
-from dissector.exchange.body_columns import BodyColumns
-from dissector.exchange.body_numbers import BodyNumbers, OfBodies
-from dissector.exchange.body_partitions import BodyPartitions, Lists, OfPartitions
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.message_bodies import request_body, response_body
 from dissector.findings.framework.produce_batches import ReadFrame

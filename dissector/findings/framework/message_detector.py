@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from dissector.core.finding import Finding, Severity
-from dissector.exchange.message_answers import NumberTest
+from dissector.exchange.message_question import NumberTest
 from dissector.findings.explanation import Explanation
 from dissector.findings.framework.read_fields import ReadFields
 

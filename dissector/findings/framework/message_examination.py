@@ -16,13 +16,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns, Messages
+from dissector.bulk.field_keys import FieldKeys
+from dissector.bulk.message_answers import INTEGERS
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
-from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.field_keys import FieldKeys
-from dissector.exchange.message_answers import INTEGERS, NumberTest
+from dissector.exchange.message_question import NumberTest
 from dissector.findings import registry
 from dissector.findings.framework.message_detector import MessageDetector
 from dissector.findings.framework.open_findings import FindingStore

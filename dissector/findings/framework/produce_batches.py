@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, cast
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Bool, Int64, UInt8
-from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.findings.framework.examined_rows import ExaminedRows
 from dissector.findings.framework.message_bodies import request_body
 from dissector.protocol.codec.program import Part, Program, Wanted

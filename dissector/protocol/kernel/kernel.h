@@ -174,7 +174,7 @@ KERNEL_API int64_t kernel_tcp_headers(const uint8_t *data, int64_t size, const i
 KERNEL_API int64_t kernel_find_pairs(const uint64_t *keys, const int64_t *places, int64_t rows, const int32_t *table,
                                      int64_t mask, const uint64_t *entries, int64_t *found);
 
-/* A column of cells: `exchange/cell_lines.py` has the same. */
+/* A column of cells: `bulk/cell_lines.py` has the same. */
 typedef struct {
   const uint8_t *before; /* what is written in front of each cell */
   int64_t before_size;

@@ -7,7 +7,7 @@ import pytest
 from dissector.analysis.diff import batching
 from dissector.analysis.diff.batching import ProducedBatches
 from dissector.analysis.diff.side_profile import SideProfile
-from dissector.exchange.record_columns import RecordsFields, RecordsOfRows
+from dissector.bulk.record_columns import RecordsFields, RecordsOfRows
 from tests.analysis.diff.editing import side
 from tests.conftest import PCAPS
 

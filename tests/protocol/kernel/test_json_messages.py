@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dissector import encode_request
+from dissector.bulk.json_bodies import marks
+from dissector.bulk.json_fields import FieldTexts, HoledMessages
 from dissector.core.json_text import dumps
-from dissector.exchange.json_bodies import marks
-from dissector.exchange.json_fields import FieldTexts, HoledMessages
 from dissector.exchange.model import ExchangeMessage
 from dissector.exchange.to_json import message_object
 from dissector.protocol.codec.json_program import JsonProgram, Mark

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Self
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.body_columns import BodyColumns
 from dissector.protocol.codec.json_program import is_value
 from dissector.protocol.kernel.shredding import Arena
 from dissector.protocol.message import PREFIX

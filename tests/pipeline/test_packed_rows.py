@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import dissector
+from dissector.bulk.record_columns import CarriedColumns
 from dissector.conversation import Conversation, End, Turn, packets, pcapng
 from dissector.core.arrays import Int64
-from dissector.exchange.record_columns import CarriedColumns
-from dissector.pipeline import whole_rows
+from dissector.pipeline import packed_rows
 from dissector.pipeline.carried_columns import Columns, record_columns
-from dissector.pipeline.whole_rows import Made, WholeRowBuilder
+from dissector.pipeline.packed_rows import Made, WholeRowBuilder
 from dissector.protocol.records.from_json import records_bytes
 from dissector.tables.arrow_types import arrow_schema
 from dissector.tables.schemas import BY_NAME, FACT_TABLES
@@ -79,7 +79,7 @@ def test_records_that_columns_cannot_hold_are_made_one_by_one_and_no_others(monk
             raise pa.ArrowInvalid
         return record_columns(carried)
 
-    monkeypatch.setattr(whole_rows, "record_columns", refusing)
+    monkeypatch.setattr(packed_rows, "record_columns", refusing)
     assert whole / 2 < assert_same([path], 1, monkeypatch) < whole
 
 

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Bool, Int32, Int64, UInt8, UInt64
-from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.embedded.secrets import is_metadata_log
 from dissector.protocol.embedded.topics import RECORDS_FIELDS

@@ -13,12 +13,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns, Messages
+from dissector.bulk.field_keys import FieldKeys
+from dissector.bulk.missing_responses import RESPONSES, MissingResponses
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
-from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.field_keys import FieldKeys
 from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.info_column import (
     ERROR_CODES,
@@ -35,7 +36,6 @@ from dissector.exchange.info_column import (
     records_words,
 )
 from dissector.exchange.metadata_fetches import has_damaged_metadata_log
-from dissector.exchange.missing_responses import RESPONSES, MissingResponses
 from dissector.exchange.model import Exchange
 from dissector.index.exchange_table import NO_FRAME
 from dissector.index.indexer import Indexer

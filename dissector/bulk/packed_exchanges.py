@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.error_findings import ErrorFindings
+from dissector.bulk.json_bodies import JsonBodies, TextPart, have_both
+from dissector.bulk.record_columns import CarriedColumns, RecordsOfRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.error_findings import ErrorFindings
-from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
-from dissector.exchange.record_columns import CarriedColumns, RecordsOfRows
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
@@ -30,7 +30,7 @@ class Texts(NamedTuple):
     sizes: Int64
 
 
-class WholeBodies(NamedTuple):
+class PackedBodies(NamedTuple):
     """Rows that need no careful look: their places among those that were asked for, `(n,)`, and what they have."""
 
     at: Int64
@@ -40,7 +40,7 @@ class WholeBodies(NamedTuple):
     """Of each one with an error: its place among the others, the error code, and the finding about that."""
 
 
-class WholeExchanges:
+class PackedExchanges:
     """The exchanges of one capture."""
 
     def __init__(self, indexer: Indexer, store: Store, decoder: ExchangeDecoder) -> None:
@@ -53,10 +53,10 @@ class WholeExchanges:
         """Rows of the index in parts whose bodies are in memory at once."""
         return self._bodies.steps(rows)
 
-    def bodies(self, rows: Int64) -> WholeBodies:
+    def bodies(self, rows: Int64) -> PackedBodies:
         """The messages of rows of the index, ascending, of one step."""
         requests, responses = self._bodies.written(rows)
-        is_whole = are_whole(requests, responses)
+        is_whole = have_both(requests, responses)
         found: dict[int, Finding] = {}
         for place in np.flatnonzero(is_whole & (responses.errors != 0)).tolist():
             finding = self._error_findings.of(int(rows[place]), int(responses.errors[place]))
@@ -70,7 +70,7 @@ class WholeExchanges:
         response, response_sizes = self._bodies.joined([self._bodies.responses(responses, at)])
         codes = responses.codes
         errors = [(int(np.searchsorted(at, place)), int(codes[place]), each) for place, each in found.items()]
-        return WholeBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), errors)
+        return PackedBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), errors)
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns, Messages
 from dissector.core.arrays import Int64
-from dissector.exchange.body_columns import BodyColumns, Messages
 from dissector.protocol.codec.program import ColumnPlan, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena, Shredded
 from dissector.protocol.message import PREFIX

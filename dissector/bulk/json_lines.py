@@ -12,14 +12,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.cell_lines import CellColumn, cell_lines
+from dissector.bulk.error_findings import ErrorFindings
+from dissector.bulk.json_bodies import JsonBodies, TextPart, have_both
 from dissector.core.arrays import Int64
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
-from dissector.exchange.cell_lines import CellColumn, cell_lines
 from dissector.exchange.decoder import ExchangeDecoder
-from dissector.exchange.error_findings import ErrorFindings
-from dissector.exchange.json_bodies import JsonBodies, TextPart, are_whole
 from dissector.exchange.listing import EMPTY, NUMBER, TEXT, Cells, Listing
 from dissector.exchange.row_field import Value
 from dissector.exchange.row_fields import row_fields
@@ -86,7 +86,7 @@ class JsonLines:
         """The lines of rows of the index, ascending, of one step; with these cross-message findings of some, by place.
         The first row of the index and its first connection have these numbers, from 0, in the capture."""
         requests, responses = self._bodies.written(rows)
-        is_there = are_whole(requests, responses)
+        is_there = have_both(requests, responses)
         findings = self._findings(rows, np.where(is_there, responses.errors, 0), marks)
         is_there[[place for place, text in findings.items() if text is None]] = False
         at = np.flatnonzero(is_there)

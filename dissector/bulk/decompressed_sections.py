@@ -16,7 +16,7 @@ MOST_BYTES: Final = 16 << 20
 """Decompressed bytes that are held together, and twice the largest section that is decompressed in place."""
 
 
-class PlainSections:
+class DecompressedSections:
     """The sections of some messages, in the order of the wire."""
 
     def __init__(self) -> None:

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns, Messages
+from dissector.bulk.body_numbers import OfBodies
+from dissector.bulk.record_columns import TOPIC_FIELDS, topics
 from dissector.core.arrays import Bool, Int64
 from dissector.core.columns import ValueNumbers
-from dissector.exchange.body_columns import BodyColumns, Messages
-from dissector.exchange.body_numbers import OfBodies
-from dissector.exchange.record_columns import TOPIC_FIELDS, topics
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.embedded.values import TOPIC_ID
 from dissector.protocol.kernel.shredding import Arena, Shredded

@@ -7,17 +7,17 @@ Invariant: an answer is the one that the decoded message gives (a property test)
 have none.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from dissector.core.arrays import Bool, Int64, UInt8
-from dissector.exchange.body_columns import BodyColumns, Messages
+from dissector.bulk.body_columns import BodyColumns, Messages
+from dissector.core.arrays import Int64, UInt8
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.field_paths import Path
-from dissector.exchange.model import ExchangeMessage
+from dissector.exchange.message_question import Answers, MessageQuestion, NumberTest
 from dissector.protocol.codec.program import ColumnPlan, Part, Program, Wanted
 from dissector.protocol.kernel.shredding import Arena, KeyNumbers
 from dissector.protocol.message import PREFIX
@@ -31,26 +31,6 @@ MOST_ANSWERS: Final = 1 << 16
 MOST_KEY_BYTES: Final = 1 << 25
 INTEGERS: Final = frozenset(("int8", "int16", "uint16", "int32", "uint32", "int64"))
 _NO, _YES, _UNKNOWN = 0, 1, 2
-NumberTest = Callable[[Int64], Bool]
-"""Which numbers of a column pass."""
-
-
-class MessageQuestion(Protocol):
-    """Can be answered for one message. It is known by its identity."""
-
-    def reads(self, side: str, body: str) -> Mapping[Path, NumberTest | None] | None:
-        """The fields on which the answer for a message depends, by their paths from ``header`` or ``body`` on. If all
-        have a test, the answer is whether any number passes that of its field. None if more than that is read."""
-
-    def answer(self, side: str, message: ExchangeMessage) -> bool:
-        """The answer for a decoded message."""
-
-
-class Answers(NamedTuple):
-    """Of the messages of some rows, `(n,)`."""
-
-    known: Bool
-    holds: Bool
 
 
 class _Plan(NamedTuple):

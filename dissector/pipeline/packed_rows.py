@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from dissector.capture_session import Capture, WholeRows
+from dissector.bulk.packed_exchanges import Texts
+from dissector.bulk.record_columns import CarriedColumns
+from dissector.capture_session import Capture, PackedRows
 from dissector.core.arrays import Bool, Int64
 from dissector.core.finding import Finding
-from dissector.exchange.record_columns import CarriedColumns
-from dissector.exchange.whole_exchanges import Texts
 from dissector.pipeline import cell_json
 from dissector.pipeline.body_rows import body_columns
 from dissector.pipeline.carried_columns import Columns, batch_columns, joined, kept, record_columns
@@ -52,7 +52,7 @@ class WholeRowBuilder:
 
     def rows(self, rows: Int64) -> Iterator[Made]:
         """Yield the rows of those exchanges in some rows of the capture that need no careful look, some at a time."""
-        for whole in self._capture.messages.whole_exchanges(rows):
+        for whole in self._capture.messages.packed_exchanges(rows):
             if not len(whole.rows):
                 continue
             info = self._capture.messages.info(whole.rows, with_marks=False)
@@ -65,7 +65,7 @@ class WholeRowBuilder:
             yield self._made(whole, where, info, carried, is_known)
 
     def _made(
-        self, whole: WholeRows, where: Columns, info: Sequence[str | None], carried: list[CarriedRows], is_known: Bool,
+        self, whole: PackedRows, where: Columns, info: Sequence[str | None], carried: list[CarriedRows], is_known: Bool,
     ) -> Made:  # fmt: skip
         """Return the rows of the exchanges that are known."""
         exchanges = self._exchanges(whole, where, info)
@@ -103,7 +103,7 @@ class WholeRowBuilder:
             "client_id": chosen([capture.index.client_id(each) for each in client_ids.tolist()], of_client),
         }  # fmt: skip
 
-    def _exchanges(self, whole: WholeRows, where: Columns, info: Sequence[str | None]) -> Columns:
+    def _exchanges(self, whole: PackedRows, where: Columns, info: Sequence[str | None]) -> Columns:
         columns, count = self._capture.index.numbers(whole.rows), len(whole.rows)
         packets, _ = self._capture.frames.positions(whole.rows)
         connections, which = np.unique(columns.connection, return_inverse=True)
@@ -124,7 +124,7 @@ class WholeRowBuilder:
         }  # fmt: skip
 
     @staticmethod
-    def _bodies(whole: WholeRows, where: Columns) -> Columns:
+    def _bodies(whole: PackedRows, where: Columns) -> Columns:
         key = {name: where[name] for name in _KEY}
         nothing, count = pa.nulls, len(whole.rows)
         return key | {
@@ -170,7 +170,7 @@ def _add_carried(pieces: Sequence[CarriedColumns], where: Columns, found: list[C
     return []
 
 
-def _findings(whole: WholeRows) -> list[tuple[int, int, Finding]]:
+def _findings(whole: PackedRows) -> list[tuple[int, int, Finding]]:
     """The findings of exchanges: the place of each one's exchange, and its number among the findings of that."""
     found: dict[int, list[Finding]] = {at: [error] for at, _, error in whole.bodies.errors}
     for at, marks in whole.marks.items():
@@ -188,7 +188,7 @@ def _finding_columns(findings: Sequence[tuple[int, int, Finding]], where: Column
     }  # fmt: skip
 
 
-def _errors(whole: WholeRows) -> pa.Array:
+def _errors(whole: PackedRows) -> pa.Array:
     """The names of errors."""
     counts = np.zeros(len(whole.rows) + 1, np.int32)
     counts[[at + 1 for at, *_ in whole.bodies.errors]] = 1

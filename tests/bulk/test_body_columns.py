@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dissector
+from dissector.bulk.body_columns import JOINED_TOGETHER, BodyColumns
 from dissector.capture_session import Capture
-from dissector.exchange.body_columns import JOINED_TOGETHER, BodyColumns
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.program import message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT

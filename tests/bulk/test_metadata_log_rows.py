@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import dissector
 from dissector.capture_session import Capture
+from tests.bulk import test_info_texts, test_json_lines
+from tests.bulk.test_info_texts import opened
 from tests.conftest import PCAPS
-from tests.exchange import test_info_texts, test_json_lines
-from tests.exchange.test_info_texts import opened
 from tests.exchange.test_metadata_fetches import LOG_ID, fetch
 from tests.protocol.test_metadata_log import with_checksums
 from tests.traffic import Turn, capture_of, conversation

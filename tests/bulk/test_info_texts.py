@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dissector.bulk import body_columns, field_keys, info_texts
+from dissector.bulk.body_columns import BodyColumns
 from dissector.capture_session import Capture
-from dissector.exchange import body_columns, field_keys, info_texts
-from dissector.exchange.body_columns import BodyColumns
 from tests.conftest import BUNDLED, PCAPS
 
 

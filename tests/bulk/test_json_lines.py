@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from dissector.bulk import decompressed_sections, json_bodies, json_fields
 from dissector.capture_session import Capture
 from dissector.core.arrays import Int64
-from dissector.exchange import json_bodies, json_fields, plain_sections
 from dissector.exchange.to_json import json_line
 from dissector.protocol.kernel import json_messages
+from tests.bulk.test_info_texts import opened
 from tests.conftest import BUNDLED, PCAPS
-from tests.exchange.test_info_texts import opened
 
 CAREFUL = b"careful\n"
 
@@ -59,7 +59,7 @@ def test_little_memory_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_messages, "MOST_BYTES", 1 << 14)
     monkeypatch.setattr(json_messages, "HOLES_TOGETHER", 4)
     monkeypatch.setattr(json_fields, "MOST_BYTES", 1 << 10)
-    monkeypatch.setattr(plain_sections, "MOST_BYTES", 1 << 10)
+    monkeypatch.setattr(decompressed_sections, "MOST_BYTES", 1 << 10)
     monkeypatch.setattr(json_bodies, "MOST_FRAME_BYTES", 1 << 12)
     assert check(opened(PCAPS / "librdkafka-pipelined.pcapng"))
     assert check(opened(PCAPS / "java-streams.pcapng"))

@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns, Messages
+from dissector.bulk.cell_lines import CellLines
+from dissector.bulk.decompressed_sections import DecompressedSections
+from dissector.bulk.json_fields import FieldTexts, HoledMessages
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.columns import sorted_unique
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
-from dissector.exchange.body_columns import BodyColumns, Messages
-from dissector.exchange.cell_lines import CellLines
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.info_column import ERROR_CODES
-from dissector.exchange.json_fields import FieldTexts, HoledMessages
-from dissector.exchange.plain_sections import PlainSections
 from dissector.index.indexer import Indexer
 from dissector.protocol.codec.json_program import JsonProgram, Mark, is_value
 from dissector.protocol.codec.plan import plan
@@ -62,7 +62,7 @@ class JsonBodies:
         self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
         self._messages = JsonMessages(packs_records=packs_records)
         self._arena = Arena()
-        self._plain = PlainSections()
+        self._plain = DecompressedSections()
         self._fields = FieldTexts(indexer.conversation_state.common, packs_records=packs_records)
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
@@ -81,7 +81,7 @@ class JsonBodies:
 
     def written(self, rows: Int64) -> "tuple[WrittenSide, WrittenSide]":
         """Write the requests and the responses of rows of the index, ascending, of one step, in place of those
-        that were written before. `are_whole` says which rows have both."""
+        that were written before. `have_both` says which rows have both."""
         self._decoder.update_conversation_state()
         names = dict(self._indexer.conversation_state.topic_names)
         if names != self._names:
@@ -271,7 +271,7 @@ class WrittenSide(NamedTuple):
         return TextPart(text.ctypes.data + self.starts[at], np.maximum(self.sizes[at] - cut, 0), text)
 
 
-def are_whole(requests: WrittenSide, responses: WrittenSide) -> Bool:
+def have_both(requests: WrittenSide, responses: WrittenSide) -> Bool:
     """Return which rows have both messages, and no records of what damage made of the metadata log: they may be masked,
     and are not searched for secrets here."""
     return (requests.sizes > 0) & (responses.sizes > 0) & ~(requests.has_damaged_log | responses.has_damaged_log)

@@ -9,8 +9,8 @@ from typing import Final, Generic, TypeVar
 
 import numpy as np
 
+from dissector.bulk.body_columns import BodyColumns
 from dissector.core.arrays import Bool, Int64
-from dissector.exchange.body_columns import BodyColumns
 from dissector.protocol.codec.plan import SCALARS
 from dissector.protocol.codec.program import Part, Program
 from dissector.protocol.kernel.shredding import Arena, Shredded
