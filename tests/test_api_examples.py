@@ -13,15 +13,13 @@ from dissector.capture import errors as capture_errors
 from dissector.core import finding
 from dissector.exchange import model
 from dissector.filter import errors as filter_errors
-from dissector.protocol import primitives, tree
-from dissector.protocol.wire import primitives as wire_primitives
-from dissector.protocol.wire import writing
+from dissector.protocol import primitives, tree, wire
 from tests.capture.live.loopback import needs_rights
 from tests.conftest import PCAPS
 
 MODULES = (
     capture, comparing, exchange, pytest.param(live_traffic, marks=needs_rights), messages, opening, records,
-    capture_errors, finding, model, filter_errors, primitives, tree, wire_primitives, writing,
+    capture_errors, finding, model, filter_errors, primitives, tree, wire,
 )  # fmt: skip
 
 

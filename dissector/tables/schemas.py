@@ -10,6 +10,8 @@ Invariants:
 
 from typing import Final, NamedTuple
 
+from dissector.protocol.records.compression import CODECS
+
 
 class TableColumn(NamedTuple):
     """A column. `type` is Spark's."""
@@ -28,6 +30,7 @@ class TableSchema(NamedTuple):
 
 
 _C: Final = TableColumn
+_CODECS: Final = ", ".join(codec.name for codec in CODECS.values())
 
 KEYS: Final = (
     _C("day", "DATE", "the day (UTC) on which the capture begins; 1970-01-01 if nothing in it has a time"),
@@ -157,7 +160,7 @@ TABLES: Final = (
         _C("producer_epoch", "INT", "producer epoch of the batch"),
         _C("sequence", "INT", "sequence number: the batch's base sequence plus the record's position; -1 if the batch"
            " is not idempotent"),
-        _C("codec", "STRING", "compression of the batch: none, gzip, snappy, lz4, zstd"),
+        _C("codec", "STRING", f"compression of the batch: {_CODECS}"),
         _C("control", "BOOLEAN", "whether it is a control record, such as the end of a transaction"),
     )),
     TableSchema("batches", "One row per record batch (magic 2), even if its records can't be read", (
@@ -172,7 +175,7 @@ TABLES: Final = (
         _C("size", "BIGINT", "bytes on the wire, header included"),
         _C("uncompressed_size", "BIGINT", "bytes that it would have without compression, header included; null if it"
            " can't be decompressed"),
-        _C("codec", "STRING", "compression: none, gzip, snappy, lz4, zstd"),
+        _C("codec", "STRING", f"compression: {_CODECS}"),
         _C("timestamp_type", "STRING", "CreateTime or LogAppendTime"),
         _C("first_timestamp", "TIMESTAMP", "its base timestamp; null in years that do not have four digits"),
         _C("first_timestamp_ms", "BIGINT", "the same, milliseconds since 1970 UTC"),

@@ -1,5 +1,5 @@
-"""Compresses and decompresses record sections. A new codec is an entry in `CODECS`, and in the tables that
-README.md of this package lists.
+"""Compresses and decompresses record sections. A new codec is a number in `CompressionType` and an entry in `CODECS`;
+redaction drops records that it can't compress to their size, until `export/redaction/compress_to_size.py` can.
 
 A codec's number is in the lowest three bits of the attributes (CompressionType in kafka-clients). Snappy is raw
 (librdkafka) or in the blocks of the xerial framing (Java), which has a magic. lz4 is the frame format; clients before
@@ -87,7 +87,7 @@ class DecompressionBudget:
     def decompressed_into(self, codec: int, data: memoryview, out: UInt8) -> int | None:
         """Decompress `data` of magic 2 into a buffer, and return its size; None where `decompressed` has to decide: it
         may be too large, or damaged."""
-        into = INTO.get(codec)
+        into = CODECS[codec].into if codec in CODECS else None
         packed_size = self._packed_size + self._bounds.packed_ratio * len(data)
         if into is None:
             return None
@@ -150,6 +150,8 @@ class Codec(NamedTuple):
     name: str
     decompress: Callable[[bytes, int], bytes]
     compress: Callable[[bytes], bytes]
+    into: Callable[..., int] | None = None
+    """Writes to a buffer what `decompress` returns, and returns how many bytes. Raises `cramjam.DecompressionError`."""
     repair: Callable[[bytes], bytes] = _unchanged
     """Turns a section of magic 0 or 1 into one that today's decoders accept (KIP-57)."""
     as_magic_0: Callable[[bytes], bytes] = _unchanged
@@ -256,19 +258,19 @@ def _lz4(data: bytes) -> bytes:
 CODECS: Final[dict[int, Codec]] = {
     CompressionType.NONE: Codec("none", lambda data, _limit: data, _unchanged),
     CompressionType.GZIP: Codec(
-        "gzip", _bounded(cramjam.gzip.decompress_into), lambda data: bytes(cramjam.gzip.compress(data))
+        "gzip",
+        _bounded(cramjam.gzip.decompress_into),
+        lambda data: bytes(cramjam.gzip.compress(data)),
+        cramjam.gzip.decompress_into,
     ),
-    CompressionType.SNAPPY: Codec("snappy", _snappy, _xerial),
-    CompressionType.LZ4: Codec("lz4", _lz4_plain, _lz4, repair=with_right_checksum, as_magic_0=with_wrong_checksum),
+    CompressionType.SNAPPY: Codec("snappy", _snappy, _xerial, _snappy_into),
+    CompressionType.LZ4: Codec(
+        "lz4", _lz4_plain, _lz4, cramjam.lz4.decompress_into, with_right_checksum, with_wrong_checksum
+    ),
     CompressionType.ZSTD: Codec(
-        "zstd", _bounded(cramjam.zstd.decompress_into), lambda data: bytes(cramjam.zstd.compress(data))
+        "zstd",
+        _bounded(cramjam.zstd.decompress_into),
+        lambda data: bytes(cramjam.zstd.compress(data)),
+        cramjam.zstd.decompress_into,
     ),
 }
-INTO: Final[dict[int, Callable[..., int]]] = {
-    CompressionType.GZIP: cramjam.gzip.decompress_into,
-    CompressionType.SNAPPY: _snappy_into,
-    CompressionType.LZ4: cramjam.lz4.decompress_into,
-    CompressionType.ZSTD: cramjam.zstd.decompress_into,
-}
-"""Decoders that write to a buffer what the codec returns, and return how many bytes. They raise
-`cramjam.DecompressionError`."""
