@@ -4,20 +4,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, Verdict, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict, verdict
 from dissector.protocol.schema.error_codes import ErrorCode
 
+RULES: Final = RuleBook()
 _LOGIN: Final = frozenset({"ApiVersions", "SaslHandshake", "SaslAuthenticate"})
 _SASL: Final = frozenset({"SaslHandshake", "SaslAuthenticate"})
 
 
-class HandshakeFirst(ProtocolRule):
-    """Tokens come after a handshake that the broker took."""
-
-    code = "sasl-handshake-first"
-    title = "SaslAuthenticate follows a SaslHandshake that succeeded"
-    source = "KIP-43, KIP-152"
-    apis = _SASL
+@RULES.memory("sasl-handshake-first", "KIP-43, KIP-152", _SASL)
+class HandshakeFirst(RuleMemory):
+    """SaslAuthenticate follows a SaslHandshake that succeeded."""
 
     def __init__(self) -> None:
         self._accepted: dict[int, bool] = {}
@@ -28,18 +25,14 @@ class HandshakeFirst(ProtocolRule):
             words = "the handshake was refused" if accepted is False else "there was no handshake"
             yield verdict(event, bool(accepted), "", words)
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if event.api == "SaslHandshake":
             self._accepted[event.connection] = event.error_code == ErrorCode.NONE
-        return iter(())
 
 
-class NothingDuringLogin(ProtocolRule):
-    """Between the handshake and the end of the login a client asks nothing else."""
-
-    code = "request-during-login"
-    title = "until it is logged in, a client sends only ApiVersions and SASL requests"
-    source = "KIP-43; Kafka's SaslServerAuthenticator"
+@RULES.memory("request-during-login", "KIP-43; Kafka's SaslServerAuthenticator")
+class NothingDuringLogin(RuleMemory):
+    """until it is logged in, a client sends only ApiVersions and SASL requests."""
 
     def __init__(self) -> None:
         self._logging_in: dict[int, bool] = {}
@@ -50,18 +43,14 @@ class NothingDuringLogin(ProtocolRule):
         elif self._logging_in.get(event.connection):
             yield verdict(event, event.api in _LOGIN, "", f"{event.api} while the login goes on")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if event.api == "SaslAuthenticate" and event.error_code == ErrorCode.NONE:
             self._logging_in[event.connection] = False  # several steps: a request after the first is not blamed
-        return iter(())
 
 
-class RefusedLogin(ProtocolRule):
-    """After a refused login the connection is of no use."""
-
-    code = "request-after-refused-login"
-    title = "after a refused login the client sends nothing more on the connection"
-    source = "KIP-152"
+@RULES.memory("request-after-refused-login", "KIP-152")
+class RefusedLogin(RuleMemory):
+    """after a refused login the client sends nothing more on the connection."""
 
     def __init__(self) -> None:
         self._refused: set[int] = set()
@@ -77,12 +66,9 @@ class RefusedLogin(ProtocolRule):
             yield verdict(event, True, "", "")
 
 
-class SessionLifetime(ProtocolRule):
-    """A session that ends is renewed in time."""
-
-    code = "sasl-session-lifetime"
-    title = "a session with a lifetime is authenticated again before it ends"
-    source = "KIP-368"
+@RULES.memory("sasl-session-lifetime", "KIP-368")
+class SessionLifetime(RuleMemory):
+    """a session with a lifetime is authenticated again before it ends."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
@@ -92,11 +78,7 @@ class SessionLifetime(ProtocolRule):
         if end is not None and event.api not in _LOGIN:
             yield verdict(event, event.time_ns <= end, "", f"{event.api} after the session's lifetime")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         lifetime = event.body.get("session_lifetime_ms", 0)
         if event.api == "SaslAuthenticate" and event.error_code == ErrorCode.NONE and lifetime > 0:
             self._ends[event.connection] = event.time_ns + lifetime * 1_000_000
-        return iter(())
-
-
-RULES: Final = (HandshakeFirst, NothingDuringLogin, RefusedLogin, SessionLifetime)
