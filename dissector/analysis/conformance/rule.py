@@ -22,12 +22,12 @@ class RuleSide(StrEnum):
 class Verdict(NamedTuple):
     """Whether one message keeps a rule. The message and its connection show who is to be praised or blamed."""
 
-    is_kept: bool
     event: MessageEvent
+    is_kept: bool
     path: str
     """The field that shows it, in the body, as in JSON: ``topics[0].name``; empty for the whole message; or `REST`."""
     words: str
-    """What breaks it."""
+    """What breaks it; not shown where it is kept."""
 
 
 Verdicts = Iterable[Verdict] | None
@@ -109,8 +109,3 @@ def partitions(body: Body, topics: str, name: str = "partitions") -> Iterator[tu
     for n, topic in enumerate(body.get(topics, ())):
         for m, partition in enumerate(topic[name]):
             yield topic, partition, f"{topics}[{n}].{name}[{m}]"
-
-
-def verdict(event: MessageEvent, is_kept: bool, path: str, words: str) -> Verdict:
-    """Return what a rule says of a message; `words` are for a broken one."""
-    return Verdict(is_kept, event, path, words)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.conformance.rules.produce import batches
 from dissector.analysis.records import NO_PRODUCER
 from dissector.protocol.embedded.topics import NO_TOPIC_ID
@@ -25,7 +25,7 @@ def topic_names(event: MessageEvent) -> Iterator[Verdict]:
     for n, topic in enumerate(event.body.get("topics", ())):
         name = topic["name"]
         is_kept = bool(_LEGAL.fullmatch(name)) and name not in (".", "..")
-        yield verdict(event, is_kept, f"topics[{n}].name", f"{name[:60]!r} is refused by brokers")
+        yield Verdict(event, is_kept, f"topics[{n}].name", f"{name[:60]!r} is refused by brokers")
 
 
 @RULES.request("topic-id", "KIP-516", {"Produce", "Fetch"})
@@ -34,7 +34,7 @@ def topic_ids(event: MessageEvent) -> Iterator[Verdict]:
     name = "topic_data" if event.api == "Produce" else "topics"
     for n, topic in enumerate(event.body.get(name, ())):
         if "topic_id" in topic and event.version >= 13:
-            yield verdict(event, topic["topic_id"] != NO_TOPIC_ID, f"{name}[{n}].topic_id", "the id is zero")
+            yield Verdict(event, topic["topic_id"] != NO_TOPIC_ID, f"{name}[{n}].topic_id", "the id is zero")
 
 
 @RULES.request("transactional-batch", "KIP-98; Kafka's KafkaApis", {"Produce"})
@@ -43,7 +43,7 @@ def transactional_batches(event: MessageEvent) -> Iterator[Verdict]:
     for each in batches(event):
         if each.batch.is_transactional:
             is_kept = event.body.get("transactional_id") is not None and each.batch.producer_id != NO_PRODUCER
-            yield verdict(event, is_kept, "transactional_id", "it is missing, or the batch has no producer id")
+            yield Verdict(event, is_kept, "transactional_id", "it is missing, or the batch has no producer id")
 
 
 @RULES.memory("partition-not-added", "KIP-98, KIP-890", {"Produce", "AddPartitionsToTxn", "EndTxn", "InitProducerId"})
@@ -66,7 +66,7 @@ class PartitionsAdded(RuleMemory):
             known = self._added.get(str(event.body.get("transactional_id")), set())
             for topic, partition, path, batch in batches(event):
                 if batch.is_transactional:
-                    yield verdict(
+                    yield Verdict(
                         event, (topic, partition) in known, path, f"{topic} partition {partition} is not added"
                     )
         elif event.api in ("EndTxn", "InitProducerId"):
@@ -84,7 +84,7 @@ class EndInFlight(RuleMemory):
         name = str(event.body.get("transactional_id"))
         if event.api == "EndTxn":
             waiting = self._open.get(name, set())
-            yield verdict(event, not waiting, "", f"{len(waiting)} Produce requests wait for their response")
+            yield Verdict(event, not waiting, "", f"{len(waiting)} Produce requests wait for their response")
         elif event.body.get("transactional_id") is not None:
             self._open.setdefault(name, set()).add(event.number)
 
@@ -99,7 +99,7 @@ def leaders_listed(event: MessageEvent) -> Iterator[Verdict]:
     for _, each, path in partitions(event.body, "topics"):
         if each["error_code"] == 0:
             leader = each["leader_id"]
-            yield verdict(event, leader in brokers, f"{path}.leader_id", f"leader {leader} is not listed")
+            yield Verdict(event, leader in brokers, f"{path}.leader_id", f"leader {leader} is not listed")
 
 
 @RULES.response("isr-nodes", "MetadataResponse.json", METADATA, side=RuleSide.BROKER)
@@ -108,4 +108,4 @@ def replicas_in_sync(event: MessageEvent) -> Iterator[Verdict]:
     for _, each, path in partitions(event.body, "topics"):
         replicas, in_sync = each["replica_nodes"], each["isr_nodes"]
         is_kept = set(in_sync) <= set(replicas) and len(set(replicas)) == len(replicas)
-        yield verdict(event, is_kept, f"{path}.isr_nodes", f"{in_sync} of {replicas}")
+        yield Verdict(event, is_kept, f"{path}.isr_nodes", f"{in_sync} of {replicas}")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.protocol.schema.error_codes import ErrorCode
 from dissector.protocol.schema.field_enums import FetchSessionEpoch
 
@@ -35,12 +35,12 @@ class FetchSessionEpochs(RuleMemory):
         session, epoch = event.body.get("session_id", 0), event.body.get("session_epoch", FetchSessionEpoch.FINAL)
         if not session:
             if "session_id" in event.body:
-                yield verdict(event, epoch in FULL_FETCHES, "session_epoch", f"epoch {epoch} of no session")
+                yield Verdict(event, epoch in FULL_FETCHES, "session_epoch", f"epoch {epoch} of no session")
             return
         expected = self._next.get((event.connection, session))
         if expected is not None:
             is_kept = epoch == expected or epoch in FULL_FETCHES
-            yield verdict(event, is_kept, "session_epoch", f"epoch {epoch} of session {session}, not {expected}")
+            yield Verdict(event, is_kept, "session_epoch", f"epoch {epoch} of session {session}, not {expected}")
 
     def response(self, event: MessageEvent) -> None:
         session, epoch = event.body.get("session_id", 0), event.request.get("session_epoch", FetchSessionEpoch.FINAL)
@@ -59,7 +59,7 @@ class LostSession(RuleMemory):
         if event.connection in self._lost and event.body:
             self._lost.discard(event.connection)
             epoch = event.body.get("session_epoch", FetchSessionEpoch.FINAL)
-            yield verdict(event, epoch in FULL_FETCHES, "session_epoch", f"epoch {epoch} of a session that was lost")
+            yield Verdict(event, epoch in FULL_FETCHES, "session_epoch", f"epoch {epoch} of a session that was lost")
 
     def response(self, event: MessageEvent) -> None:
         if event.error_code in _SESSION_ERRORS:
@@ -71,10 +71,10 @@ def fetch_limits(event: MessageEvent) -> Iterator[Verdict]:
     """max_wait_ms, min_bytes, max_bytes and partition_max_bytes are not negative."""
     for name in ("max_wait_ms", "min_bytes", "max_bytes"):
         if name in event.body:
-            yield verdict(event, event.body[name] >= 0, name, f"{name} is {event.body[name]}")
+            yield Verdict(event, event.body[name] >= 0, name, f"{name} is {event.body[name]}")
     for _, each, path in partitions(event.body, "topics"):
         size = each["partition_max_bytes"]
-        yield verdict(event, size >= 0, f"{path}.partition_max_bytes", f"partition_max_bytes is {size}")
+        yield Verdict(event, size >= 0, f"{path}.partition_max_bytes", f"partition_max_bytes is {size}")
 
 
 @RULES.request("isolation-level", "KIP-98; FetchRequest.json, ListOffsetsRequest.json", {"Fetch", "ListOffsets"})
@@ -82,7 +82,7 @@ def isolation_level(event: MessageEvent) -> Iterator[Verdict]:
     """isolation_level is 0 or 1."""
     level = event.body.get("isolation_level")
     if level is not None:
-        yield verdict(event, level in (0, 1), "isolation_level", f"isolation_level is {level}")
+        yield Verdict(event, level in (0, 1), "isolation_level", f"isolation_level is {level}")
 
 
 @RULES.memory("offset-out-of-range", "Kafka's consumer; auto.offset.reset", FETCH)
@@ -97,7 +97,7 @@ class OutOfRange(RuleMemory):
             refused = self._refused.get((event.connection, event.topic(topic), each["partition"]))
             if refused is not None:
                 is_kept = each["fetch_offset"] != refused
-                yield verdict(event, is_kept, f"{path}.fetch_offset", f"offset {refused} is out of range")
+                yield Verdict(event, is_kept, f"{path}.fetch_offset", f"offset {refused} is out of range")
 
     def response(self, event: MessageEvent) -> None:
         errors = {
@@ -117,7 +117,7 @@ def special_timestamps(event: MessageEvent) -> Iterator[Verdict]:
     for _, each, path in partitions(event.body, "topics"):
         time = each["timestamp"]
         is_kept = time >= -2 or event.version >= _SPECIAL_SINCE.get(time, 1 << 15)
-        yield verdict(event, is_kept, f"{path}.timestamp", f"timestamp {time} in v{event.version}")
+        yield Verdict(event, is_kept, f"{path}.timestamp", f"timestamp {time} in v{event.version}")
 
 
 @RULES.response("watermarks", "KIP-98; FetchResponse.json", FETCH, side=RuleSide.BROKER)
@@ -127,4 +127,4 @@ def watermarks(event: MessageEvent) -> Iterator[Verdict]:
         high, stable = each["high_watermark"], each.get("last_stable_offset", -1)
         if each["error_code"] == 0 and high >= 0:
             words = f"last_stable_offset {stable}, high_watermark {high}"
-            yield verdict(event, stable <= high, f"{path}.high_watermark", words)
+            yield Verdict(event, stable <= high, f"{path}.high_watermark", words)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.text import counted
 
 RULES: Final = RuleBook()
@@ -44,7 +44,7 @@ class ForwardedTags(RuleMemory):
         sent = self._sent.pop(_key(passed_on.get("header", {})), None)
         if sent is not None:
             lost = len(sent.tags - _tags(passed_on.get("body", {})))
-            yield verdict(
+            yield Verdict(
                 event, not lost, "request_data", f"{counted(lost, 'tagged field')} of exchange {sent.number:,} lost"
             )
 

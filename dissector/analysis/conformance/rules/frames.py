@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import REST, RuleBook, RuleMemory, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rule import REST, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.text import counted, duration
 from dissector.protocol.schema.error_codes import ErrorCode
 
@@ -19,13 +19,13 @@ def _trailing(event: MessageEvent) -> Iterator[Verdict]:
         decoded = event.message.decoded
         rest = len(decoded.rest) if decoded.body or not decoded.findings else 0
         words = f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have" if rest else ""
-        yield verdict(event, not rest, REST, words)
+        yield Verdict(event, not rest, REST, words)
 
 
 def _malformed(event: MessageEvent) -> Iterator[Verdict]:
     damage = [each for each in event.message.decoded.findings if each.code in _DAMAGE]
     if event.message.whole == event.message.size and (damage or event.message.layout.body is not None):
-        yield verdict(event, not damage, "", "it can't be read to its end")
+        yield Verdict(event, not damage, "", "it can't be read to its end")
 
 
 @RULES.request("request-trailing-bytes", "the request's schema; KIP-482 on tagged fields")
@@ -64,7 +64,7 @@ class CorrelationIds(RuleMemory):
         if number is None:
             return
         used = self._open.setdefault(event.connection, set())
-        yield verdict(event, number not in used, "", f"correlation id {number} waits for a response already")
+        yield Verdict(event, number not in used, "", f"correlation id {number} waits for a response already")
         if event.exchange.response is not None:  # one that never comes would be in use for ever
             used.add(number)
 
@@ -85,7 +85,7 @@ class ResponseOrder(RuleMemory):
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         last = self._last.get(event.connection, 0)
-        yield verdict(event, event.number > last, "", f"exchange {last:,}, a later request, was answered before")
+        yield Verdict(event, event.number > last, "", f"exchange {last:,}, a later request, was answered before")
         self._last[event.connection] = max(last, event.number)
 
 
@@ -103,7 +103,7 @@ class OfferedVersions(RuleMemory):
             return
         low, high = offered.get(key, (0, -1))
         words = f"the broker offers v{low} to v{high}" if high >= low else "the broker does not offer it"
-        yield verdict(event, low <= event.version <= high, "", f"{event.api} v{event.version}: {words}")
+        yield Verdict(event, low <= event.version <= high, "", f"{event.api} v{event.version}: {words}")
 
     def response(self, event: MessageEvent) -> None:
         if event.api == "ApiVersions" and event.error_code == ErrorCode.NONE:
@@ -120,7 +120,7 @@ def offered_ranges(event: MessageEvent) -> Iterator[Verdict]:
     for n, each in enumerate(event.body.get("api_keys", ())):
         is_kept = each["min_version"] <= each["max_version"] and each["api_key"] not in seen
         words = f"API {each['api_key']}: v{each['min_version']} to v{each['max_version']}"
-        yield verdict(event, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
+        yield Verdict(event, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
         seen.add(each["api_key"])
 
 
@@ -134,7 +134,7 @@ class VersionFallback(RuleMemory):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         refused = self._refused.pop(event.connection, None)
         if refused is not None:
-            yield verdict(event, event.version < refused, "", f"v{event.version} after v{refused} was refused")
+            yield Verdict(event, event.version < refused, "", f"v{event.version} after v{refused} was refused")
 
     def response(self, event: MessageEvent) -> None:
         if event.error_code == ErrorCode.UNSUPPORTED_VERSION:
@@ -150,7 +150,7 @@ def software_names(event: MessageEvent) -> Iterator[Verdict]:
     for name in ("client_software_name", "client_software_version"):
         value = event.body.get(name)
         if isinstance(value, str) and event.version >= 3:
-            yield verdict(event, bool(_LEGAL.fullmatch(value)), name, f"{value!r} is refused by brokers")
+            yield Verdict(event, bool(_LEGAL.fullmatch(value)), name, f"{value!r} is refused by brokers")
 
 
 @RULES.memory("throttle-time", "KIP-219")
@@ -167,7 +167,7 @@ class ThrottleTime(RuleMemory):
         if wait_ns:
             waited = event.time_ns - answered
             words = f"asked to wait {duration(wait_ns)}, it waited {duration(waited)}"
-            yield verdict(event, waited >= wait_ns, "", words)
+            yield Verdict(event, waited >= wait_ns, "", words)
 
     def response(self, event: MessageEvent) -> None:
         wait = event.body.get("throttle_time_ms", 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.core.text import duration
 from dissector.protocol.schema.error_codes import ErrorCode
 
@@ -24,7 +24,7 @@ class MemberIdRequired(RuleMemory):
         given = self._given.pop((event.connection, event.body.get("group_id", "")), None)
         if given is not None:
             member = event.body["member_id"]
-            yield verdict(event, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
+            yield Verdict(event, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
 
     def response(self, event: MessageEvent) -> None:
         if event.error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -35,7 +35,7 @@ class MemberIdRequired(RuleMemory):
 def group_protocols(event: MessageEvent) -> Iterator[Verdict]:
     """JoinGroup has a protocol type and at least one protocol."""
     if event.body:
-        yield verdict(
+        yield Verdict(
             event, bool(event.body["protocol_type"] and event.body["protocols"]), "protocols", "there is none"
         )
 
@@ -50,7 +50,7 @@ def subscriptions(event: MessageEvent) -> Iterator[Verdict]:
             words = f"the subscription for {each['name']} " + (
                 f"ends before {', '.join(missing)}" if missing else "can't be read to its end"
             )
-            yield verdict(event, decoded is not None and not missing, f"protocols[{n}].metadata", words)
+            yield Verdict(event, decoded is not None and not missing, f"protocols[{n}].metadata", words)
 
 
 @RULES.request("assignment", "ConsumerProtocolAssignment.json", {"SyncGroup"})
@@ -63,14 +63,14 @@ def assignments(event: MessageEvent) -> Iterator[Verdict]:
         path = f"assignments[{n}].assignment"
         decoded = each.get("assignment_decoded")
         if decoded is None:
-            yield verdict(event, not each["assignment"], path, "the assignment can't be read to its end")
+            yield Verdict(event, not each["assignment"], path, "the assignment can't be read to its end")
             continue
         for topic in decoded.get("assigned_partitions", ()):
             for partition in topic["partitions"]:
                 key = topic["topic"], partition
                 owner = owners.setdefault(key, each["member_id"])
                 words = f"{key[0]} partition {partition} belongs to {owner}, too"
-                yield verdict(event, owner == each["member_id"], path, words)
+                yield Verdict(event, owner == each["member_id"], path, words)
 
 
 @RULES.memory("stale-generation", "error ILLEGAL_GENERATION", _CLASSIC)
@@ -85,7 +85,7 @@ class Generations(RuleMemory):
         joined = self._joined.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
         generation = event.body.get(name)
         if joined is not None and generation is not None and generation >= 0:
-            yield verdict(event, generation >= joined, name, f"generation {generation}, but it joined {joined}")
+            yield Verdict(event, generation >= joined, name, f"generation {generation}, but it joined {joined}")
 
     def response(self, event: MessageEvent) -> None:
         if event.api == "JoinGroup" and event.error_code == ErrorCode.NONE:
@@ -102,12 +102,12 @@ class UnknownMember(RuleMemory):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         member = event.body.get("member_id", "")
         if (event.body.get("group_id", ""), member) in self._unknown and event.api != "LeaveGroup":
-            yield verdict(event, False, "member_id", f"{member!r} is not known to the group")
+            yield Verdict(event, False, "member_id", f"{member!r} is not known to the group")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID and event.request.get("member_id"):
             self._unknown.add((event.request.get("group_id", ""), event.request["member_id"]))
-            yield verdict(event, True, "", "")
+            yield Verdict(event, True, "", "")
 
 
 @RULES.memory("rebalance-ignored", "KIP-62; max.poll.interval.ms", _CLASSIC)
@@ -126,7 +126,7 @@ class RejoinAfterRebalance(RuleMemory):
         if event.api in ("JoinGroup", "LeaveGroup"):
             del self._told[key]
         limit, waited = self._timeouts.get(key, 300_000) * 1_000_000, event.time_ns - told
-        yield verdict(event, waited <= limit, "", f"{event.api} {duration(waited)} after it, of {duration(limit)}")
+        yield Verdict(event, waited <= limit, "", f"{event.api} {duration(waited)} after it, of {duration(limit)}")
 
     def response(self, event: MessageEvent) -> None:
         key = event.request.get("group_id", ""), event.request.get("member_id", "")
@@ -143,7 +143,7 @@ def committed_offsets(event: MessageEvent) -> Iterator[Verdict]:
     """a committed offset is not negative."""
     for _, each, path in partitions(event.body, "topics"):
         offset = each["committed_offset"]
-        yield verdict(event, offset >= 0, f"{path}.committed_offset", f"offset {offset}")
+        yield Verdict(event, offset >= 0, f"{path}.committed_offset", f"offset {offset}")
 
 
 @RULES.memory(
@@ -162,12 +162,12 @@ class CoordinatorMoved(RuleMemory):
             keys = {event.body.get("key"), *event.body.get("coordinator_keys", ())}
             self._moved = {each for each in self._moved if each[1] not in keys}
         elif (event.connection, event.body.get("group_id", "")) in self._moved:
-            yield verdict(event, False, "group_id", "the same broker gets a request again")
+            yield Verdict(event, False, "group_id", "the same broker gets a request again")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.error_code == ErrorCode.NOT_COORDINATOR and event.request.get("group_id"):
             self._moved.add((event.connection, event.request["group_id"]))
-            yield verdict(event, True, "", "")
+            yield Verdict(event, True, "", "")
 
 
 @RULES.request("first-heartbeat", "KIP-848; ConsumerGroupHeartbeatRequest.json", {"ConsumerGroupHeartbeat"})
@@ -185,7 +185,7 @@ def first_heartbeat(event: MessageEvent) -> Iterator[Verdict]:
             ("no member_id", body["member_id"] or event.version == 0),
         ) if not is_kept
     ]  # fmt: skip
-    yield verdict(event, not missing, "", f"it has {', '.join(missing)}")
+    yield Verdict(event, not missing, "", f"it has {', '.join(missing)}")
 
 
 @RULES.memory("member-epoch", "KIP-848, KIP-932", {"ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
@@ -200,7 +200,7 @@ class MemberEpochs(RuleMemory):
         expected = self._epochs.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
         if expected is not None and epoch >= 0:
             is_kept = epoch in (expected, 0)
-            yield verdict(event, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
+            yield Verdict(event, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
 
     def response(self, event: MessageEvent) -> None:
         if not event.body:
@@ -228,9 +228,9 @@ class ShareSessions(RuleMemory):
         if epoch == 0:
             partitions = (each for topic in event.body["topics"] for each in topic["partitions"])
             acknowledged = any(each["acknowledgement_batches"] for each in partitions)
-            yield verdict(event, not acknowledged, "topics", "the first request of a session acknowledges records")
+            yield Verdict(event, not acknowledged, "topics", "the first request of a session acknowledges records")
         elif expected is not None and epoch > 0:
-            yield verdict(event, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
+            yield Verdict(event, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
 
     def response(self, event: MessageEvent) -> None:
         epoch = event.request.get("share_session_epoch", -1)
@@ -249,5 +249,5 @@ class GenerationsGoUp(RuleMemory):
         if event.error_code == ErrorCode.NONE:
             key = event.exchange.fields.server, event.request.get("group_id", "")
             last, generation = self._last.get(key, 0), event.body["generation_id"]
-            yield verdict(event, generation >= last, "generation_id", f"generation {generation} after {last}")
+            yield Verdict(event, generation >= last, "generation_id", f"generation {generation} after {last}")
             self._last[key] = max(last, generation)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict
 from dissector.protocol.schema.error_codes import ErrorCode
 
 RULES: Final = RuleBook()
@@ -23,7 +23,7 @@ class HandshakeFirst(RuleMemory):
         if event.api == "SaslAuthenticate":
             accepted = self._accepted.get(event.connection)
             words = "the handshake was refused" if accepted is False else "there was no handshake"
-            yield verdict(event, bool(accepted), "", words)
+            yield Verdict(event, bool(accepted), "", words)
 
     def response(self, event: MessageEvent) -> None:
         if event.api == "SaslHandshake":
@@ -41,7 +41,7 @@ class NothingDuringLogin(RuleMemory):
         if event.api == "SaslHandshake":
             self._logging_in.setdefault(event.connection, event.version >= 1)  # the end of v0 is no message of Kafka's
         elif self._logging_in.get(event.connection):
-            yield verdict(event, event.api in _LOGIN, "", f"{event.api} while the login goes on")
+            yield Verdict(event, event.api in _LOGIN, "", f"{event.api} while the login goes on")
 
     def response(self, event: MessageEvent) -> None:
         if event.api == "SaslAuthenticate" and event.error_code == ErrorCode.NONE:
@@ -57,13 +57,13 @@ class RefusedLogin(RuleMemory):
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.connection in self._refused:
-            yield verdict(event, False, "", f"{event.api} after SASL_AUTHENTICATION_FAILED")
+            yield Verdict(event, False, "", f"{event.api} after SASL_AUTHENTICATION_FAILED")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.api == "SaslAuthenticate":
             if event.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED:
                 self._refused.add(event.connection)
-            yield verdict(event, True, "", "")
+            yield Verdict(event, True, "", "")
 
 
 @RULES.memory("sasl-session-lifetime", "KIP-368")
@@ -76,7 +76,7 @@ class SessionLifetime(RuleMemory):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         end = self._ends.get(event.connection)
         if end is not None and event.api not in _LOGIN:
-            yield verdict(event, event.time_ns <= end, "", f"{event.api} after the session's lifetime")
+            yield Verdict(event, event.time_ns <= end, "", f"{event.api} after the session's lifetime")
 
     def response(self, event: MessageEvent) -> None:
         lifetime = event.body.get("session_lifetime_ms", 0)

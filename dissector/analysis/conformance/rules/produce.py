@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.conformance.events import Body, MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.analysis.records import NO_PRODUCER
 from dissector.protocol.records.batch import Batch
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
@@ -59,7 +59,7 @@ def acks(event: MessageEvent) -> Iterator[Verdict]:
     """acks is 0, 1 or -1."""
     if event.body:
         acks = event.body["acks"]
-        yield verdict(event, acks in (-1, 0, 1), "acks", f"acks is {acks}")
+        yield Verdict(event, acks in (-1, 0, 1), "acks", f"acks is {acks}")
 
 
 @RULES.request("one-batch-a-partition", "KIP-98; Kafka's ProduceRequest", PRODUCE)
@@ -70,7 +70,7 @@ def one_batch(event: MessageEvent) -> Iterator[Verdict]:
     for _, partition, path in produced(event.message.body):
         kinds = [entry.kind for entry in split_entries(partition["records"] or b"")]
         words = f"{len(kinds)} entries: {', '.join(kind.value for kind in kinds[:3]) or 'none'}"
-        yield verdict(event, kinds == [RecordsEntryKind.BATCH], path, words)
+        yield Verdict(event, kinds == [RecordsEntryKind.BATCH], path, words)
 
 
 @RULES.request("batch-crc", "KIP-98, the record batch", PRODUCE)
@@ -78,7 +78,7 @@ def crc(event: MessageEvent) -> Iterator[Verdict]:
     """a batch has the CRC-32C of its bytes."""
     for each in batches(event):
         if not event.message.masked:
-            yield verdict(
+            yield Verdict(
                 event, each.batch.crc_valid, each.path, f"CRC {each.batch.crc:#010x} is not that of the batch"
             )
 
@@ -88,7 +88,7 @@ def counts(event: MessageEvent) -> Iterator[Verdict]:
     """a produced batch counts from offset 0: last_offset_delta is its number of records less 1."""
     for each in batches(event):
         delta, count = each.batch.last_offset_delta, each.batch.records_count
-        yield verdict(
+        yield Verdict(
             event, count > 0 and delta == count - 1, each.path, f"last_offset_delta {delta} of {count} records"
         )
 
@@ -99,7 +99,7 @@ def known_codec(event: MessageEvent) -> Iterator[Verdict]:
     for each in batches(event):
         codec = each.batch.codec
         is_kept = codec < ZSTD or (codec == ZSTD and event.version >= ZSTD_SINCE)
-        yield verdict(event, is_kept, each.path, f"{each.batch.compression} in v{event.version}")
+        yield Verdict(event, is_kept, each.path, f"{each.batch.compression} in v{event.version}")
 
 
 @RULES.request("batch-attributes", "KIP-98, KIP-32", PRODUCE)
@@ -108,14 +108,14 @@ def attributes_of_clients(event: MessageEvent) -> Iterator[Verdict]:
     for each in batches(event):
         marks = {"control": each.batch.is_control, "LogAppendTime": each.batch.is_append_time}
         found = [name for name, is_set in marks.items() if is_set]
-        yield verdict(event, not found, each.path, f"a batch with {' and '.join(found)}")
+        yield Verdict(event, not found, each.path, f"a batch with {' and '.join(found)}")
 
 
 @RULES.request("idempotent-acks", "KIP-98", PRODUCE)
 def idempotent_acks(event: MessageEvent) -> Iterator[Verdict]:
     """batches with a producer id are sent with acks=-1."""
     if any(each.batch.producer_id != NO_PRODUCER for each in batches(event)):
-        yield verdict(
+        yield Verdict(
             event, event.body["acks"] == -1, "acks", f"acks is {event.body['acks']}, and a batch has a producer id"
         )
 
@@ -132,7 +132,7 @@ class IdempotentInFlight(RuleMemory):
             return
         self._open[event.connection] = count = self._open.get(event.connection, 0) + 1
         if any(each.batch.producer_id != NO_PRODUCER for each in batches(event)):
-            yield verdict(event, count <= IN_FLIGHT, "", f"{count} Produce requests are in flight")
+            yield Verdict(event, count <= IN_FLIGHT, "", f"{count} Produce requests are in flight")
 
     def response(self, event: MessageEvent) -> None:
         self._open[event.connection] = self._open.get(event.connection, 1) - 1
@@ -153,9 +153,9 @@ class Sequences(RuleMemory):
             epoch, expected = self._next.get(key, (None, 0))
             first = batch.base_sequence
             if epoch == batch.producer_epoch:
-                yield verdict(event, first <= expected, path, f"sequence {first} after {expected - 1}")
+                yield Verdict(event, first <= expected, path, f"sequence {first} after {expected - 1}")
             elif epoch is not None:
-                yield verdict(event, first == 0, path, f"sequence {first} begins epoch {batch.producer_epoch}")
+                yield Verdict(event, first == 0, path, f"sequence {first} begins epoch {batch.producer_epoch}")
             after = (first + batch.records_count) % (1 << 31)
             if epoch != batch.producer_epoch or first >= expected:
                 self._next[key] = batch.producer_epoch, after
@@ -174,7 +174,7 @@ class ProducerEpochs(RuleMemory):
                 continue
             key = event.connection, batch.producer_id
             last = self._epochs.get(key, -1)
-            yield verdict(event, batch.producer_epoch >= last, path, f"epoch {batch.producer_epoch} after {last}")
+            yield Verdict(event, batch.producer_epoch >= last, path, f"epoch {batch.producer_epoch} after {last}")
             self._epochs[key] = max(last, batch.producer_epoch)
 
 
@@ -190,14 +190,14 @@ class FencedProducer(RuleMemory):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         for _, _, path, batch in batches(event):
             if (batch.producer_id, batch.producer_epoch) in self._fenced:
-                yield verdict(
+                yield Verdict(
                     event, False, path, f"producer {batch.producer_id}, epoch {batch.producer_epoch} is fenced"
                 )
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if not any(error in self._FENCED for _, _, error in produce_errors(event.body)):
             return
-        yield verdict(event, True, "", "")
+        yield Verdict(event, True, "", "")
         for _, partition, _ in produced(event.request):
             self._fenced |= {
                 (each.producer_id, each.producer_epoch) for each in batches_in(partition["records"] or b"")
@@ -232,13 +232,13 @@ class TooLarge(RuleMemory):
         for _, partition, path in produced(event.message.body):
             refused = self._refused.get((event.connection, hash(partition["records"])))
             if refused is not None:
-                yield verdict(event, False, path, f"the batch of exchange {refused:,}, which was refused for good")
+                yield Verdict(event, False, path, f"the batch of exchange {refused:,}, which was refused for good")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         errors = {(topic, index) for topic, index, error in produce_errors(event.body) if error in self._FATAL}
         if not errors:
             return
-        yield verdict(event, True, "", "")
+        yield Verdict(event, True, "", "")
         for topic, partition, _ in produced(event.request):
             if (_key(topic), partition["index"]) in errors and len(self._refused) < 10_000:
                 self._refused[event.connection, hash(partition["records"])] = event.number
@@ -252,7 +252,7 @@ def produce_partitions(event: MessageEvent) -> Iterator[Verdict]:
     requested = {(_key(topic), each["index"]) for topic, each, _ in produced(event.request)}
     found = {(topic, index) for topic, index, _ in produce_errors(event.body)}
     words = f"{len(found)} partitions for {len(requested)} that were asked"
-    yield verdict(event, requested == found, "responses", words)
+    yield Verdict(event, requested == found, "responses", words)
 
 
 def produce_errors(body: Body) -> Iterator[tuple[Any, int, int]]:

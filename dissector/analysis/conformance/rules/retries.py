@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict, partitions, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict, partitions
 from dissector.core.text import duration
 from dissector.protocol.schema.errors import error_name, is_retriable
 
@@ -54,7 +54,7 @@ class RetriableErrors(RuleMemory):
             for subject in _subjects(event):
                 failed = self._failed.pop(_Work(client, event.api, subject), None)
                 if failed is not None:
-                    yield verdict(failed.event, True, failed.path, "")
+                    yield Verdict(failed.event, True, failed.path, "")
 
     def response(self, event: MessageEvent) -> None:
         if event.api in RETRIED:
@@ -68,7 +68,7 @@ class RetriableErrors(RuleMemory):
             went_on = self._last_ns.get(work.client, 0) - failed.event.time_ns
             if went_on >= PATIENCE_NS:
                 words = f"{error_name(failed.error)}, and no {work.api} again in the {duration(went_on)} that followed"
-                yield verdict(failed.event, False, failed.path, words)
+                yield Verdict(failed.event, False, failed.path, words)
 
 
 def _client(event: MessageEvent) -> str:
