@@ -53,7 +53,7 @@ def list_rules(form: RuleFormat) -> int:
     return 0
 
 
-def _without(ignored: str | None) -> list[type[ProtocolRule]]:
+def _without(ignored: str | None) -> list[ProtocolRule]:
     """Return the rules that are not ignored. Raises `UsageError`."""
     words = {word.strip() for word in (ignored or "").split(",") if word.strip()}
     for word in sorted(words - {each.code for each in RULES}):
@@ -114,7 +114,7 @@ def _report(result: CheckResult, files: int) -> Iterator[ReportBlock]:
         yield _table(result, broken)
 
 
-def _breaches(rule: type[ProtocolRule], breaches: list[Breach], broken: int, kept: int) -> ListBlock:
+def _breaches(rule: ProtocolRule, breaches: list[Breach], broken: int, kept: int) -> ListBlock:
     blamed = "" if rule.side == "client" else "the broker: "
     details = [clean(f"{each.file} {_where(each)}: {each.words}") for each in breaches[:SHOWN]]
     if broken > SHOWN:
@@ -123,7 +123,7 @@ def _breaches(rule: type[ProtocolRule], breaches: list[Breach], broken: int, kep
     return ListBlock(text, rule.source, tuple(details))
 
 
-def _table(result: CheckResult, broken: Sequence[type[ProtocolRule]]) -> TableBlock:
+def _table(result: CheckResult, broken: Sequence[ProtocolRule]) -> TableBlock:
     clients = [client for client in result.clients if any(result.broken[rule.code, client] for rule in broken)]
     rows = [
         (rule.code, *(_cell(result.broken[rule.code, client], result.kept[rule.code, client]) for client in clients))

@@ -99,7 +99,7 @@ def _error(error: ErrorInfo) -> Iterator[Line]:
     yield [(f"  kdissect show FILE -Y 'error == {error.name}'", "")]
 
 
-def _rule(rule: type[ProtocolRule]) -> Iterator[Line]:
+def _rule(rule: ProtocolRule) -> Iterator[Line]:
     yield [(f"{rule.title[0].upper()}{rule.title[1:]}", TITLE)]
     yield [(f"  {rule.code}, a rule for the {rule.side}", DIM)]
     yield from title("What requires it")

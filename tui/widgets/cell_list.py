@@ -1,11 +1,8 @@
 """A list that is drawn line by line, whatever its length, with a heading, a cursor, and the keys of the exchange list.
 
-Invariants:
-  * only lines on the screen are made; their strips are kept in a bounded cache;
-  * moving the cursor repaints two lines.
+Invariant: only lines on the screen are made.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -13,13 +10,12 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
 from tui.widgets.scrolling import CursorLines
 
-KEPT_STRIPS = 512
 CURSOR_WIDTH = 1
 
 
@@ -76,7 +72,6 @@ class CellList(CursorLines):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._count = 0
-        self._strips: OrderedDict[tuple[int, int, bool], Strip] = OrderedDict()
 
     def head(self, width: int) -> str:
         """Return the heading for `width` cells."""
@@ -93,35 +88,19 @@ class CellList(CursorLines):
     def show(self, count: int, cursor: int = 0) -> None:
         """Show other lines, `count` of them, with the cursor on one; no message is posted."""
         self._count = count
-        self._strips.clear()
+        self.forget()
         self.virtual_size = Size(self._across, count + 1)
         with self.prevent(self.LineChosen):
             self.cursor = cursor
         self._into_view()
         self.refresh()
 
-    def redraw(self) -> None:
-        """Draw the same lines again."""
-        self._strips.clear()
-        self.refresh()
+    def head_strip(self, y: int) -> Strip:
+        style = self.get_component_rich_style("cells--head")
+        text = "   " + self.head(self._across - CURSOR_WIDTH)
+        return Strip([Segment(text, style)]).adjust_cell_length(self._across, style)
 
-    def render_line(self, y: int) -> Strip:
-        """Return one line of the pane; the heading stays on top."""
-        if y == 0:
-            style = self.get_component_rich_style("cells--head")
-            text = "   " + self.head(self._across - CURSOR_WIDTH)
-            return Strip([Segment(text, style)]).adjust_cell_length(self._across, style)
-        number = self.scroll_offset.y + y - 1
-        if number >= self._count:
-            return Strip.blank(self._across, self.rich_style)
-        key = (number, self._across, number == self.cursor)
-        if key not in self._strips:
-            self._strips[key] = self._strip(number, chosen=number == self.cursor)
-            if len(self._strips) > KEPT_STRIPS:
-                self._strips.popitem(last=False)
-        return self._strips[key]
-
-    def _strip(self, number: int, *, chosen: bool) -> Strip:
+    def line_strip(self, number: int, *, chosen: bool) -> Strip:
         over = self.get_component_rich_style("cells--cursor") if chosen else Style()
         if chosen:
             over = Style(bgcolor=over.bgcolor, bold=True, reverse=self.app.no_color)
@@ -132,27 +111,8 @@ class CellList(CursorLines):
             segments.append(Segment(text, style + over))
         return Strip(segments).adjust_cell_length(self._across, plain + over)
 
-    def notify_style_update(self) -> None:
-        self._strips.clear()
-        super().notify_style_update()
-
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()
-
-    def on_resize(self) -> None:
-        self._strips.clear()
-        self.virtual_size = Size(self._across, self._count + 1)
-        self._into_view()
-
-    def watch_cursor(self, before: int, now: int) -> None:
-        if before != now:
-            self._into_view()
-            for number in (before, now):
-                self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.post_message(self.LineChosen(self, now))
+    def cursor_moved(self) -> None:
+        self.post_message(self.LineChosen(self, self.cursor))
 
     def action_open(self) -> None:
         if self._count:

@@ -1,12 +1,9 @@
 """The list of exchanges: a window over the index, drawn line by line, whatever its length.
 
-Invariants:
-  * only rows on the screen are decoded; their strips are kept in a bounded cache;
-  * moving the cursor repaints two lines.
+Invariant: only rows on the screen are decoded.
 """
 
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import ClassVar, Final
 
 from rich.segment import Segment
@@ -14,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
@@ -27,9 +24,8 @@ from tui.row_colors import HUES, rule_hue
 from tui.row_states import COMMENTED, RowWords, alarm_size, row_state
 from tui.row_view import RowView
 from tui.time_format import TimeFormat, time_text
-from tui.widgets.scrolling import CursorLines
+from tui.widgets.scrolling import NumberedLines
 
-KEPT_STRIPS = 512
 _LEAST_NUMBER, _LEAST_TIME = 3, 8
 _EMPTY_LINE = 3
 """Where a list without rows says so."""
@@ -43,7 +39,7 @@ _REPEATING: Final = frozenset(
 _POINTED = Style(underline=True, bold=True)
 
 
-class ExchangeList(CursorLines):
+class ExchangeList(NumberedLines):
     """The exchanges of a capture."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -101,13 +97,10 @@ class ExchangeList(CursorLines):
         self._view = view
         self._words = RowWords(capture, view, appearance)
         self._appearance = appearance
-        self._strips: OrderedDict[tuple[int, int, int, bool], Strip] = OrderedDict()
-        """By the row, the row above it, the width, whether the cursor is on it."""
         self._plain: Style | None = None
         """The style of a row, as long as strips are kept: to find it takes a tenth of the time that a row takes."""
         self._last_cells: tuple[int, dict[str, str]] = -1, {}
         """The row that was drawn last, and its cells: mostly the one above the next."""
-        self._typed = ""
         self.selected = 0
         """The row that the user selected. While it is hidden the cursor stays near it."""
         self.column: str | None = None
@@ -143,7 +136,7 @@ class ExchangeList(CursorLines):
         different; `scrolled` if the cursor is scrolled into view; `awaits` if the selected row may still come: no other
         one is selected then."""
         if redraw:
-            self._forget()
+            self.forget()
         self._measure()
         self.virtual_size = Size(self._across, len(self._view) + 1)
         position = self._view.nearest(self.selected)
@@ -179,33 +172,24 @@ class ExchangeList(CursorLines):
         widths = {"No.": max(_LEAST_NUMBER, len(str(last + 1))), "Time": time}
         if widths != self._widths:
             self._widths = widths
-            self._forget()
+            self.forget()
 
-    def _forget(self) -> None:
-        """Draw all rows again when they are shown."""
-        self._strips.clear()
+    def forget(self) -> None:
+        super().forget()
         self._plain = None
         self._last_cells = -1, {}
 
-    def render_line(self, y: int) -> Strip:
-        """Return one line of the pane; the heading stays on top."""
-        if y == 0:
-            return self._head_strip()
-        position = self.scroll_offset.y + y - 1
-        if position >= len(self._view):
-            words = self.empty_words if not len(self._view) and y == _EMPTY_LINE else ""
-            style = self.rich_style + self.color("repeated")
-            return Strip([Segment(words.center(self._across), style)]).adjust_cell_length(self._across, style)
-        number, chosen = self._view.number(position), position == self.cursor
-        above = self._view.number(position - 1) if position else number
-        key = (number, above, self._across, chosen)
-        if key not in self._strips:
-            self._strips[key] = self._row_strip(position, number, above, chosen)
-            if len(self._strips) > KEPT_STRIPS:
-                self._strips.popitem(last=False)
-        return self._strips[key]
+    def blank_strip(self, y: int) -> Strip:
+        words = self.empty_words if not len(self._view) and y == _EMPTY_LINE else ""
+        style = self.rich_style + self.color("repeated")
+        return Strip([Segment(words.center(self._across), style)]).adjust_cell_length(self._across, style)
 
-    def _head_strip(self) -> Strip:
+    def line_key(self, number: int) -> Hashable:
+        """The row and the row above it."""
+        row = self._view.number(number)
+        return row, self._view.number(number - 1) if number else row
+
+    def head_strip(self, y: int) -> Strip:
         sorting = self._appearance.sorting
         columns = self.columns()
         cells = {column.name: column.head for column in columns}
@@ -214,7 +198,9 @@ class ExchangeList(CursorLines):
         style = self.get_component_rich_style("list--head")
         return self._strip([(" " * (MARKS_WIDTH - 1), style)], columns, cells, style, points=True)
 
-    def _row_strip(self, position: int, number: int, above: int, chosen: bool) -> Strip:
+    def line_strip(self, number: int, *, chosen: bool) -> Strip:
+        position, number = number, self._view.number(number)
+        above = self._view.number(position - 1) if position else number
         exchange = self._capture.exchange(number)
         row, state = exchange.row, row_state(exchange, is_read=self._capture.is_read)
         hue = rule_hue(self._appearance.saved.color_rules, exchange, self._capture.start_ns)
@@ -273,30 +259,9 @@ class ExchangeList(CursorLines):
         """Return the style of a hue."""
         return self.get_component_rich_style(f"list--hue{hue}", partial=True)
 
-    def notify_style_update(self) -> None:
-        self._forget()
-        super().notify_style_update()
-
-    def on_focus(self) -> None:
-        self._forget()
-        self.refresh()
-
-    def on_blur(self) -> None:
-        self._forget()
-        self.refresh()
-
-    def on_resize(self) -> None:
-        self._forget()
-        self.virtual_size = Size(self._across, len(self._view) + 1)
-        self._into_view()
-
-    def watch_cursor(self, before: int, now: int) -> None:
-        if before != now:
-            self._into_view()
-            for number in (before, now):
-                self.refresh(Region(0, number - self.scroll_offset.y + 1, self._across, 1))
-            self.selected = self.number
-            self._post_chosen()
+    def cursor_moved(self) -> None:
+        self.selected = self.number
+        self._post_chosen()
 
     def _post_chosen(self) -> None:
         """Post which row is selected, once."""
@@ -315,19 +280,8 @@ class ExchangeList(CursorLines):
     def _point_at(self, column: str) -> None:
         if column != self.column:
             self.column = column
-            self._forget()
+            self.forget()
             self.refresh()
-
-    def action_go(self, number: int) -> None:
-        """Go to the first row, the last, or the one whose number was typed before."""
-        typed, self._typed = self._typed, ""
-        super().action_go(int(typed) - 1 if typed else number)
-
-    def on_key(self, event: events.Key) -> None:
-        if event.character is not None and event.character.isdecimal() and event.character.isascii():
-            self._typed = (self._typed + event.character)[-9:]
-        elif event.key not in ("g", "G"):
-            self._typed = ""
 
     def on_click(self, event: events.Click) -> None:
         if event.y == 0:

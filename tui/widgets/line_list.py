@@ -13,11 +13,9 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import reactive
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.widgets.scrolling import PlacedScrollBar
+from tui.widgets.scrolling import CursorLines
 
 ROLES: Final = ("head", "bar", "bad", "warning", "good", "dim", "name")
 """The roles of text, besides plain: each has a color of the theme."""
@@ -36,9 +34,10 @@ Build = Callable[[int], Sequence[StyledLine]]
 """Makes the lines for a width in cells."""
 
 
-class LineList(ScrollView, PlacedScrollBar, can_focus=True):
+class LineList(CursorLines):
     """Lines, with a cursor on those that can be selected."""
 
+    HEADS = 0
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"lines--{role}" for role in (*ROLES, "cursor")}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "move(1)", "Down", show=False, tooltip="Next line", id="lines.down"),
@@ -53,7 +52,6 @@ class LineList(ScrollView, PlacedScrollBar, can_focus=True):
                 id="lines.previous_part"),
         Binding("enter", "open", "Open", tooltip="Open what the line refers to", id="lines.open"),
     ]  # fmt: skip
-    cursor: reactive[int] = reactive(0, repaint=False)
 
     class TargetOpened(Message):
         """A line was opened."""
@@ -83,23 +81,19 @@ class LineList(ScrollView, PlacedScrollBar, can_focus=True):
         """The target of the line under the cursor."""
         return self._lines[self.cursor].target if self.cursor < len(self._lines) else None
 
+    @property
+    def count(self) -> int:
+        return len(self._lines)
+
     def _lay(self) -> None:
         self._lines = self._build(self._across) if self._across > 0 else ()
         self.virtual_size = Size(self._across, len(self._lines))
-        self.refresh()
+        self.redraw()
 
-    @property
-    def _across(self) -> int:
-        return self.scrollable_content_region.width
-
-    def render_line(self, y: int) -> Strip:
-        """Return one line of the pane."""
-        at = self.scroll_offset.y + y
-        if at >= len(self._lines):
-            return Strip.blank(self._across, self.rich_style)
-        line = self._lines[at]
+    def line_strip(self, number: int, *, chosen: bool) -> Strip:
+        line = self._lines[number]
         style = self.rich_style
-        chosen = at == self.cursor and line.target is not None
+        chosen = chosen and line.target is not None
         if chosen:
             style += self.get_component_rich_style("lines--cursor")
             style += Style(bold=True, reverse=self.app.no_color)
@@ -115,11 +109,6 @@ class LineList(ScrollView, PlacedScrollBar, can_focus=True):
 
     def on_resize(self) -> None:
         self._lay()
-        self._into_view()
-
-    def watch_cursor(self) -> None:
-        self._into_view()
-        self.refresh()
 
     def _into_view(self) -> None:
         """Scroll the cursor's line into view, with the heading above it if the cursor is on the first line of a
@@ -143,7 +132,8 @@ class LineList(ScrollView, PlacedScrollBar, can_focus=True):
     def action_move(self, step: int) -> None:
         self.cursor = self._near(self.cursor + step, step)
 
-    def action_page(self, step: int) -> None:
+    def action_page(self, pages: float) -> None:
+        step = int(pages)
         self.cursor = self._near(self.cursor + step * max(1, self.size.height - 1), step)
 
     def action_end(self, step: int) -> None:

@@ -14,12 +14,12 @@ from textual.strip import Strip
 from tui.record_labels import ROLES, Pieces, columns_for, fitted, record_cells
 from tui.records_model import RecordsModel
 from tui.widgets.cell_list import CellList
-from tui.widgets.scrolling import PlacedScrollBar
+from tui.widgets.scrolling import NumberedLines, PlacedScrollBar
 
 ARROWS = {False: "▲", True: "▼"}
 
 
-class RecordLines(CellList):
+class RecordLines(CellList, NumberedLines):
     """Records."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,7 +37,6 @@ class RecordLines(CellList):
     def __init__(self, model: RecordsModel, *, id: str) -> None:
         super().__init__(id=id)
         self._model = model
-        self._typed = ""
 
     def head(self, width: int) -> str:
         """Return the heading for `width` cells."""
@@ -61,17 +60,6 @@ class RecordLines(CellList):
     def grow(self, count: int) -> None:
         """Show more lines; the cursor and those that are drawn stay."""
         self.show(count, self.cursor)
-
-    def action_go(self, number: int) -> None:
-        """Go to the first record, the last, or the one whose number was typed before."""
-        typed, self._typed = self._typed, ""
-        super().action_go(int(typed) - 1 if typed else number)
-
-    def on_key(self, event: events.Key) -> None:
-        if event.character is not None and event.character.isdecimal() and event.character.isascii():
-            self._typed = (self._typed + event.character)[-9:]
-        elif event.key not in ("g", "G"):
-            self._typed = ""
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)

@@ -5,11 +5,18 @@ Textual tells a scroll bar the position when that changes while the bar is shown
 is shown (rows and scrolling come in one step, the bar with the next layout) would have the bar's thumb at the top.
 """
 
-from typing import ClassVar
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import ClassVar, Final
 
+from textual import events
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
+from textual.strip import Strip
 from textual.widget import Widget
+
+KEPT_STRIPS: Final = 512
 
 
 class PlacedScrollBar(Widget):
@@ -21,16 +28,88 @@ class PlacedScrollBar(Widget):
 
 
 class CursorLines(ScrollView, PlacedScrollBar, can_focus=True):
-    """Lines, one of them under a cursor, below a heading that stays. A subclass knows how many there are."""
+    """Lines, one of them under a cursor, below a heading that stays. A subclass knows how many there are, and makes
+    those that are on the screen.
+
+    Invariants: the strips of lines are kept, a bounded number of them; moving the cursor repaints two lines."""
 
     HEADS: ClassVar[int] = 1
     """Lines of the heading."""
     cursor: reactive[int] = reactive(0, repaint=False)
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._strips: OrderedDict[tuple[Hashable, int, bool], Strip] = OrderedDict()
+        """By what a line is, the width, whether the cursor is on it."""
+
     @property
     def count(self) -> int:
         """How many lines there are below the heading."""
         raise NotImplementedError
+
+    def head_strip(self, y: int) -> Strip:
+        """Return a line of the heading."""
+        raise NotImplementedError
+
+    def line_strip(self, number: int, *, chosen: bool) -> Strip:
+        """Return a line; `chosen` if the cursor is on it."""
+        raise NotImplementedError
+
+    def line_key(self, number: int) -> Hashable:
+        """Return what a line is: one that is equal in it looks the same until `forget`."""
+        return number
+
+    def blank_strip(self, y: int) -> Strip:
+        """Return a line of the pane below the last one."""
+        return Strip.blank(self._across, self.rich_style)
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line of the pane; the heading stays on top."""
+        if y < self.HEADS:
+            return self.head_strip(y)
+        number = self.scroll_offset.y + y - self.HEADS
+        if number >= self.count:
+            return self.blank_strip(y)
+        key = self.line_key(number), self._across, number == self.cursor
+        if key not in self._strips:
+            self._strips[key] = self.line_strip(number, chosen=number == self.cursor)
+            if len(self._strips) > KEPT_STRIPS:
+                self._strips.popitem(last=False)
+        return self._strips[key]
+
+    def forget(self) -> None:
+        """Make all lines again when they are shown."""
+        self._strips.clear()
+
+    def redraw(self) -> None:
+        """Draw the same lines again."""
+        self.forget()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        self.forget()
+        super().notify_style_update()
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.forget()
+        self.virtual_size = Size(self._across, self.count + self.HEADS)
+        self._into_view()
+
+    def watch_cursor(self, before: int, now: int) -> None:
+        if before != now:
+            self._into_view()
+            for number in (before, now):
+                self.refresh(Region(0, number - self.scroll_offset.y + self.HEADS, self._across, 1))
+            self.cursor_moved()
+
+    def cursor_moved(self) -> None:
+        """The cursor is on another line."""
 
     @property
     def _across(self) -> int:
@@ -57,3 +136,20 @@ class CursorLines(ScrollView, PlacedScrollBar, can_focus=True):
     def action_go(self, number: int) -> None:
         """Go to a line; to the last one if it is negative."""
         self.cursor = number if number >= 0 else self.count - 1
+
+
+class NumberedLines(CursorLines):
+    """Lines with numbers: g goes to the one whose number was typed before."""
+
+    _typed = ""
+
+    def action_go(self, number: int) -> None:
+        """Go to the first line, the last, or the one whose number was typed before."""
+        typed, self._typed = self._typed, ""
+        super().action_go(int(typed) - 1 if typed else number)
+
+    def on_key(self, event: events.Key) -> None:
+        if event.character is not None and event.character.isdecimal() and event.character.isascii():
+            self._typed = (self._typed + event.character)[-9:]
+        elif event.key not in ("g", "G"):
+            self._typed = ""

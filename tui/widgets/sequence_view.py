@@ -5,7 +5,6 @@ Invariants:
   * the lane of the selected event's client is visible.
 """
 
-from collections import OrderedDict
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -32,7 +31,6 @@ from tui.sequence_layout import (
 from tui.widgets.scrolling import CursorLines
 
 BLOCK: Final = 64
-KEPT_STRIPS: Final = 512
 LATENCY_BELOW: Final = 110
 """Width from which on there is a column of latencies at the right."""
 LATENCY: Final = 22
@@ -73,7 +71,6 @@ class SequenceView(CursorLines):
         self.diagram: SequenceDiagram | None = None
         self._first = 0
         """The first client that is shown."""
-        self._strips: OrderedDict[tuple[int, bool], Strip] = OrderedDict()
         self._in_flight = lru_cache(maxsize=16)(self._count_in_flight)
 
     def show(self, diagram: SequenceDiagram, number: int, *, is_request: bool = True) -> None:
@@ -116,38 +113,28 @@ class SequenceView(CursorLines):
         return lane_layout(diagram.lanes, self._first, max(20, self._across - self._left - self._right))
 
     def _lay(self) -> None:
-        self._strips.clear()
         self.virtual_size = Size(self._across, self.count + self.HEADS)
-        self.refresh()
+        self.redraw()
 
-    def render_line(self, y: int) -> Strip:
-        """Return one line of the pane; the names of the lanes stay on top."""
-        diagram = self.diagram
+    def head_strip(self, y: int) -> Strip:
+        """Return a line of the names of the lanes."""
+        diagram, style = self.diagram, self.get_component_rich_style("sequence--head")
         if diagram is None or not len(diagram):
-            return Strip.blank(self._across, self.rich_style)
-        if y < self.HEADS:
-            style = self.get_component_rich_style("sequence--head")
-            layout = self._layout(diagram)
-            hidden = hidden_lanes(diagram.lanes, layout)[y]
-            more = (f" ◂ {hidden} more" if y == 0 else f" ▸ {hidden} more") if hidden else ""
-            words = set_cell_size(more, self._left) + lane_heads(diagram.lanes, layout)[y]
-            return Strip([Segment(words, style)]).adjust_cell_length(self._across, style)
-        at = self.scroll_offset.y + y - self.HEADS
-        if at >= len(diagram):
-            return Strip.blank(self._across, self.rich_style)
-        key = at, at == self.cursor
-        if key not in self._strips:
-            self._strips[key] = self._event_strip(diagram, at)
-            if len(self._strips) > KEPT_STRIPS:
-                self._strips.popitem(last=False)
-        return self._strips[key]
+            return self.blank_strip(y)
+        layout = self._layout(diagram)
+        hidden = hidden_lanes(diagram.lanes, layout)[y]
+        more = (f" ◂ {hidden} more" if y == 0 else f" ▸ {hidden} more") if hidden else ""
+        words = set_cell_size(more, self._left) + lane_heads(diagram.lanes, layout)[y]
+        return Strip([Segment(words, style)]).adjust_cell_length(self._across, style)
 
-    def _event_strip(self, diagram: SequenceDiagram, at: int) -> Strip:
+    def line_strip(self, number: int, *, chosen: bool) -> Strip:
+        diagram, at = self.diagram, number
+        assert diagram is not None
         event = diagram.event(at)
         style = self.rich_style
-        if at == self.cursor:
+        if chosen:
             style += self.get_component_rich_style("sequence--cursor") + Style(bold=True, reverse=self.app.no_color)
-        mark = "▸" if at == self.cursor else " "
+        mark = "▸" if chosen else " "
         when = seconds(event.time_ns - diagram.capture.start_ns) if self._left > 8 else ""
         segments = [Segment(f"{mark}{event.number + 1:>6}{when:>11} "[: self._left].ljust(self._left), style)]
         in_flight = self._in_flight(at // BLOCK)[at % BLOCK]
@@ -175,19 +162,6 @@ class SequenceView(CursorLines):
             found.append(dict(now))
         return found
 
-    def notify_style_update(self) -> None:
-        self._strips.clear()
-        super().notify_style_update()
-
-    def on_resize(self) -> None:
-        self._lay()
-        self._into_view()
-
-    def watch_cursor(self, before: int, now: int) -> None:
-        if before != now:
-            self._into_view()
-            self.refresh()
-
     def _into_view(self) -> None:
         if self.diagram is None or not len(self.diagram):
             return
@@ -199,8 +173,8 @@ class SequenceView(CursorLines):
     def _show_lanes(self, first: int) -> None:
         if first != self._first:
             self._first = first
-            self._strips.clear()
-            self.refresh()
+
+            self.redraw()
 
     def action_lane(self, step: int) -> None:
         if self.diagram is not None:

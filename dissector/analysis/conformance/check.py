@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent, events
-from dissector.analysis.conformance.rule import REST, ProtocolRule, Verdict
+from dissector.analysis.conformance.rule import REST, Look, ProtocolRule, RuleMemory, Verdict, Verdicts
 from dissector.analysis.conformance.rules import RULES
 from dissector.capture_session import Capture
 
-Look = Callable[[MessageEvent], Iterable[Verdict]]
 MOST_BREACHES: Final = 1_000
 """Breaches of a rule that are kept; all are counted."""
 
@@ -19,7 +18,7 @@ MOST_BREACHES: Final = 1_000
 class Breach:
     """A message that breaks a rule."""
 
-    rule: type[ProtocolRule]
+    rule: ProtocolRule
     file: str
     client: str
     """The client of its connection: software and version, else the client id."""
@@ -41,7 +40,7 @@ class CheckResult:
     """What became of each rule. `kept` and `broken` count messages by the rule's code and the client; `breaches` are
     those that break one, at most `MOST_BREACHES` of each rule and client."""
 
-    rules: Sequence[type[ProtocolRule]] = RULES
+    rules: Sequence[ProtocolRule] = RULES
     kept: Counter[tuple[str, str]] = field(default_factory=Counter)
     broken: Counter[tuple[str, str]] = field(default_factory=Counter)
     breaches: list[Breach] = field(default_factory=list)
@@ -52,7 +51,7 @@ class CheckResult:
         """The clients that some rule applied to."""
         return sorted({client for _, client in (*self.kept, *self.broken)})
 
-    def counts(self, rule: type[ProtocolRule]) -> tuple[int, int]:
+    def counts(self, rule: ProtocolRule) -> tuple[int, int]:
         """Return how many messages kept a rule, and how many broke it."""
         kept, broken = (
             sum(n for (code, _), n in each.items() if code == rule.code) for each in (self.kept, self.broken)
@@ -66,7 +65,7 @@ def _unwatched(_number: int) -> None:
 
 def check(
     captures: Iterable[tuple[str, Capture]],
-    rules: Sequence[type[ProtocolRule]] = RULES,
+    rules: Sequence[ProtocolRule] = RULES,
     watch: Callable[[int], None] = _unwatched,
 ) -> CheckResult:
     """Hold captures, each with its name, to rules; a rule forgets with each. They have been read to their end. Rules
@@ -79,44 +78,42 @@ def check(
 
 
 def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
-    made = [rule() for rule in result.rules]
-    by_api: dict[tuple[str, bool], list[tuple[str, ProtocolRule, Look]]] = {}
+    begun = [(rule, rule.begin()) for rule in result.rules]
+    by_api: dict[tuple[str, bool], list[tuple[ProtocolRule, Look]]] = {}
     clients: dict[int, str] = {}
 
-    def client_of(event: MessageEvent) -> str:
-        client = clients.get(event.connection)
-        if client is None:
-            client = clients[event.connection] = _client(capture, event)
-        return client
+    def add(rule: ProtocolRule, verdicts: Verdicts) -> None:
+        for found in verdicts or ():
+            event = found.event
+            client = clients.get(event.connection)
+            if client is None:
+                client = clients[event.connection] = _client(capture, event)
+            if found.is_kept:
+                result.kept[rule.code, client] += 1
+            else:
+                _add_breach(result, rule, found, name, client)
 
-    kept = result.kept
     for event in events(capture.unmasked()):
         if event.is_request:
             watch(event.number)
             result.exchanges += 1
         looks = by_api.get((event.api, event.is_request))
         if looks is None:
-            looks = by_api[event.api, event.is_request] = _looks(made, event.api, is_request=event.is_request)
-        for code, rule, look in looks:
-            for found in look(event):
-                if found.is_kept:
-                    kept[code, client_of(found.event)] += 1
-                else:
-                    _add_breach(result, rule, found, name, client_of(found.event))
-    for rule in made:
-        for found in rule.end():
-            if found.is_kept:
-                kept[rule.code, client_of(found.event)] += 1
-            else:
-                _add_breach(result, rule, found, name, client_of(found.event))
+            looks = by_api[event.api, event.is_request] = _looks(begun, event.api, is_request=event.is_request)
+        for rule, look in looks:
+            add(rule, look(event))
+    for rule, memory in begun:
+        add(rule, memory.end())
 
 
-def _looks(rules: Iterable[ProtocolRule], api: str, *, is_request: bool) -> list[tuple[str, ProtocolRule, Look]]:
-    """Return the rules that look at messages of one side of an API, each with its code, and how it does."""
+def _looks(
+    begun: Iterable[tuple[ProtocolRule, RuleMemory]], api: str, *, is_request: bool
+) -> list[tuple[ProtocolRule, Look]]:
+    """Return the rules that look at messages of one side of an API, and how each does."""
     name = "request" if is_request else "response"
     return [
-        (rule.code, rule, getattr(rule, name)) for rule in rules
-        if (not rule.apis or api in rule.apis) and getattr(type(rule), name) is not getattr(ProtocolRule, name)
+        (rule, getattr(memory, name)) for rule, memory in begun
+        if (not rule.apis or api in rule.apis) and getattr(type(memory), name) is not getattr(RuleMemory, name)
     ]  # fmt: skip
 
 
@@ -128,7 +125,7 @@ def _add_breach(result: CheckResult, rule: ProtocolRule, found: Verdict, file: s
     start, size = _place(event, found.path)
     part = "request" if event.is_request else "response"
     result.breaches.append(
-        Breach(type(rule), file, client, event.number, event.time_ns, part, found.path, start, size, found.words)
+        Breach(rule, file, client, event.number, event.time_ns, part, found.path, start, size, found.words)
     )
 
 

@@ -276,15 +276,15 @@ def test_rules_hold_messages_without_decompressing_records(tmp_path: Path, monke
 
 def test_no_rule_keeps_the_messages_that_it_saw(tmp_path: Path) -> None:
     path = made(tmp_path, [produce(batch()), fetch(response=fetched()), produce(batch())])
-    rules, seen = [rule() for rule in RULES], []
+    rules, seen = [(rule.apis, rule.begin()) for rule in RULES], []
     with Capture([path]) as capture:
         for _ in capture.read():
             pass
         for event in events(capture.unmasked()):
             seen.append(weakref.ref(event.message))
-            for rule in rules:
-                if not rule.apis or event.api in rule.apis:
-                    list(rule.request(event) if event.is_request else rule.response(event))
+            for apis, rule in rules:
+                if not apis or event.api in apis:
+                    list((rule.request(event) if event.is_request else rule.response(event)) or ())
         del event
     gc.collect()
     assert [each() for each in seen] == [None] * 6

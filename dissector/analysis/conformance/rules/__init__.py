@@ -1,11 +1,11 @@
-"""All rules, a module for each part of the protocol. A new one is a class in one, and an entry of its `RULES`."""
+"""All rules, a module for each part of the protocol. A new one is a function or a class in one."""
 
 from typing import Final
 
 from dissector.analysis.conformance.rule import ProtocolRule
 from dissector.analysis.conformance.rules import cluster, fetch, forwarding, frames, groups, logins, produce, retries
 
-RULES: Final[tuple[type[ProtocolRule], ...]] = (
+RULES: Final[tuple[ProtocolRule, ...]] = (
     *frames.RULES, *logins.RULES, *produce.RULES, *fetch.RULES, *groups.RULES, *cluster.RULES,
     *retries.RULES, *forwarding.RULES,
 )  # fmt: skip

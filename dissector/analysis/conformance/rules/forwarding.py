@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.text import counted
 
+RULES: Final = RuleBook()
 MOST_REQUESTS: Final = 4_096
 """Requests that may still be passed on."""
 NOT_PASSED_ON: Final = frozenset({"Produce", "Fetch"})
@@ -23,13 +24,9 @@ class _Sent(NamedTuple):
     tags: _Tags
 
 
-class ForwardedTags(ProtocolRule):
-    """A request that a broker passes on keeps the tagged fields that the broker does not know."""
-
-    code = "unknown-tags-dropped"
-    title = "a request in an Envelope has all unknown tagged fields that its client sent"
-    source = "KIP-482, KIP-590"
-    side = RuleSide.BROKER
+@RULES.memory("unknown-tags-dropped", "KIP-482, KIP-590", side=RuleSide.BROKER)
+class ForwardedTags(RuleMemory):
+    """a request in an Envelope has all unknown tagged fields that its client sent."""
 
     def __init__(self) -> None:
         self._sent: dict[_Key, _Sent] = {}
@@ -47,7 +44,7 @@ class ForwardedTags(ProtocolRule):
         sent = self._sent.pop(_key(passed_on.get("header", {})), None)
         if sent is not None:
             lost = len(sent.tags - _tags(passed_on.get("body", {})))
-            yield verdict(
+            yield Verdict(
                 event, not lost, "request_data", f"{counted(lost, 'tagged field')} of exchange {sent.number:,} lost"
             )
 
@@ -71,6 +68,3 @@ def _tags_in(value: object, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list):
         for n, each in enumerate(value):
             yield from _tags_in(each, f"{path}[{n}]")
-
-
-RULES: Final = (ForwardedTags,)

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import ClassVar, Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import REST, ProtocolRule, RuleSide, Verdict, verdict
+from dissector.analysis.conformance.rule import REST, RuleBook, RuleMemory, RuleSide, Verdict
 from dissector.core.text import counted, duration
 from dissector.protocol.schema.error_codes import ErrorCode
 
+RULES: Final = RuleBook()
 _MS: Final = 1_000_000
 _DAMAGE: Final = {"malformed", "cell-too-large"}
 
@@ -18,67 +19,42 @@ def _trailing(event: MessageEvent) -> Iterator[Verdict]:
         decoded = event.message.decoded
         rest = len(decoded.rest) if decoded.body or not decoded.findings else 0
         words = f"{counted(rest, 'byte')} that {event.api} v{event.version} does not have" if rest else ""
-        yield verdict(event, not rest, REST, words)
+        yield Verdict(event, not rest, REST, words)
 
 
 def _malformed(event: MessageEvent) -> Iterator[Verdict]:
     damage = [each for each in event.message.decoded.findings if each.code in _DAMAGE]
     if event.message.whole == event.message.size and (damage or event.message.layout.body is not None):
-        yield verdict(event, not damage, "", "it can't be read to its end")
+        yield Verdict(event, not damage, "", "it can't be read to its end")
 
 
-class RequestSize(ProtocolRule):
-    """A request ends where its schema ends."""
-
-    code = "request-trailing-bytes"
-    title = "a request has no bytes after its last field"
-    source = "the request's schema; KIP-482 on tagged fields"
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        return _trailing(event)
+@RULES.request("request-trailing-bytes", "the request's schema; KIP-482 on tagged fields")
+def request_size(event: MessageEvent) -> Iterator[Verdict]:
+    """a request has no bytes after its last field."""
+    return _trailing(event)
 
 
-class ResponseSize(ProtocolRule):
-    """A response ends where its schema ends."""
-
-    code = "response-trailing-bytes"
-    title = "a response has no bytes after its last field"
-    source = "the response's schema; KIP-482 on tagged fields"
-    side = RuleSide.BROKER
-
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        return _trailing(event)
+@RULES.response("response-trailing-bytes", "the response's schema; KIP-482 on tagged fields", side=RuleSide.BROKER)
+def response_size(event: MessageEvent) -> Iterator[Verdict]:
+    """a response has no bytes after its last field."""
+    return _trailing(event)
 
 
-class RequestSchema(ProtocolRule):
-    """A request can be read by its schema."""
-
-    code = "request-malformed"
-    title = "a request has the fields of its version"
-    source = "the request's schema"
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        return _malformed(event)
+@RULES.request("request-malformed", "the request's schema")
+def request_schema(event: MessageEvent) -> Iterator[Verdict]:
+    """a request has the fields of its version."""
+    return _malformed(event)
 
 
-class ResponseSchema(ProtocolRule):
-    """A response can be read by its schema."""
-
-    code = "response-malformed"
-    title = "a response has the fields of its version"
-    source = "the response's schema"
-    side = RuleSide.BROKER
-
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        return _malformed(event)
+@RULES.response("response-malformed", "the response's schema", side=RuleSide.BROKER)
+def response_schema(event: MessageEvent) -> Iterator[Verdict]:
+    """a response has the fields of its version."""
+    return _malformed(event)
 
 
-class CorrelationIds(ProtocolRule):
-    """Requests in flight on one connection have different correlation ids."""
-
-    code = "correlation-id-in-use"
-    title = "a correlation id is not used again before its response arrives"
-    source = "RequestHeader.json; Kafka's NetworkClient"
+@RULES.memory("correlation-id-in-use", "RequestHeader.json; Kafka's NetworkClient")
+class CorrelationIds(RuleMemory):
+    """a correlation id is not used again before its response arrives."""
 
     def __init__(self) -> None:
         self._open: dict[int, set[int]] = {}
@@ -88,38 +64,34 @@ class CorrelationIds(ProtocolRule):
         if number is None:
             return
         used = self._open.setdefault(event.connection, set())
-        yield verdict(event, number not in used, "", f"correlation id {number} waits for a response already")
+        yield Verdict(event, number not in used, "", f"correlation id {number} waits for a response already")
         if event.exchange.response is not None:  # one that never comes would be in use for ever
             used.add(number)
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         self._open.get(event.connection, set()).discard(event.exchange.fields.correlation_id or 0)
-        return iter(())
 
 
-class ResponseOrder(ProtocolRule):
-    """A broker answers the requests of a connection in their order."""
-
-    code = "response-order"
-    title = "responses come in the order of their requests"
-    source = "Kafka's protocol guide, Network: requests of a connection are processed in order"
-    side = RuleSide.BROKER
+@RULES.memory(
+    "response-order",
+    "Kafka's protocol guide, Network: requests of a connection are processed in order",
+    side=RuleSide.BROKER,
+)
+class ResponseOrder(RuleMemory):
+    """responses come in the order of their requests."""
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         last = self._last.get(event.connection, 0)
-        yield verdict(event, event.number > last, "", f"exchange {last:,}, a later request, was answered before")
+        yield Verdict(event, event.number > last, "", f"exchange {last:,}, a later request, was answered before")
         self._last[event.connection] = max(last, event.number)
 
 
-class OfferedVersions(ProtocolRule):
-    """A client uses versions that the broker offers."""
-
-    code = "version-not-offered"
-    title = "a request has a version that the broker offered"
-    source = "KIP-35"
+@RULES.memory("version-not-offered", "KIP-35")
+class OfferedVersions(RuleMemory):
+    """a request has a version that the broker offered."""
 
     def __init__(self) -> None:
         self._offers: dict[int, dict[int, tuple[int, int]]] = {}
@@ -131,42 +103,30 @@ class OfferedVersions(ProtocolRule):
             return
         low, high = offered.get(key, (0, -1))
         words = f"the broker offers v{low} to v{high}" if high >= low else "the broker does not offer it"
-        yield verdict(event, low <= event.version <= high, "", f"{event.api} v{event.version}: {words}")
+        yield Verdict(event, low <= event.version <= high, "", f"{event.api} v{event.version}: {words}")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if event.api == "ApiVersions" and event.error_code == ErrorCode.NONE:
             keys = event.body.get("api_keys", ())
             self._offers[event.connection] = {
                 each["api_key"]: (each["min_version"], each["max_version"]) for each in keys
             }
-        return iter(())
 
 
-class OfferedRanges(ProtocolRule):
-    """An offer names each API once, with a range that is not empty."""
-
-    code = "offered-ranges"
-    title = "ApiVersions has each API once, its lowest version not above its highest"
-    source = "KIP-35; ApiVersionsResponse.json"
-    side = RuleSide.BROKER
-    apis = frozenset({"ApiVersions"})
-
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
-        seen: set[int] = set()
-        for n, each in enumerate(event.body.get("api_keys", ())):
-            is_kept = each["min_version"] <= each["max_version"] and each["api_key"] not in seen
-            words = f"API {each['api_key']}: v{each['min_version']} to v{each['max_version']}"
-            yield verdict(event, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
-            seen.add(each["api_key"])
+@RULES.response("offered-ranges", "KIP-35; ApiVersionsResponse.json", {"ApiVersions"}, side=RuleSide.BROKER)
+def offered_ranges(event: MessageEvent) -> Iterator[Verdict]:
+    """ApiVersions has each API once, its lowest version not above its highest."""
+    seen: set[int] = set()
+    for n, each in enumerate(event.body.get("api_keys", ())):
+        is_kept = each["min_version"] <= each["max_version"] and each["api_key"] not in seen
+        words = f"API {each['api_key']}: v{each['min_version']} to v{each['max_version']}"
+        yield Verdict(event, is_kept, f"api_keys[{n}]", words + (", again" if each["api_key"] in seen else ""))
+        seen.add(each["api_key"])
 
 
-class VersionFallback(ProtocolRule):
-    """After UNSUPPORTED_VERSION a client asks ApiVersions in a version that the broker has."""
-
-    code = "api-versions-fallback"
-    title = "after UNSUPPORTED_VERSION, ApiVersions is sent again in a lower version"
-    source = "KIP-511"
-    apis = frozenset({"ApiVersions"})
+@RULES.memory("api-versions-fallback", "KIP-511", {"ApiVersions"})
+class VersionFallback(RuleMemory):
+    """after UNSUPPORTED_VERSION, ApiVersions is sent again in a lower version."""
 
     def __init__(self) -> None:
         self._refused: dict[int, int] = {}
@@ -174,36 +134,29 @@ class VersionFallback(ProtocolRule):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         refused = self._refused.pop(event.connection, None)
         if refused is not None:
-            yield verdict(event, event.version < refused, "", f"v{event.version} after v{refused} was refused")
+            yield Verdict(event, event.version < refused, "", f"v{event.version} after v{refused} was refused")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if event.error_code == ErrorCode.UNSUPPORTED_VERSION:
             self._refused[event.connection] = event.version
-        return iter(())
 
 
-class SoftwareNames(ProtocolRule):
-    """Names of software have the characters that brokers accept."""
-
-    code = "client-software-name"
-    title = "name and version of the client's software have only letters, digits, dots and dashes"
-    source = "KIP-511; ApiVersionsRequest.json"
-    apis = frozenset({"ApiVersions"})
-    _LEGAL: ClassVar = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        for name in ("client_software_name", "client_software_version"):
-            value = event.body.get(name)
-            if isinstance(value, str) and event.version >= 3:
-                yield verdict(event, bool(self._LEGAL.fullmatch(value)), name, f"{value!r} is refused by brokers")
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 
 
-class ThrottleTime(ProtocolRule):
-    """A client waits as long as the broker asks it to."""
+@RULES.request("client-software-name", "KIP-511; ApiVersionsRequest.json", {"ApiVersions"})
+def software_names(event: MessageEvent) -> Iterator[Verdict]:
+    """name and version of the client's software have only letters, digits, dots and dashes."""
+    for name in ("client_software_name", "client_software_version"):
+        value = event.body.get(name)
+        if isinstance(value, str) and event.version >= 3:
+            yield Verdict(event, bool(_LEGAL.fullmatch(value)), name, f"{value!r} is refused by brokers")
 
-    code = "throttle-time"
-    title = "a client that is throttled waits for throttle_time_ms"
-    source = "KIP-219"
+
+@RULES.memory("throttle-time", "KIP-219")
+class ThrottleTime(RuleMemory):
+    """a client that is throttled waits for throttle_time_ms."""
+
     _SINCE: ClassVar = {"Produce": 6, "Fetch": 8, "Metadata": 6, "FindCoordinator": 2, "OffsetCommit": 4}
 
     def __init__(self) -> None:
@@ -214,16 +167,9 @@ class ThrottleTime(ProtocolRule):
         if wait_ns:
             waited = event.time_ns - answered
             words = f"asked to wait {duration(wait_ns)}, it waited {duration(waited)}"
-            yield verdict(event, waited >= wait_ns, "", words)
+            yield Verdict(event, waited >= wait_ns, "", words)
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         wait = event.body.get("throttle_time_ms", 0)
         if wait > 0 and event.version >= self._SINCE.get(event.api, 1 << 15):
             self._until[event.connection] = event.time_ns, wait * _MS
-        return iter(())
-
-
-RULES: Final = (
-    RequestSize, ResponseSize, RequestSchema, ResponseSchema, CorrelationIds, ResponseOrder, OfferedVersions,
-    OfferedRanges, VersionFallback, SoftwareNames, ThrottleTime,
-)  # fmt: skip

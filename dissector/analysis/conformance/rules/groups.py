@@ -4,21 +4,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, RuleSide, Verdict, partitions, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, RuleSide, Verdict, partitions
 from dissector.core.text import duration
 from dissector.protocol.schema.error_codes import ErrorCode
 
+RULES: Final = RuleBook()
 _CLASSIC: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "LeaveGroup"})
 _GENERATION: Final = "generation_id_or_member_epoch"
 
 
-class MemberIdRequired(ProtocolRule):
-    """A member that was given its id joins with it."""
-
-    code = "member-id-required"
-    title = "after MEMBER_ID_REQUIRED a member joins with the id of the response"
-    source = "KIP-394"
-    apis = frozenset({"JoinGroup"})
+@RULES.memory("member-id-required", "KIP-394", {"JoinGroup"})
+class MemberIdRequired(RuleMemory):
+    """after MEMBER_ID_REQUIRED a member joins with the id of the response."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[int, str], str] = {}
@@ -27,81 +24,58 @@ class MemberIdRequired(ProtocolRule):
         given = self._given.pop((event.connection, event.body.get("group_id", "")), None)
         if given is not None:
             member = event.body["member_id"]
-            yield verdict(event, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
+            yield Verdict(event, member == given, "member_id", f"joins as {member!r}, but is {given!r}")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if event.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._given[event.connection, event.request.get("group_id", "")] = event.body["member_id"]
-        return iter(())
 
 
-class GroupProtocols(ProtocolRule):
-    """A member offers protocols."""
+@RULES.request("group-protocols", "error INCONSISTENT_GROUP_PROTOCOL", {"JoinGroup"})
+def group_protocols(event: MessageEvent) -> Iterator[Verdict]:
+    """JoinGroup has a protocol type and at least one protocol."""
+    if event.body:
+        yield Verdict(
+            event, bool(event.body["protocol_type"] and event.body["protocols"]), "protocols", "there is none"
+        )
 
-    code = "group-protocols"
-    title = "JoinGroup has a protocol type and at least one protocol"
-    source = "error INCONSISTENT_GROUP_PROTOCOL"
-    apis = frozenset({"JoinGroup"})
 
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body:
-            yield verdict(
-                event, bool(event.body["protocol_type"] and event.body["protocols"]), "protocols", "there is none"
+@RULES.request("subscription-format", "ConsumerProtocolSubscription.json; KIP-429", {"JoinGroup"})
+def subscriptions(event: MessageEvent) -> Iterator[Verdict]:
+    """a consumer's subscription has the fields of its version, owned_partitions since v1."""
+    if event.body.get("protocol_type") == "consumer":
+        for n, each in enumerate(event.body["protocols"]):
+            decoded = each.get("metadata_decoded")
+            missing = (decoded or {}).get("missing_fields", ())
+            words = f"the subscription for {each['name']} " + (
+                f"ends before {', '.join(missing)}" if missing else "can't be read to its end"
             )
+            yield Verdict(event, decoded is not None and not missing, f"protocols[{n}].metadata", words)
 
 
-class Subscriptions(ProtocolRule):
-    """The subscription of a consumer has the fields of its version."""
-
-    code = "subscription-format"
-    title = "a consumer's subscription has the fields of its version, owned_partitions since v1"
-    source = "ConsumerProtocolSubscription.json; KIP-429"
-    apis = frozenset({"JoinGroup"})
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("protocol_type") == "consumer":
-            for n, each in enumerate(event.body["protocols"]):
-                decoded = each.get("metadata_decoded")
-                missing = (decoded or {}).get("missing_fields", ())
-                words = f"the subscription for {each['name']} " + (
-                    f"ends before {', '.join(missing)}" if missing else "can't be read to its end"
-                )
-                yield verdict(event, decoded is not None and not missing, f"protocols[{n}].metadata", words)
-
-
-class Assignments(ProtocolRule):
-    """The leader alone assigns, and each partition once."""
-
-    code = "assignment"
-    title = "a leader assigns each partition to one member, in a format that can be read"
-    source = "ConsumerProtocolAssignment.json"
-    apis = frozenset({"SyncGroup"})
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("protocol_type", "consumer") not in ("consumer", None):
-            return
-        owners: dict[tuple[str, int], str] = {}
-        for n, each in enumerate(event.body.get("assignments", ())):
-            path = f"assignments[{n}].assignment"
-            decoded = each.get("assignment_decoded")
-            if decoded is None:
-                yield verdict(event, not each["assignment"], path, "the assignment can't be read to its end")
-                continue
-            for topic in decoded.get("assigned_partitions", ()):
-                for partition in topic["partitions"]:
-                    key = topic["topic"], partition
-                    owner = owners.setdefault(key, each["member_id"])
-                    words = f"{key[0]} partition {partition} belongs to {owner}, too"
-                    yield verdict(event, owner == each["member_id"], path, words)
+@RULES.request("assignment", "ConsumerProtocolAssignment.json", {"SyncGroup"})
+def assignments(event: MessageEvent) -> Iterator[Verdict]:
+    """a leader assigns each partition to one member, in a format that can be read."""
+    if event.body.get("protocol_type", "consumer") not in ("consumer", None):
+        return
+    owners: dict[tuple[str, int], str] = {}
+    for n, each in enumerate(event.body.get("assignments", ())):
+        path = f"assignments[{n}].assignment"
+        decoded = each.get("assignment_decoded")
+        if decoded is None:
+            yield Verdict(event, not each["assignment"], path, "the assignment can't be read to its end")
+            continue
+        for topic in decoded.get("assigned_partitions", ()):
+            for partition in topic["partitions"]:
+                key = topic["topic"], partition
+                owner = owners.setdefault(key, each["member_id"])
+                words = f"{key[0]} partition {partition} belongs to {owner}, too"
+                yield Verdict(event, owner == each["member_id"], path, words)
 
 
-class Generations(ProtocolRule):
-    """A member uses the generation that it has."""
-
-    code = "stale-generation"
-    title = "a member does not use a generation older than the one that it joined"
-    source = "error ILLEGAL_GENERATION"
-    apis = _CLASSIC
+@RULES.memory("stale-generation", "error ILLEGAL_GENERATION", _CLASSIC)
+class Generations(RuleMemory):
+    """a member does not use a generation older than the one that it joined."""
 
     def __init__(self) -> None:
         self._joined: dict[tuple[str, str], int] = {}
@@ -111,21 +85,16 @@ class Generations(ProtocolRule):
         joined = self._joined.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
         generation = event.body.get(name)
         if joined is not None and generation is not None and generation >= 0:
-            yield verdict(event, generation >= joined, name, f"generation {generation}, but it joined {joined}")
+            yield Verdict(event, generation >= joined, name, f"generation {generation}, but it joined {joined}")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if event.api == "JoinGroup" and event.error_code == ErrorCode.NONE:
             self._joined[event.request.get("group_id", ""), event.body["member_id"]] = event.body["generation_id"]
-        return iter(())
 
 
-class UnknownMember(ProtocolRule):
-    """A member that the group does not know joins as a new one."""
-
-    code = "unknown-member"
-    title = "after UNKNOWN_MEMBER_ID a member does not use its id again"
-    source = "Kafka's ConsumerCoordinator"
-    apis = _CLASSIC
+@RULES.memory("unknown-member", "Kafka's ConsumerCoordinator", _CLASSIC)
+class UnknownMember(RuleMemory):
+    """after UNKNOWN_MEMBER_ID a member does not use its id again."""
 
     def __init__(self) -> None:
         self._unknown: set[tuple[str, str]] = set()
@@ -133,21 +102,17 @@ class UnknownMember(ProtocolRule):
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         member = event.body.get("member_id", "")
         if (event.body.get("group_id", ""), member) in self._unknown and event.api != "LeaveGroup":
-            yield verdict(event, False, "member_id", f"{member!r} is not known to the group")
+            yield Verdict(event, False, "member_id", f"{member!r} is not known to the group")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.error_code == ErrorCode.UNKNOWN_MEMBER_ID and event.request.get("member_id"):
             self._unknown.add((event.request.get("group_id", ""), event.request["member_id"]))
-            yield verdict(event, True, "", "")
+            yield Verdict(event, True, "", "")
 
 
-class RejoinAfterRebalance(ProtocolRule):
-    """A member that is told of a rebalance joins within its time."""
-
-    code = "rebalance-ignored"
-    title = "after REBALANCE_IN_PROGRESS a member joins again within its rebalance timeout"
-    source = "KIP-62; max.poll.interval.ms"
-    apis = _CLASSIC
+@RULES.memory("rebalance-ignored", "KIP-62; max.poll.interval.ms", _CLASSIC)
+class RejoinAfterRebalance(RuleMemory):
+    """after REBALANCE_IN_PROGRESS a member joins again within its rebalance timeout."""
 
     def __init__(self) -> None:
         self._timeouts: dict[tuple[str, str], int] = {}
@@ -161,38 +126,33 @@ class RejoinAfterRebalance(ProtocolRule):
         if event.api in ("JoinGroup", "LeaveGroup"):
             del self._told[key]
         limit, waited = self._timeouts.get(key, 300_000) * 1_000_000, event.time_ns - told
-        yield verdict(event, waited <= limit, "", f"{event.api} {duration(waited)} after it, of {duration(limit)}")
+        yield Verdict(event, waited <= limit, "", f"{event.api} {duration(waited)} after it, of {duration(limit)}")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         key = event.request.get("group_id", ""), event.request.get("member_id", "")
         if event.api == "JoinGroup" and event.error_code == ErrorCode.NONE:
             self._timeouts[key[0], event.body["member_id"]] = event.request.get("rebalance_timeout_ms", 300_000)
         elif event.api == "Heartbeat" and event.error_code == ErrorCode.REBALANCE_IN_PROGRESS:
             self._told.setdefault(key, event.time_ns)
-        return iter(())
 
 
-class CommittedOffsets(ProtocolRule):
-    """Committed offsets exist."""
-
-    code = "committed-offset"
-    title = "a committed offset is not negative"
-    source = "OffsetCommitRequest.json; Kafka's OffsetAndMetadata"
-    apis = frozenset({"OffsetCommit", "TxnOffsetCommit"})
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        for _, each, path in partitions(event.body, "topics"):
-            offset = each["committed_offset"]
-            yield verdict(event, offset >= 0, f"{path}.committed_offset", f"offset {offset}")
+@RULES.request(
+    "committed-offset", "OffsetCommitRequest.json; Kafka's OffsetAndMetadata", {"OffsetCommit", "TxnOffsetCommit"}
+)
+def committed_offsets(event: MessageEvent) -> Iterator[Verdict]:
+    """a committed offset is not negative."""
+    for _, each, path in partitions(event.body, "topics"):
+        offset = each["committed_offset"]
+        yield Verdict(event, offset >= 0, f"{path}.committed_offset", f"offset {offset}")
 
 
-class CoordinatorMoved(ProtocolRule):
-    """After NOT_COORDINATOR a client looks for the coordinator."""
-
-    code = "not-coordinator"
-    title = "after NOT_COORDINATOR a client looks up the coordinator before it sends to the same broker again"
-    source = "error NOT_COORDINATOR; Kafka's AbstractCoordinator"
-    apis = _CLASSIC | {"OffsetFetch", "ConsumerGroupHeartbeat", "FindCoordinator"}
+@RULES.memory(
+    "not-coordinator",
+    "error NOT_COORDINATOR; Kafka's AbstractCoordinator",
+    _CLASSIC | {"OffsetFetch", "ConsumerGroupHeartbeat", "FindCoordinator"},
+)
+class CoordinatorMoved(RuleMemory):
+    """after NOT_COORDINATOR a client looks up the coordinator before it sends to the same broker again."""
 
     def __init__(self) -> None:
         self._moved: set[tuple[int, str]] = set()
@@ -202,45 +162,35 @@ class CoordinatorMoved(ProtocolRule):
             keys = {event.body.get("key"), *event.body.get("coordinator_keys", ())}
             self._moved = {each for each in self._moved if each[1] not in keys}
         elif (event.connection, event.body.get("group_id", "")) in self._moved:
-            yield verdict(event, False, "group_id", "the same broker gets a request again")
+            yield Verdict(event, False, "group_id", "the same broker gets a request again")
 
     def response(self, event: MessageEvent) -> Iterator[Verdict]:
         if event.error_code == ErrorCode.NOT_COORDINATOR and event.request.get("group_id"):
             self._moved.add((event.connection, event.request["group_id"]))
-            yield verdict(event, True, "", "")
+            yield Verdict(event, True, "", "")
 
 
-class FirstHeartbeat(ProtocolRule):
-    """A consumer that joins says all."""
-
-    code = "first-heartbeat"
-    title = "the first ConsumerGroupHeartbeat has the rebalance timeout, a subscription and no partitions"
-    source = "KIP-848; ConsumerGroupHeartbeatRequest.json"
-    apis = frozenset({"ConsumerGroupHeartbeat"})
-
-    def request(self, event: MessageEvent) -> Iterator[Verdict]:
-        if event.body.get("member_epoch") != 0:
-            return
-        body = event.body
-        has_topics = body["subscribed_topic_names"] is not None or body.get("subscribed_topic_regex") is not None
-        missing = [
-            words for words, is_kept in (
-                ("no rebalance_timeout_ms", body["rebalance_timeout_ms"] > 0),
-                ("no subscription", has_topics),
-                ("partitions", body["topic_partitions"] == []),
-                ("no member_id", body["member_id"] or event.version == 0),
-            ) if not is_kept
-        ]  # fmt: skip
-        yield verdict(event, not missing, "", f"it has {', '.join(missing)}")
+@RULES.request("first-heartbeat", "KIP-848; ConsumerGroupHeartbeatRequest.json", {"ConsumerGroupHeartbeat"})
+def first_heartbeat(event: MessageEvent) -> Iterator[Verdict]:
+    """the first ConsumerGroupHeartbeat has the rebalance timeout, a subscription and no partitions."""
+    if event.body.get("member_epoch") != 0:
+        return
+    body = event.body
+    has_topics = body["subscribed_topic_names"] is not None or body.get("subscribed_topic_regex") is not None
+    missing = [
+        words for words, is_kept in (
+            ("no rebalance_timeout_ms", body["rebalance_timeout_ms"] > 0),
+            ("no subscription", has_topics),
+            ("partitions", body["topic_partitions"] == []),
+            ("no member_id", body["member_id"] or event.version == 0),
+        ) if not is_kept
+    ]  # fmt: skip
+    yield Verdict(event, not missing, "", f"it has {', '.join(missing)}")
 
 
-class MemberEpochs(ProtocolRule):
-    """A member of a group of KIP-848 uses the epoch that the broker gave it."""
-
-    code = "member-epoch"
-    title = "a heartbeat has the member epoch of the last response; 0 after it was fenced; less than 0 to leave"
-    source = "KIP-848, KIP-932"
-    apis = frozenset({"ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
+@RULES.memory("member-epoch", "KIP-848, KIP-932", {"ConsumerGroupHeartbeat", "ShareGroupHeartbeat"})
+class MemberEpochs(RuleMemory):
+    """a heartbeat has the member epoch of the last response; 0 after it was fenced; less than 0 to leave."""
 
     def __init__(self) -> None:
         self._epochs: dict[tuple[str, str], int] = {}
@@ -250,27 +200,22 @@ class MemberEpochs(ProtocolRule):
         expected = self._epochs.get((event.body.get("group_id", ""), event.body.get("member_id", "")))
         if expected is not None and epoch >= 0:
             is_kept = epoch in (expected, 0)
-            yield verdict(event, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
+            yield Verdict(event, is_kept, "member_epoch", f"epoch {epoch}, but the broker said {expected}")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if not event.body:
-            return iter(())
+            return
         member = event.body.get("member_id") or event.request.get("member_id", "")
         key = event.request.get("group_id", ""), member
         if event.error_code == ErrorCode.NONE:
             self._epochs[key] = event.body["member_epoch"]
         elif event.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             self._epochs[key] = 0
-        return iter(())
 
 
-class ShareSessions(ProtocolRule):
-    """The requests of a share session are numbered, and the first acknowledges nothing."""
-
-    code = "share-session-epoch"
-    title = "each ShareFetch and ShareAcknowledge has the next share session epoch; the first acknowledges nothing"
-    source = "KIP-932"
-    apis = frozenset({"ShareFetch", "ShareAcknowledge"})
+@RULES.memory("share-session-epoch", "KIP-932", {"ShareFetch", "ShareAcknowledge"})
+class ShareSessions(RuleMemory):
+    """each ShareFetch and ShareAcknowledge has the next share session epoch; the first acknowledges nothing."""
 
     def __init__(self) -> None:
         self._next: dict[tuple[int, str], int] = {}
@@ -283,25 +228,19 @@ class ShareSessions(ProtocolRule):
         if epoch == 0:
             partitions = (each for topic in event.body["topics"] for each in topic["partitions"])
             acknowledged = any(each["acknowledgement_batches"] for each in partitions)
-            yield verdict(event, not acknowledged, "topics", "the first request of a session acknowledges records")
+            yield Verdict(event, not acknowledged, "topics", "the first request of a session acknowledges records")
         elif expected is not None and epoch > 0:
-            yield verdict(event, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
+            yield Verdict(event, epoch == expected, "share_session_epoch", f"epoch {epoch}, not {expected}")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         epoch = event.request.get("share_session_epoch", -1)
         if event.error_code == ErrorCode.NONE and epoch >= 0:
             self._next[event.connection, event.request["member_id"]] = epoch + 1
-        return iter(())
 
 
-class GenerationsGoUp(ProtocolRule):
-    """The generations of a group go up."""
-
-    code = "generation-order"
-    title = "the generation of a group does not go down"
-    source = "Kafka's group coordinator"
-    side = RuleSide.BROKER
-    apis = frozenset({"JoinGroup"})
+@RULES.memory("generation-order", "Kafka's group coordinator", {"JoinGroup"}, side=RuleSide.BROKER)
+class GenerationsGoUp(RuleMemory):
+    """the generation of a group does not go down."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], int] = {}
@@ -310,11 +249,5 @@ class GenerationsGoUp(ProtocolRule):
         if event.error_code == ErrorCode.NONE:
             key = event.exchange.fields.server, event.request.get("group_id", "")
             last, generation = self._last.get(key, 0), event.body["generation_id"]
-            yield verdict(event, generation >= last, "generation_id", f"generation {generation} after {last}")
+            yield Verdict(event, generation >= last, "generation_id", f"generation {generation} after {last}")
             self._last[key] = max(last, generation)
-
-
-RULES: Final = (
-    MemberIdRequired, GroupProtocols, Subscriptions, Assignments, Generations, UnknownMember, RejoinAfterRebalance,
-    CommittedOffsets, CoordinatorMoved, FirstHeartbeat, MemberEpochs, ShareSessions, GenerationsGoUp,
-)  # fmt: skip

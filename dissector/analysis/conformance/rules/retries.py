@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dissector.analysis.conformance.events import MessageEvent
-from dissector.analysis.conformance.rule import ProtocolRule, Verdict, partitions, verdict
+from dissector.analysis.conformance.rule import RuleBook, RuleMemory, Verdict, partitions
 from dissector.core.text import duration
 from dissector.protocol.schema.errors import error_name, is_retriable
 
+RULES: Final = RuleBook()
 PATIENCE_NS: Final = 5_000_000_000
 """A client that goes on for so long without trying again has given up: between tries it waits for a second at most."""
 NO_WORK: Final = frozenset({"ApiVersions", "Metadata", "FindCoordinator", "SaslHandshake", "SaslAuthenticate"})
@@ -36,12 +37,9 @@ class _Failure(NamedTuple):
     error: int
 
 
-class RetriableErrors(ProtocolRule):
-    """A request that failed with a retriable error is sent again."""
-
-    code = "retriable-error-given-up"
-    title = "after a retriable error a client that goes on for 5 s or more sends the request again"
-    source = "Kafka's RetriableException; KIP-98 and KIP-360 for transactions"
+@RULES.memory("retriable-error-given-up", "Kafka's RetriableException; KIP-98 and KIP-360 for transactions")
+class RetriableErrors(RuleMemory):
+    """after a retriable error a client that goes on for 5 s or more sends the request again."""
 
     def __init__(self) -> None:
         self._failed: dict[_Work, _Failure] = {}
@@ -56,22 +54,21 @@ class RetriableErrors(ProtocolRule):
             for subject in _subjects(event):
                 failed = self._failed.pop(_Work(client, event.api, subject), None)
                 if failed is not None:
-                    yield verdict(failed.event, True, failed.path, "")
+                    yield Verdict(failed.event, True, failed.path, "")
 
-    def response(self, event: MessageEvent) -> Iterator[Verdict]:
+    def response(self, event: MessageEvent) -> None:
         if event.api in RETRIED:
             client = _client(event)
             for subject, path, error in _errors(event):
                 if is_retriable(error):
                     self._failed[_Work(client, event.api, subject)] = _Failure(event, path, error)
-        return iter(())
 
     def end(self) -> Iterator[Verdict]:
         for work, failed in self._failed.items():
             went_on = self._last_ns.get(work.client, 0) - failed.event.time_ns
             if went_on >= PATIENCE_NS:
                 words = f"{error_name(failed.error)}, and no {work.api} again in the {duration(went_on)} that followed"
-                yield verdict(failed.event, False, failed.path, words)
+                yield Verdict(failed.event, False, failed.path, words)
 
 
 def _client(event: MessageEvent) -> str:
@@ -102,6 +99,3 @@ def _errors(event: MessageEvent) -> Iterator[tuple[str, str, int]]:
             yield f"{event.topic(topic)}-{partition['index']}", f"{path}.error_code", partition["error_code"]
     elif event.body.get("error_code"):
         yield _named(event.request), "error_code", event.body["error_code"]
-
-
-RULES: Final = (RetriableErrors,)
