@@ -10,7 +10,7 @@ from typing import Final
 from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import ActiveBinding
-from textual.command import CommandPalette, DiscoveryHit, Hit, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Provider
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import OptionList
@@ -23,6 +23,7 @@ from tui.recents import FILTERS, capture_words, recent, recent_captures
 from tui.screens.dialog import ResultScreen
 from tui.screens.help_screen import feature_of
 from tui.screens.main_screen import MainScreen
+from tui.widgets.options import has_room
 
 OF_WORDS: Final = 1_000.0
 """Of a command that has all words that are typed: more than letters score."""
@@ -37,6 +38,10 @@ class Commands(CommandPalette, ResultScreen[None]):
         if self.app.screen is not self:
             event.stop()
             event.prevent_default()
+
+    def _action_command_list(self, action: str) -> None:
+        if has_room(self.query_one(CommandList)):
+            super()._action_command_list(action)
 
 
 class Palette(Provider):

@@ -24,11 +24,14 @@ from rich.style import Style
 from textual import events
 from textual.app import ScreenStackError
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.errors import NoWidget
 from textual.filter import ANSIToTruecolor, LineFilter, dim_color
 from textual.notifications import Notification, Notify, SeverityLevel
 
 from dissector.core.text import clean
+from tui.driver import TolerantDriver
 from tui.screens.help_screen import HelpScreen, keys_of
 from tui.theme import CSS, DIM, default_variables
 from tui.typeahead import TypeAhead
@@ -105,6 +108,10 @@ class TerminalApp(TypeAhead):
             id="app.picture",
         ),
     ]
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        return TolerantDriver if found is LinuxDriver else found
 
     def notify(
         self, message: str, *, title: str = "", severity: SeverityLevel = "information", timeout: float | None = None,

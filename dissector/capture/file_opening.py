@@ -115,9 +115,9 @@ def _source(
     if isinstance(file_or_growing, GrowingFile):
         return GrowingFileSource(name, file, store, file_or_growing.ended)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return SpooledSource(name, PipeStream(file), store, limits.spooled_bytes)
+        return SpooledSource(name, PipeStream(file), store, limits)
     if recognize_codec(os.pread(file.fileno(), MAGIC_SIZE, 0)):
-        return SpooledSource(name, FileStream(file), store, limits.spooled_bytes)
+        return SpooledSource(name, FileStream(file), store, limits)
     try:
         return MappedSource(name, file, store)
     except ValueError:
@@ -129,7 +129,7 @@ def _reason(error: OSError) -> str:
 
 
 def _open_file(path: str) -> IO[bytes]:
-    if Path(path).is_dir():
+    if path and Path(path).is_dir():
         raise CaptureError(f"{path}: is a directory")
     # Without O_NONBLOCK, opening a pipe would block until it has a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

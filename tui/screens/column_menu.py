@@ -12,6 +12,7 @@ from textual.widgets.option_list import Option
 from dissector.core.text import clean
 from tui.list_columns import LEAST_WIDTH, MOST_WIDTH, ListColumn, all_columns
 from tui.screens.dialog import Dialog
+from tui.widgets.options import Options
 
 
 class ColumnMenu(Dialog[None]):
@@ -43,7 +44,7 @@ class ColumnMenu(Dialog[None]):
         self._columns = [*shown, *(column for column in all_columns() if column.name not in names)]
 
     def compose(self) -> ComposeResult:
-        options = OptionList(id="menu", markup=False)
+        options = Options(id="menu", markup=False)
         options.border_title = "Columns"
         options.border_subtitle = "space show · J K move · + - width · u default"
         yield options

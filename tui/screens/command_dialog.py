@@ -15,6 +15,7 @@ from dissector.core.text import clean
 from tui.screens.dialog import Dialog
 from tui.threads import call_on_ui
 from tui.widgets.filter_bar import MOST_OFFERED, Offer
+from tui.widgets.options import Options
 
 
 class CommandDialog(Dialog[str | None]):
@@ -52,7 +53,7 @@ class CommandDialog(Dialog[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            offers = OptionList(id="command-offers", compact=True, markup=False)
+            offers = Options(id="command-offers", compact=True, markup=False)
             offers.can_focus = False
             yield offers
             with Horizontal(id="command-line"):

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from dissector.core.text import clean
 from tui.recents import recent_captures
 from tui.screens.dialog import Dialog
+from tui.widgets.options import Options
 
 CAPTURES: Final = ("*.pcap*", "*.cap*")
 MOST_OFFERED: Final = 100
@@ -44,7 +45,7 @@ class CompareDialog(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="ask") as box:
             yield Input(placeholder="a path, or part of a name below", id="ask-path")
-            yield OptionList(*map(_option, self._offers), id="ask-offers", markup=False)
+            yield Options(*map(_option, self._offers), id="ask-offers", markup=False)
         box.border_title = "Compare with capture"
 
     def on_input_changed(self, event: Input.Changed) -> None:

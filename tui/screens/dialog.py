@@ -12,6 +12,8 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
+from tui.widgets.options import Options
+
 
 class ResultScreen(Screen[ScreenResultType]):
     """Invariant: it returns one result. A second click on a choice arrives before the first one has removed the screen,
@@ -79,7 +81,7 @@ class Menu(Dialog[int | None]):
             Text.assemble((f" {c.key}  " if c.key else "", "bold"), (c.name.ljust(width + 2), "bold"), (c.words, "dim"))
             for c in self._choices
         ]
-        options = OptionList(*(Option(line) for line in lines), id="menu", markup=False)
+        options = Options(*(Option(line) for line in lines), id="menu", markup=False)
         options.border_title = self._title
         yield options
 

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from dissector.core.text import clean
 from tui.threads import call_on_ui
+from tui.widgets.options import Options
 
 if TYPE_CHECKING:  # the engine takes a tenth of a second to import: only for those who filter
     from dissector.filter import FilterError
@@ -94,7 +95,7 @@ class FilterBar(Vertical):
             yield FilterInput(id="filter-text", compact=True, select_on_focus=False)
             yield Static(id="filter-state", markup=False)
         yield Static(id="filter-error", markup=False)
-        offers = OptionList(id="filter-offers", compact=True, markup=False)
+        offers = Options(id="filter-offers", compact=True, markup=False)
         offers.can_focus = False
         yield offers
 

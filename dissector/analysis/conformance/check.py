@@ -79,7 +79,7 @@ def check(
 
 def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
     begun = [(rule, rule.begin()) for rule in result.rules]
-    by_api: dict[tuple[str, bool], list[tuple[ProtocolRule, Look]]] = {}
+    by_api: dict[tuple[str, bool, bool], list[tuple[ProtocolRule, Look]]] = {}
     clients: dict[int, str] = {}
 
     def add(rule: ProtocolRule, verdicts: Verdicts) -> None:
@@ -97,9 +97,10 @@ def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[in
         if event.is_request:
             watch(event.number)
             result.exchanges += 1
-        looks = by_api.get((event.api, event.is_request))
+        kind = event.api, event.is_request, event.is_read
+        looks = by_api.get(kind)
         if looks is None:
-            looks = by_api[event.api, event.is_request] = _looks(begun, event.api, is_request=event.is_request)
+            looks = by_api[kind] = _looks(begun, *kind)
         for rule, look in looks:
             add(rule, look(event))
     for rule, memory in begun:
@@ -107,13 +108,14 @@ def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[in
 
 
 def _looks(
-    begun: Iterable[tuple[ProtocolRule, RuleMemory]], api: str, *, is_request: bool
+    begun: Iterable[tuple[ProtocolRule, RuleMemory]], api: str, is_request: bool, is_read: bool
 ) -> list[tuple[ProtocolRule, Look]]:
     """Return the rules that look at messages of one side of an API, and how each does."""
     name = "request" if is_request else "response"
+    seeing = ((rule, memory) for rule, memory in begun if not rule.apis or (is_read and api in rule.apis))
     return [
-        (rule, getattr(memory, name)) for rule, memory in begun
-        if (not rule.apis or api in rule.apis) and getattr(type(memory), name) is not getattr(RuleMemory, name)
+        (rule, getattr(memory, name)) for rule, memory in seeing
+        if getattr(type(memory), name) is not getattr(RuleMemory, name)
     ]  # fmt: skip
 
 

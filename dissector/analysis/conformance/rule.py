@@ -62,7 +62,7 @@ class ProtocolRule:
     """The KIP, the schema file, or the class of Kafka's that requires it."""
     side: RuleSide
     apis: frozenset[str]
-    """The APIs whose messages it sees; none for all."""
+    """The APIs whose messages it sees, if they can be read; none for all messages of all APIs, even unreadable ones."""
     begin: Callable[[], RuleMemory]
     """Begins a capture."""
 
