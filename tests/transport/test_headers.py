@@ -5,9 +5,11 @@ import struct
 import pytest
 
 from dissector.core.batches import RunKind
+from dissector.transport.headers import NOT_IP
 from tests.cases import cases
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, ethernet
 from tests.transport.reading import read
+from tests.transport.wrapping import FRAMES as FRAMES_AROUND
 
 DATA = bytes_without_mark(40)
 PACKETS = conversation([Turn(True, DATA)], segment=10)
@@ -47,6 +49,38 @@ def test_a_packet_cut_in_its_headers_reads_nothing_of_the_next_one(size: int) ->
     if size > 14:
         part = "IP" if size < 34 else "TCP"
         assert reading.transport.ignored == {f"cut off inside the {part} header": 1}
+
+
+def test_a_connection_may_come_in_frames_of_any_kinds_at_once() -> None:
+    wraps = [wrap for name, wrap in FRAMES_AROUND.items() if "padding" not in name]
+    assert len(PACKETS) < len(wraps)
+    frames = [wraps[number](packet.ip()) for number, packet in enumerate(PACKETS)]
+    assert read(frames).streams == {0: DATA}
+
+
+@cases(
+    ("head", "is_known"),
+    [
+        (b"\xaa\xaa\x03\0\0\0", True),
+        (b"\xaa\xaa\x03\0\0\xf8", True),
+        (b"\xaa\xaa\x03\0\0\1", False),
+        (b"\xaa\xab\x03\0\0\0", False),
+    ],
+)
+def test_an_ethertype_is_behind_some_heads_of_llc_only(head: bytes, is_known: bool) -> None:
+    packets = [packet.ip() for packet in PACKETS]
+    reading = read([bytes(12) + struct.pack(">H", 8 + len(each)) + head + b"\x08\0" + each for each in packets])
+    assert (reading.streams, reading.transport.ignored) == (
+        ({0: DATA}, {}) if is_known else ({}, {NOT_IP: len(PACKETS)})
+    )
+
+
+@cases(("size", "reason"), [(11, "PKTAP"), (12, "IP")])
+def test_a_packet_is_cut_in_the_header_that_is_there_in_part(size: int, reason: str) -> None:
+    frame = struct.pack("<III", 12, 1, 101) + PACKETS[-1].ip()
+    reading = read([frame], link_type=258, snaplen=size)
+    assert reading.transport.ignored == {f"cut off inside the {reason} header": 1}
+    assert read([frame], link_type=258).streams
 
 
 @cases("size", range(54, 64))

@@ -86,12 +86,12 @@ def tagged(*tags: int) -> Wrap:
     return lambda packet: MACS + b"".join(struct.pack(">HH", tag, 7) for tag in tags) + ethertype(packet) + packet
 
 
-def mpls(labels: int, head: bytes = b"") -> Wrap:
+def mpls(labels: int, head: bytes = b"", number: int = 0x8847) -> Wrap:
     """A frame with so many labels."""
 
     def wrap(packet: bytes) -> bytes:
         stack = b"".join(struct.pack(">I", (100 + n) << 12 | (n == labels - 1) << 8 | 64) for n in range(labels))
-        return MACS + b"\x88\x47" + stack + head + packet
+        return MACS + struct.pack(">H", number) + stack + head + packet
 
     return wrap
 
@@ -143,6 +143,7 @@ FRAMES: Mapping[str, Wrap] = {
     "five tags": tagged(0x88A8, 0x9100, 0x8100, 0x8100, 0x8100),
     "mpls": mpls(1),
     "mpls, five labels": mpls(5),
+    "mpls, multicast": mpls(1, number=0x8848),
     "mpls pseudowire": pseudowire(b""),
     "mpls pseudowire, control word": pseudowire(b"\x00\x00\x00\x07"),
     "vlan, mpls": lambda packet: MACS + b"\x81\x00\x00\x07" + mpls(2)(packet)[12:],
@@ -245,6 +246,10 @@ TUNNELS: Mapping[str, Wrap] = {
     "pptp": lambda packet: gre(
         0x880B, b"\xff\x03" + ppp_number(packet) + packet, flags=0x3081,
         fields=struct.pack(">HHII", len(packet) + 4, 7, 1, 1),
+    ),
+    "pptp, no acknowledgement": lambda packet: gre(
+        0x880B, b"\xff\x03" + ppp_number(packet) + packet, flags=0x3001,
+        fields=struct.pack(">HHI", len(packet) + 4, 7, 1),
     ),
     "erspan 1": lambda packet: gre(0x88BE, ethernet(packet)),
     "erspan 2": lambda packet: gre(0x88BE, ERSPAN_2 + ethernet(packet), flags=0x1000, fields=bytes(4)),
