@@ -51,11 +51,11 @@ def test_a_packet_cut_in_its_headers_reads_nothing_of_the_next_one(size: int) ->
         assert reading.transport.ignored == {f"cut off inside the {part} header": 1}
 
 
-def test_a_connection_may_come_in_frames_of_any_kinds_at_once() -> None:
-    wraps = [wrap for name, wrap in FRAMES_AROUND.items() if "padding" not in name]
-    assert len(PACKETS) < len(wraps)
-    frames = [wraps[number](packet.ip()) for number, packet in enumerate(PACKETS)]
-    assert read(frames).streams == {0: DATA}
+def test_packets_with_as_many_headers_of_other_kinds_are_read_in_the_order_of_the_capture() -> None:
+    wraps = [FRAMES_AROUND[name] for name in ("802.3", "vlan")]
+    reading = read([wraps[number % 2](packet.ip()) for number, packet in enumerate(PACKETS)])
+    assert reading.streams == {0: DATA}
+    assert [run.packet for run in reading.runs] == [2, 3, 4, 5]
 
 
 @cases(
@@ -73,14 +73,6 @@ def test_an_ethertype_is_behind_some_heads_of_llc_only(head: bytes, is_known: bo
     assert (reading.streams, reading.transport.ignored) == (
         ({0: DATA}, {}) if is_known else ({}, {NOT_IP: len(PACKETS)})
     )
-
-
-@cases(("size", "reason"), [(11, "PKTAP"), (12, "IP")])
-def test_a_packet_is_cut_in_the_header_that_is_there_in_part(size: int, reason: str) -> None:
-    frame = struct.pack("<III", 12, 1, 101) + PACKETS[-1].ip()
-    reading = read([frame], link_type=258, snaplen=size)
-    assert reading.transport.ignored == {f"cut off inside the {reason} header": 1}
-    assert read([frame], link_type=258).streams
 
 
 @cases("size", range(54, 64))

@@ -61,8 +61,7 @@ def main() -> int:
     equivalents = Equivalents()
     for entry in equivalents.stale(args.package, made):
         print(f"equivalent.toml names no mutant: {entry}")
-    count = min(args.count, len(made)) or len(made)
-    chosen = [made[at] for at in sorted(random.Random(args.seed).sample(range(len(made)), count))]
+    chosen = _chosen(made, args.count or len(made), args.seed)
     runs = MutantRuns([each for each in chosen if not equivalents.has(each)], args.seconds)
     tests = args.tests or TESTS.get(args.package) or [_tests_of(Path("tests", args.package))]
     marks = "not spark and not exhaustive" + ("" if args.slow else " and not slow")
@@ -74,6 +73,14 @@ def main() -> int:
         f"{sum(map(equivalents.has, chosen))} equivalent,", ", ".join(f"{n} {word}" for word, n in runs.count.items())
     )
     return bool(failed or runs.survivors)
+
+
+def _chosen(made: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    """So many mutants. A change of other code leaves most of them chosen."""
+    ranks = {
+        at: random.Random(f"{seed} {each.path} {each.before} {each.after}").random() for at, each in enumerate(made)
+    }
+    return [made[at] for at in sorted(sorted(ranks, key=ranks.__getitem__)[:count])]
 
 
 def _tests_of(folder: Path) -> Path:
