@@ -20,8 +20,8 @@ from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 from tests.traffic import FIN, RST, Turn, capture_of, conversation, request, response
 
-Sent = tuple[int, int, bytes | int]
-"""A direction, a packet, and a frame or so many bytes that are missing."""
+Sent = tuple[int, int, bytes | int | tuple[bytes, int]]
+"""A direction, a packet, and a frame, so many bytes that are missing, or a frame of which so many are."""
 HANDSHAKE = request(1, api_key=ApiKey.SASL_HANDSHAKE, version=0, body=b"\0\5PLAIN")
 
 
@@ -42,6 +42,15 @@ class Ends:
     def open(self) -> Int64:
         return np.array(sorted(self.opened), np.int64)
 
+    def syn_sides(self, connections: Int64) -> Int64:
+        return np.where(np.isin(connections, sorted(self.seen_whole)), 0, -1)
+
+    def first_packets(self, connections: Int64) -> Int64:
+        return np.full(len(connections), -1)
+
+    def ports(self, connection: int) -> tuple[int, int]:
+        return (40_000 + connection, 9092)
+
     def syn_side(self, connection: int) -> int:
         return 0 if connection in self.seen_whole else -1
 
@@ -54,21 +63,24 @@ class Fed:
         self.indexer = Indexer(self.store, cast(Connections, self.ends), DEFAULT)
         self.indexer.detector.client_side.grow(8)
         self.indexer.detector.client_side.values[:] = 0
-        self._starts: dict[int, int] = {}
+        self.starts: dict[int, int] = {}
 
     def feed(self, *sent: Sent) -> "Fed":
         """One batch."""
-        rows = []
+        rows, pieces = [], []
         for direction, packet, data in sent:
-            size = data if isinstance(data, int) else len(data)
-            address = NOWHERE if isinstance(data, int) else self.store.add(data)
-            kind = FrameKind.GAP if isinstance(data, int) else FrameKind.FRAME
-            rows.append((direction, kind, self._starts.get(direction, 0), size, 10 * packet, packet, address))
-            self._starts[direction] = self._starts.get(direction, 0) + size
-        direction, kind, start, size, time, packets, address = np.array(rows, np.int64).T
-        pieces = np.arange(len(rows) + 1)
+            there, missing = (b"", data) if isinstance(data, int) else data if isinstance(data, tuple) else (data, 0)
+            kind = FrameKind.FRAME if there else FrameKind.GAP
+            start, size = self.starts.get(direction, 0), len(there) + missing
+            rows.append((direction, kind, start, size, 10 * packet, packet, len(pieces)))
+            pieces += [(self.store.add(there), len(there))] if there else []
+            pieces += [(NOWHERE, missing)] if missing else []
+            self.starts[direction] = start + size
+        direction, kind, start, size, time, packets, firsts = np.array(rows, np.int64).T
+        places, sizes = np.array(pieces, np.int64).T
+        counts = np.append(firsts, len(pieces))
         self.indexer.feed(
-            FrameBatch(direction, kind.astype(np.uint8), start, size, time, packets, pieces, address, size)
+            FrameBatch(direction, kind.astype(np.uint8), start, size, time, packets, counts, places, sizes)
         )
         return self
 
@@ -191,3 +203,11 @@ def test_headers_of_frames_that_end_before_them_are_zeros() -> None:
     data = request(-1)
     fed = Fed().feed((0, 1, data[:9]), (0, 2, data))
     assert fed.indexer.table.correlation_id.values.tolist() == [-(1 << 24), -1]
+
+
+def test_a_token_of_a_server_is_told_by_the_response_before_it_in_its_stream() -> None:
+    token, other = b"\0\0\0\5token", [(2, 1, request(3)), (3, 2, response(3))]
+    fed = Fed().feed((0, 1, HANDSHAKE), (1, 2, response(1, bytes(6))), *other)
+    fed.feed((0, 3, token), (0, 4, request(9)), (1, 5, token), (3, 6, token))
+    fed.indexer.end(np.array([0, 1]))
+    assert fed.rows()[-2:] == [(RowKind.SASL, 0, False, True), (RowKind.EXCHANGE, 1, False, True)]

@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("package", help="transport, protocol/records, or one file of it: transport/in_order")
     parser.add_argument("--count", type=int, default=0, help="so many of the mutants, chosen by --seed; else all")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=2, help="of tests for each mutant, the quickest first")
+    parser.add_argument("--seconds", type=float, default=5, help="of tests for each mutant, the quickest first")
     parser.add_argument("--slow", action="store_true", help="with the slow tests")
     parser.add_argument("--tests", nargs="*", help="instead of those of the package")
     args = parser.parse_args()
