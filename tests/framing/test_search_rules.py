@@ -286,3 +286,13 @@ def test_no_frame_is_found_among_bytes_that_were_skipped(skipped: int, is_found:
     assert find(search, stream, store, Heads(True), limits, end - 1, closed=False) is None
     stream.advance(skipped)
     assert find(search, stream, store, Heads(True), limits, end, closed=True) == (3 if is_found else None)
+
+
+def test_where_no_frame_begins_within_a_segment_each_segment_is_looked_at() -> None:
+    store, heads = Store(), Heads(True)
+    heads.within_segments = False
+    stream, at = begun(store), 0
+    for part in (b"\xfd" * 20, b"\xfd" * 9, THREE[3:-1]):
+        pieces(stream, store, part, BEFORE + at)
+        at += len(part)
+    assert find(FrameSearch(BEFORE), stream, store, heads, Limits(frame_size=1000), at, closed=True) == 29

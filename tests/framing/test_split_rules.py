@@ -437,6 +437,30 @@ def test_a_frame_comes_out_with_its_last_byte() -> None:
     assert framer.held_bytes == 0
 
 
+def test_bytes_of_another_protocol_are_no_frames_while_a_frame_of_kafka_is_held() -> None:
+    detector, store = Recording(_0=Classification.FRAMES, _2=Classification.OTHER), Store()
+    framer, frame = Framer(store, detector, DEFAULT), request(1)
+    assert not feed(framer, store, 0, frame[:20])
+    addresses = [store.add(frame[20:22]), store.add(frame)]
+    columns = [np.array(each) for each in ([20, 0], addresses, [2, len(frame)], [2, 2], [2, 2])]
+    assert not rows_of(framer.feed(RunBatch(np.array([0, 2]), np.full(2, RunKind.DATA, np.uint8), *columns)))
+    assert not feed(framer, store, 2, b"x" * 20, start=len(frame))
+    assert framer.ignored(2) == 20 + len(frame)
+    assert feed(framer, store, 0, frame[22:], start=22, packet=3) == [(FRAME, 0, len(frame))]
+
+
+def test_frames_are_split_wherever_their_run_begins() -> None:
+    frame, store = request(1), Store()
+    for cut in range(1, 30):
+        framer = Framer(store, Recording(_0=Classification.FRAMES, plain=True), DEFAULT)
+        stream = request(0, client_id=b"n" * 30) + frame * 4
+        rows = feed(framer, store, 0, stream[:cut])
+        rows += feed(framer, store, 0, stream[cut:], start=cut, packet=2)
+        first = len(stream) - 4 * len(frame)
+        starts = [first + n * len(frame) for n in range(4)]
+        assert rows == [(FRAME, 0, first), *((FRAME, start, len(frame)) for start in starts)]
+
+
 def test_what_is_still_undecided_is_decided_at_the_end() -> None:
     detector, store = Recording(_0=Classification.UNDECIDED), Store()
     framer = Framer(store, detector, DEFAULT)
