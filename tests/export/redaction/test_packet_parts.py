@@ -8,7 +8,7 @@ from dissector.capture_session import Capture
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.packets import MAX_PAYLOAD, redacted_packets
 from tests.cases import cases
-from tests.traffic import ACK, FIN, PSH, RST, SYN, Packet, Turn, conversation, ethernet, pcap, request, response
+from tests.traffic import ACK, FIN, PSH, RST, SERVER, SYN, Packet, Turn, conversation, ethernet, pcap, request, response
 
 SENT = ACK | PSH
 
@@ -16,6 +16,7 @@ SENT = ACK | PSH
 class Part(NamedTuple):
     """A packet of a redacted capture."""
 
+    from_client: bool
     flags: int
     seq: int
     ack: int
@@ -33,15 +34,17 @@ def parts(folder: Path, packets: list[Packet], rows: list[int], *, snaplen: int 
         list(capture.read())
         found = []
         for packet in redacted_packets(capture, rows, Redactor()):
-            _ports, seq, ack, offset, flags = struct.unpack_from(">IIIBB", packet.data, 34)
+            ports, seq, ack, offset, flags = struct.unpack_from(">IIIBB", packet.data, 34)
             head = 34 + (offset >> 4) * 4
-            found.append(Part(flags, seq, ack, packet.length - head, len(packet.data) - head))
+            found.append(
+                Part(ports & 0xFFFF == SERVER[1], flags, seq, ack, packet.length - head, len(packet.data) - head)
+            )
         return found
 
 
 def whole(packet: Packet) -> Part:
     size = len(packet.payload)
-    return Part(packet.flags, packet.seq, packet.ack, size, size)
+    return Part(packet.from_client, packet.flags, packet.seq, packet.ack, size, size)
 
 
 def cut(packet: Packet, kept: int) -> list[Part]:
@@ -49,8 +52,8 @@ def cut(packet: Packet, kept: int) -> list[Part]:
     missing = len(packet.payload) - kept
     if missing <= 0:
         return [whole(packet)]
-    flags, seq, ack = packet.flags, packet.seq, packet.ack
-    return [Part(flags, seq, ack, kept, kept), Part(flags, seq + kept, ack, missing, 0)]
+    there = whole(packet)._replace(size=kept, kept=kept)
+    return [there, there._replace(seq=packet.seq + kept, size=missing, kept=0)]
 
 
 ASKED = [Turn(True, request(1)), Turn(False, response(1)), Turn(True, request(2)), Turn(False, response(2))]
@@ -74,8 +77,8 @@ def test_what_carries_frames_and_what_opens_and_closes_is_there_and_nothing_else
 def test_another_connection_has_no_packet(tmp_path: Path) -> None:
     others = [conversation(ASKED, client=("10.0.0.1", 40_000 + port), isn=(port, port)) for port in range(2, 6)]
     packets = [packet for each in zip(PACKETS, *others, strict=True) for packet in each]
-    with_rows = parts(tmp_path, packets, [0])
-    assert with_rows == [whole(each) for each in PACKETS[:4]]
+    for number, conversed in enumerate((PACKETS, *others)):
+        assert parts(tmp_path, packets, [number]) == [whole(each) for each in conversed[:4]]
 
 
 def test_of_a_segment_with_two_frames_the_chosen_one_is_left(tmp_path: Path) -> None:
@@ -86,12 +89,12 @@ def test_of_a_segment_with_two_frames_the_chosen_one_is_left(tmp_path: Path) -> 
     ]  # fmt: skip
     opened = [whole(each) for each in both[:2]]
     first, second = (
-        Part(flags, seq, ack, half, half)
+        Part(True, flags, seq, ack, half, half)
         for flags, seq, ack, half in ((SENT, 1001, 5001, size), (SENT | FIN, 1001 + size, 5001, size))
     )
     half, acked = len(response(1)), 1001 + 2 * size
-    answers = [Part(SENT, 5001 + at, acked, half, half) for at in (0, half)]
-    end = Part(SENT | FIN, 1001 + 2 * size, 5001, 0, 0)
+    answers = [Part(False, SENT, 5001 + at, acked, half, half) for at in (0, half)]
+    end = Part(True, SENT | FIN, 1001 + 2 * size, 5001, 0, 0)
     assert parts(tmp_path, both, [0]) == [*opened, first, end, answers[0]]
     assert parts(tmp_path, both, [1]) == [*opened, second, answers[1]]
 
@@ -103,7 +106,7 @@ def test_a_segment_that_is_too_large_for_one_packet_becomes_two(tmp_path: Path, 
     packets = [*PACKETS[:2], Packet(True, 1001, large, SENT | FIN, 5001)]
     found = parts(tmp_path, packets, [0])[2:]
     assert found == [
-        Part(SENT | FIN * (at == len(sizes) - 1), 1001 + sum(sizes[:at]), 5001, each, each)
+        Part(True, SENT | FIN * (at == len(sizes) - 1), 1001 + sum(sizes[:at]), 5001, each, each)
         for at, each in enumerate(sizes)
     ]
 
@@ -111,7 +114,10 @@ def test_a_segment_that_is_too_large_for_one_packet_becomes_two(tmp_path: Path, 
 def test_the_bytes_behind_a_syn_come_one_later(tmp_path: Path) -> None:
     size = len(request(1))
     packets = [Packet(True, 1000, request(1) + request(2), SYN), Packet(False, 5000, b"", SYN | ACK, 1001 + 2 * size)]
-    assert parts(tmp_path, packets, [0, 1])[:2] == [Part(SYN, 1000, 0, size, size), Part(0, 1001 + size, 0, size, size)]
+    assert parts(tmp_path, packets, [0, 1])[:2] == [
+        Part(True, SYN, 1000, 0, size, size),
+        Part(True, 0, 1001 + size, 0, size, size),
+    ]
 
 
 @cases("kept", [16, 20, 22])

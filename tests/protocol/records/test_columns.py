@@ -17,9 +17,11 @@ from dissector.protocol.records import column_reader
 from dissector.protocol.records.batch import Batch, Record, RecordHeader
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import (
+    ENTRY,
     KINDS,
     BatchError,
     RecordColumns,
+    split_fields,
     valid_checksums,
 )
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
@@ -254,3 +256,9 @@ def objects(field: bytes, bounds: Limits, least: int) -> list[object]:
 def test_objects_of_native_records_are_those_of_the_careful_way(field: bytes, parts: int) -> None:
     for bounds in (DEFAULT, replace(DEFAULT, frame_records=parts)):
         assert objects(field, bounds, 0) == objects(field, bounds, 1 << 31)
+
+
+def test_fields_that_are_null_have_no_entries() -> None:
+    starts, ends = np.array([5, 0, 7]), np.array([4, -1, 6])
+    [entries] = split_fields(np.zeros(9, np.uint8), starts, ends, range(3), np.empty(10, ENTRY), 1 << 20)
+    assert not len(entries)
