@@ -128,6 +128,26 @@ def test_what_a_switch_cuts_off_of_what_it_mirrors_is_known_by_its_size() -> Non
     assert read(frames).streams == {0: b"".join(DATA[at : at + 50] + b"?" * 150 for at in range(0, 600, 200))}
 
 
+@cases("wrap", [FRAMES[name] for name in ("ethernet", "vlan", "qinq", "mpls", "pppoe")])
+def test_a_frame_behind_a_control_word_is_told_by_its_ethertype(wrap: Wrap) -> None:
+    for packets in (PACKETS, [over_ipv6(packet) for packet in PACKETS]):
+        assert read([mpls(2, head=b"\0\0\0\7")(wrap(packet)) for packet in packets]).streams == {0: DATA}
+
+
+@cases("number", [0x281, 0x283])
+def test_labels_may_be_in_ppp(number: int) -> None:
+    frames = [b"\xff\x03" + number.to_bytes(2, "big") + mpls(1)(packet)[14:] for packet in PACKETS]
+    assert read(frames, link_type=9).streams == {0: DATA}
+
+
+def test_fragments_are_whole_in_as_many_tunnels_as_are_followed() -> None:
+    parts = fragments(PACKETS[-1], 7, 120)
+    for _ in range(MOST_TUNNELS - 1):
+        parts = [ip6(4 if each[0] >> 4 == 4 else 41, each) for each in parts]
+    assert read(parts, link_type=101).streams == {0: DATA[400:]}
+    assert read([ip6(41, each) for each in parts], link_type=101).transport.ignored == {TOO_DEEP: 2}
+
+
 def test_a_switch_may_mirror_ip_alone() -> None:
     packets = [gre(0x22EB, ERSPAN_3 + b"\x08\0" + p, flags=0x1000, fields=bytes(4)) for p in PACKETS]
     assert read(packets, link_type=101).streams == {0: DATA}
@@ -221,6 +241,9 @@ def test_fragments_that_are_lost_repeated_or_given_up_are_so_in_batches_of_any_s
         (ip4(17, bytes(8), offset=80), INCOMPLETE),
         (ip4(99, bytes(8), offset=80), NOT_TCP),
         (bytes(40), NOT_IP),
+        (b"", NOT_IP),
+        (b"\x45", "cut off inside the IP header"),
+        (b"\x60", "cut off inside the IP header"),
     ],
 )
 def test_packets_without_tcp_are_counted_by_reason(packet: bytes, reason: str) -> None:
