@@ -141,10 +141,10 @@ def test_a_batch_has_as_many_records_as_are_allowed(limit: str, less: int, is_re
 
 
 def test_a_number_of_records_for_which_there_is_no_room_is_damage() -> None:
-    made = bytearray(batch([Record(100, 5_000, None, None, [])] * 3))
+    made = bytearray(batch([Record(100, 5_000, None, bytes(100), [])] * 10))
     made[HEADER.size - 4 : HEADER.size] = (1 << 30).to_bytes(4, "big")
     entries = entries_of(bytes(made))
-    RecordSummation().sums(np.frombuffer(made, np.uint8), entries)
+    RecordSummation(replace(DEFAULT, frame_records=len(made) // 7)).sums(np.frombuffer(made, np.uint8), entries)
     assert entries["error"][0] == BatchError.DAMAGED
 
 

@@ -1,5 +1,6 @@
 """Objects are written back to the same bytes they were read from; changed ones are encoded again."""
 
+import gzip
 import json
 import struct
 
@@ -112,14 +113,13 @@ def test_what_is_left_out_is_as_a_producer_sends_it() -> None:
     assert data[61:] == bytes((12, 0, 0, 0, 1, 1, 0))  # its size, attributes, deltas, null twice, no headers
 
 
-@cases("codec", [1, 4])
-def test_compressed_records_that_are_the_same_keep_their_bytes_without_a_base_offset(codec: int) -> None:
-    records = [Record(number, 5_000, None, b"v" * 40, []) for number in range(9)]
-    moved = [each._replace(offset=each.offset + 100) for each in records]
-    [value] = through_json(records_object(batch(moved, codec)))["batches"]
-    assert value["base_offset"] == 100
-    del value["base_offset"]
+def test_compressed_records_that_are_the_same_keep_their_bytes_without_a_base_offset() -> None:
+    records = [Record(100 + number, 5_000, None, b"v" * 40, []) for number in range(9)]
+    [value] = through_json(records_object(batch(records)))["batches"]
+    section = gzip.compress(batch(records)[61:], 1)
+    assert section != CODECS[1].compress(batch(records)[61:])
     for number, each in enumerate(value["records"]):
         each["offset"] = number
-    section = bytes.fromhex(value["compressed"])
+    value |= {"compressed": section.hex(), "attributes": 1}
+    del value["base_offset"]
     assert records_bytes({"batches": [value]}).endswith(section)
