@@ -62,7 +62,7 @@ def main() -> int:
     for entry in equivalents.stale(args.package, made):
         print(f"equivalent.toml names no mutant: {entry}")
     chosen = _chosen(made, args.count or len(made), args.seed)
-    runs = MutantRuns([each for each in chosen if not equivalents.has(each)], args.seconds)
+    runs = MutantRuns([each for each in chosen if not equivalents.has(each)], files, args.seconds)
     tests = args.tests or TESTS.get(args.package) or [_tests_of(Path("tests", args.package))]
     marks = "not spark and not exhaustive" + ("" if args.slow else " and not slow")
     plugins = ("xdist", "pytest_asyncio.plugin", "_hypothesis_pytestplugin", "no:cacheprovider", "no:faulthandler")

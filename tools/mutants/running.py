@@ -38,10 +38,11 @@ MEMORY: Final = 2 << 30
 class MutantRuns:
     """Mutants, and what became of each."""
 
-    def __init__(self, mutants: Sequence[Mutant], seconds: float) -> None:
+    def __init__(self, mutants: Sequence[Mutant], files: Sequence[Path], seconds: float) -> None:
         self._mutants = mutants
         self._seconds = seconds
-        self._files = {str(mutant.path.resolve()) for mutant in mutants}
+        self._files = {str(file.resolve()) for file in files}
+        """Those whose lines are noted: of the whole package, as a constant is used in other files than its own."""
         self._reached: defaultdict[tuple[str, int], set[pytest.Item]] = defaultdict(set)
         self._cost: dict[pytest.Item, float] = {}
         """CPU seconds of each while its lines are noted: twice to twenty times what it takes without."""
