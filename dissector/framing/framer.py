@@ -138,7 +138,8 @@ class Framer:
         self._state.needs_search |= directions
 
     def _frame_in_columns(self, runs: RunBatch, lows: Int64, highs: Int64) -> list[tuple[int, int]]:
-        """Split complete frames in columns, the common case. Return the remaining rows of each direction."""
+        """Split complete frames in columns, the common case. Return the remaining rows of each direction. Of one that
+        is held none are left, unless it has lost its place."""
         lows = lows.copy()
         direction = runs.direction[lows]
         if self._state.held:
@@ -148,8 +149,6 @@ class Framer:
         at = self._state.next.values[direction]
         fast = (self._state.mode.values[direction] == _FRAMES) & (lows < highs)
         fast &= (runs.start[row] <= at) & (at < runs.start[row] + runs.size[row])
-        if self._state.held:
-            fast &= ~np.isin(direction, np.fromiter(self._state.held, np.int64))
         if fast.any():
             largest = PREFIX + self._limits.frame_size
             frames, lows[fast], offsets = follow(self._store, runs, largest, lows[fast], highs[fast], at[fast])

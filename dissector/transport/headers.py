@@ -116,8 +116,6 @@ class Layer:
         return HeaderColumns(self._bytes(self.ip, size))
 
     def _bytes(self, at: Int64, size: int) -> UInt8:
-        if not len(at):
-            return np.zeros((0, size), np.uint8)
         # A view with an item at every offset, overlapping the next one: so the bytes of one packet are one copy.
         windows = np.ndarray((len(self.data) - size + 1,), f"V{size}", self.data.data, strides=(1,))
         return windows[at].view(np.uint8).reshape(-1, size)

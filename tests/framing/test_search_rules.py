@@ -234,7 +234,8 @@ class Named(Heads):
 
 
 @cases(("size", "length", "is_found"), [
-    (16, 0x8123, True), (16, 0x8124, False), (16, 0x0123, False), (17, 0x8123, True), (40, 0x8123, True),
+    (16, 0x8123, True), (16, 0x8124, False), (16, 0x0123, False), (17, 0x8123, True), (17, 0x8124, False),
+    (40, 0x8123, True), (40, 0x8124, False),
     (15, 0x8124, True), (9, 0x8124, True),
 ])  # fmt: skip
 def test_two_bytes_behind_the_word_tell_strong_heads_where_they_are_there(
@@ -247,3 +248,51 @@ def test_two_bytes_behind_the_word_tell_strong_heads_where_they_are_there(
     pieces(stream, store, data, BEFORE)
     found = find(FrameSearch(BEFORE), stream, store, Named(True), limits, len(data), closed=True)
     assert found == (3 if is_found else None)
+
+
+@cases(("word", "one_is_enough", "frames", "is_found"), [
+    (STRONG, False, 0, True), (WEAK, False, 0, False), (WEAK, True, 0, True), (WEAK, False, 1, True),
+])  # fmt: skip
+def test_a_head_that_reads_as_a_small_number_is_believed_only_behind_a_frame(
+    word: bytes, one_is_enough: bool, frames: int, is_found: bool
+) -> None:
+    frame = (20).to_bytes(4, "big") + word + b"\xff" * 16
+    data, store = frame * frames + frame[:12], Store()
+    stream = begun(store)
+    pieces(stream, store, data, BEFORE)
+    limits = Limits(frame_size=1000)
+    found = find(FrameSearch(BEFORE), stream, store, Heads(one_is_enough), limits, len(data), closed=True)
+    assert found == (0 if is_found else None)
+
+
+THREE = b"\xfd" * 3 + 3 * ((20).to_bytes(4, "big") + STRONG + b"\xff" * 16) + b"\xff"
+
+
+@cases(("end", "is_found"), [(51 + LEAST_FRAME - 1, False), (51 + LEAST_FRAME, True)])
+def test_no_byte_behind_the_end_is_looked_at(end: int, is_found: bool) -> None:
+    store = Store()
+    stream = begun(store)
+    pieces(stream, store, THREE, BEFORE)
+    found = find(FrameSearch(BEFORE), stream, store, Heads(False), Limits(frame_size=1000), end, closed=False)
+    assert found == (3 if is_found else None)
+
+
+@cases(("skipped", "is_found"), [(3, True), (4, False)])
+def test_no_frame_is_found_among_bytes_that_were_skipped(skipped: int, is_found: bool) -> None:
+    store, search, end = Store(), FrameSearch(BEFORE), 3 + 24
+    stream = begun(store)
+    pieces(stream, store, THREE[:end], BEFORE)
+    limits = Limits(frame_size=1000)
+    assert find(search, stream, store, Heads(True), limits, end - 1, closed=False) is None
+    stream.advance(skipped)
+    assert find(search, stream, store, Heads(True), limits, end, closed=True) == (3 if is_found else None)
+
+
+def test_where_no_frame_begins_within_a_segment_each_segment_is_looked_at() -> None:
+    store, heads = Store(), Heads(True)
+    heads.within_segments = False
+    stream, at = begun(store), 0
+    for part in (b"\xfd" * 20, b"\xfd" * 9, THREE[3:-1]):
+        pieces(stream, store, part, BEFORE + at)
+        at += len(part)
+    assert find(FrameSearch(BEFORE), stream, store, heads, Limits(frame_size=1000), at, closed=True) == 29

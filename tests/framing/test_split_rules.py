@@ -437,6 +437,30 @@ def test_a_frame_comes_out_with_its_last_byte() -> None:
     assert framer.held_bytes == 0
 
 
+def test_bytes_of_another_protocol_are_no_frames_while_a_frame_of_kafka_is_held() -> None:
+    detector, store = Recording(_0=Classification.FRAMES, _2=Classification.OTHER), Store()
+    framer, frame = Framer(store, detector, DEFAULT), request(1)
+    assert not feed(framer, store, 0, frame[:20])
+    addresses = [store.add(frame[20:22]), store.add(frame)]
+    columns = [np.array(each) for each in ([20, 0], addresses, [2, len(frame)], [2, 2], [2, 2])]
+    assert not rows_of(framer.feed(RunBatch(np.array([0, 2]), np.full(2, RunKind.DATA, np.uint8), *columns)))
+    assert not feed(framer, store, 2, b"x" * 20, start=len(frame))
+    assert framer.ignored(2) == 20 + len(frame)
+    assert feed(framer, store, 0, frame[22:], start=22, packet=3) == [(FRAME, 0, len(frame))]
+
+
+def test_frames_are_split_wherever_their_run_begins() -> None:
+    frame, store = request(1), Store()
+    for cut in range(1, 30):
+        framer = Framer(store, Recording(_0=Classification.FRAMES, plain=True), DEFAULT)
+        stream = request(0, client_id=b"n" * 30) + frame * 4
+        rows = feed(framer, store, 0, stream[:cut])
+        rows += feed(framer, store, 0, stream[cut:], start=cut, packet=2)
+        first = len(stream) - 4 * len(frame)
+        starts = [first + n * len(frame) for n in range(4)]
+        assert rows == [(FRAME, 0, first), *((FRAME, start, len(frame)) for start in starts)]
+
+
 def test_what_is_still_undecided_is_decided_at_the_end() -> None:
     detector, store = Recording(_0=Classification.UNDECIDED), Store()
     framer = Framer(store, detector, DEFAULT)
@@ -444,6 +468,62 @@ def test_what_is_still_undecided_is_decided_at_the_end() -> None:
     assert not rows_of(framer.flush())
     assert [final for *_, final in detector.asked] == [False, True]
     assert framer.ignored(0) == 5
+
+
+@cases("lost", [False, True])
+def test_what_is_held_of_a_connection_is_decided_when_it_ends(lost: bool) -> None:
+    answer = Classification.POSSIBLE if lost else Classification.UNDECIDED
+    detector, store = Recording(_0=answer), Store()
+    framer = Framer(store, detector, DEFAULT)
+    assert not feed(framer, store, 0, bytes(20), packet=1)
+    if lost:  # then only the rows of what was skipped wait
+        assert not feed(framer, store, 0, bytes(10), start=20, packet=2, lost=True)
+    assert not rows_of(framer.end(np.array([1])))
+    assert framer.ignored(0) == 0
+    assert not rows_of(framer.end(np.array([0])))
+    assert framer.ignored(0) == 20 + 10 * lost
+
+
+class OneClient(Anything):
+    """The even directions are those of clients, or the odd ones; remembers alerts."""
+
+    def __init__(self, begins: Classification, heads: FrameHeuristics | None = None, client: int = 0) -> None:
+        super().__init__(begins, heads)
+        self._client = client
+        self.alerts: list[tuple[int, bytes]] = []
+
+    def is_client(self, direction: int) -> bool:
+        return direction % 2 == self._client
+
+    def note_alert(self, direction: int, data: bytes) -> None:
+        self.alerts.append((direction, data))
+
+
+def test_clients_are_searched_before_servers() -> None:
+    store = Store()
+    framer = Framer(store, OneClient(Classification.SEARCH), DEFAULT)
+    data = [JUNK + request(number) for number in range(4)]
+    columns = [
+        np.array(each) for each in ([0] * 4, list(map(store.add, data)), list(map(len, data)), range(4), range(4))
+    ]
+    batches = framer.feed(RunBatch(np.arange(4), np.full(4, RunKind.DATA, np.uint8), *columns))
+    batches += framer.end(np.zeros(0, np.int64))
+    assert [sorted({*batch.direction.tolist()}) for batch in batches if len(batch)] == [[0, 2], [1, 3]]
+
+
+@cases(("begins", "size", "lost", "is_told"), [
+    (Classification.OTHER, 7, False, True), (Classification.OTHER, 6, False, False),
+    (Classification.OTHER, 8, False, False), (Classification.OTHER, 7, True, False),
+    (Classification.FRAMES, 7, False, False),
+])  # fmt: skip
+def test_an_alert_of_tls_is_told_of_who_is_no_kafka(
+    begins: Classification, size: int, lost: bool, is_told: bool
+) -> None:
+    store, detector, alert = Store(), OneClient(begins), b"\x15\3\3\0\2\2\x28"
+    framer = Framer(store, detector, DEFAULT)
+    feed(framer, store, 3, request(1))
+    feed(framer, store, 3, alert.ljust(size, b"\0")[:size], start=len(request(1)), packet=2, lost=lost)
+    assert detector.alerts == ([(3, alert)] if is_told else [])
 
 
 def test_where_too_much_is_held_the_oldest_are_released_down_to_half() -> None:
@@ -459,8 +539,9 @@ def test_where_too_much_is_held_the_oldest_are_released_down_to_half() -> None:
 class Asking(Metadata):
     """Frames begin with a negative number; remembers which were found."""
 
-    def __init__(self) -> None:
+    def __init__(self, goes_on: bool = False) -> None:
         self.found: list[tuple[int, int]] = []
+        self._goes_on = goes_on
 
     def strong(self, words: Int64, lengths: Int64) -> Bool:
         return words >> 16 == 0xFFFF
@@ -470,20 +551,27 @@ class Asking(Metadata):
 
     def follow(self, found: Iterable[FoundFrame]) -> bool:
         self.found += found
-        return False
+        return self._goes_on
 
 
-@cases("begins", [Classification.SEARCH, Classification.POSSIBLE])
-def test_frames_that_were_found_are_told_before_the_next_ones_are_searched(begins: Classification) -> None:
-    detector, store, heads = Anything(begins, Asking()), Store(), Asking()
-    detector._heads = heads
+@cases(("begins", "client", "goes_on", "at_once"), [
+    (Classification.SEARCH, 1, False, False), (Classification.SEARCH, 1, True, True),
+    (Classification.SEARCH, 0, False, True), (Classification.POSSIBLE, 0, False, True),
+])  # fmt: skip
+def test_frames_that_were_found_are_told_before_the_next_ones_are_searched(
+    begins: Classification, client: int, goes_on: bool, at_once: bool
+) -> None:
+    store, heads = Store(), Asking(goes_on)
+    detector = OneClient(begins, heads, client)
     framer = Framer(store, detector, DEFAULT)
     frame = response(-9)
     parts = [JUNK + frame, b"\x7f\xff\xff\xff" + frame]
     sizes = [len(part) for part in parts]
     columns = [np.array(each) for each in ([0, sizes[0]], [store.add(part) for part in parts], sizes, [5, 6], [5, 6])]
     batches = framer.feed(RunBatch(np.zeros(2, np.int64), np.full(2, RunKind.DATA, np.uint8), *columns))
-    rows = rows_of([*batches, *framer.end(np.zeros(0, np.int64)), *framer.flush()])
+    batches += [*framer.end(np.zeros(0, np.int64)), *framer.flush()]
+    assert len([each for each in batches if len(each)]) == (1 if at_once else 2)
+    rows = rows_of(batches)
     size = len(frame)
     assert [row for row in rows if row[0] == FRAME] == [(FRAME, 5, size), (FRAME, 9 + size, size)]
     assert heads.found[:1] == ([(-9, 5)] if begins == Classification.SEARCH else [])

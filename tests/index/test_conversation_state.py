@@ -1,6 +1,7 @@
 """What a conversation teaches, on recordings: later names apply to earlier rows."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -133,3 +134,46 @@ def test_each_handshake_tells_the_mechanism_of_its_own_connection(tmp_path: Path
             list(capture.exchanges())
             state = capture.pipeline.indexer.conversation_state
             assert [state.context(number, 10_000).mechanism for number in range(5)] == [*mechanisms[:4], None]
+
+
+def test_names_that_were_learned_elsewhere_are_added() -> None:
+    states = []
+    for name in ("java-classic", "java-transactions"):
+        with Capture([str(PCAPS / f"{name}.pcapng")]) as capture:
+            list(capture.read())
+            capture.connections.learn()
+            states.append(capture.pipeline.indexer.conversation_state)
+    one, other = (asdict(state.shared_state()) for state in states)
+    states[1].merge(states[0].shared_state())
+    merged = asdict(states[1].shared_state())
+    for kind in ("topics", "groups", "nodes", "members", "producers"):
+        assert {*merged[kind]} == {*one[kind], *other[kind]}
+    assert one["members"].keys() - other["members"].keys()
+
+
+def test_a_checkpoint_keeps_what_is_known_of_its_connections() -> None:
+    with Capture([str(PCAPS / "java.pcapng")]) as capture:
+        list(capture.read())
+        capture.connections.learn()
+        state = capture.pipeline.indexer.conversation_state
+        known = [each for each in range(20) if state.software(each) != ("", "")]
+        assert len(known) > 1
+        first = state.software(known[0]), state.advertised_versions(known[0])
+        state.retain({known[0]})
+        assert (state.software(known[0]), state.advertised_versions(known[0])) == first
+        assert {state.software(each) for each in known[1:]} == {("", "")}
+        assert not any(state.advertised_versions(each) for each in known[1:])
+
+
+def test_requests_in_pieces_that_differ_tell_each_their_mechanism(tmp_path: Path) -> None:
+    packets, mechanisms = [], ("PLAIN", "SCRAM-SHA-256")
+    for number, mechanism in enumerate(mechanisms):
+        asked = encode_request("SaslHandshake", 1, {"mechanism": mechanism}, correlation_id=number)
+        told = encode_response("SaslHandshake", 1, {"error_code": 0, "mechanisms": [mechanism]}, correlation_id=number)
+        turns = [Turn(True, asked), Turn(False, told)]
+        packets += conversation(turns, client=("10.0.0.1", 40_001 + number), segment=9)
+    with Capture([capture_of(tmp_path, packets)]) as capture:
+        list(capture.read())
+        capture.connections.learn()
+        state = capture.pipeline.indexer.conversation_state
+        assert [state.context(number, 1 << 40).mechanism for number in (0, 1)] == [*mechanisms]

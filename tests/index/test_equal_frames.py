@@ -9,6 +9,7 @@ from dissector.capture_session import Capture
 from dissector.index import equal_frames
 from dissector.index.equal_frames import NO_NUMBER, equal_numbers
 from tests.conftest import BUNDLED, PCAPS
+from tests.index.test_frame_table import table_of
 
 
 def learned(path: Path) -> list[object]:
@@ -59,3 +60,9 @@ def test_equal_responses_have_one_number() -> None:
         table, frames = capture.pipeline.indexer.table, capture.pipeline.indexer.frames
         numbers = equal_numbers(frames, table.response.values[table.response.values >= 0], 8).tolist()
         assert len(set(numbers)) < len(numbers)
+
+
+def test_a_frame_in_pieces_has_a_number_if_all_of_it_is_there() -> None:
+    table = table_of([[(True, 9), (True, 3)], [(True, 9), (False, 3)], [(True, 12)], [(True, 9), (True, 3)]])
+    numbers = equal_numbers(table, np.arange(4), 4).tolist()
+    assert [number == NO_NUMBER for number in numbers] == [False, True, False, False]

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,13 +14,17 @@ from dissector.api import encode_request
 from dissector.capture_session import Capture
 from dissector.exchange.to_json import json_line
 from dissector.index import fetch_sessions
+from dissector.index.rows_by_connection import RowsByConnection
 from tests.conftest import PCAPS
+from tests.index.test_indexer import Fed
 from tests.traffic import Turn, capture_of, conversation
 
 VERSION = 11
 
 
-def fetch(number: int, epoch: int, topics: dict[str, list[int]], forgotten: dict[str, list[int]]) -> bytes:
+def fetch(
+    number: int, epoch: int, topics: dict[str, list[int]], forgotten: dict[str, list[int]], version: int = VERSION
+) -> bytes:
     body = {
         "session_id": 0 if epoch == 0 else 77,
         "session_epoch": epoch,
@@ -28,7 +33,7 @@ def fetch(number: int, epoch: int, topics: dict[str, list[int]], forgotten: dict
         ],
         "forgotten_topics_data": [{"topic": topic, "partitions": numbers} for topic, numbers in forgotten.items()],
     }
-    return encode_request("Fetch", VERSION, body, correlation_id=number, client_id="tests")
+    return encode_request("Fetch", version, body, correlation_id=number, client_id="tests")
 
 
 def fetched(path: str, order: random.Random | None = None) -> list[Any]:
@@ -162,3 +167,38 @@ def test_rows_asked_for_twice_or_backward_are_read_about_once(tmp_path: Path, mo
                 fetched = capture.exchange(each).fetched
                 assert fetched == (None if not each else {"a": list(range(each + 1))})
     assert len(reads) < 2 * count
+
+
+@pytest.mark.parametrize("version", [7, 12])
+def test_sessions_are_known_from_version_7_on(tmp_path: Path, version: int) -> None:
+    turns = [Turn(True, fetch(0, 0, {"a": [1]}, {}, version)), Turn(True, fetch(1, 1, {}, {}, version))]
+    assert fetched(capture_of(tmp_path, conversation(turns))) == [None, {"a": [1]}]
+
+
+def test_a_checkpoint_has_the_set_before_what_is_pending_and_no_list_of_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = capture_of(tmp_path, conversation([Turn(True, fetch(n, n, {"a": [n]}, {})) for n in range(6)]))
+    with Capture([path]) as capture:
+        list(capture.read())
+        indexer = capture.pipeline.indexer
+        by_connection = RowsByConnection(indexer.table)
+        sessions = fetch_sessions.FetchSessions(indexer.frames, indexer.table, by_connection)
+        now, reads = indexer.generation, list[int]()
+        assert sessions.retain(np.array([0]), np.array([3, 5]), now).tolist() == [3, 4, 5]
+        assert not sessions._known_fetches
+        request = sessions._request
+        monkeypatch.setattr(sessions, "_request", lambda row: reads.append(row) or request(row))
+        assert sessions.partitions(4, now + 1) == {"a": {0, 1, 2, 3, 4}}
+        assert sorted(reads) == [3, 4]
+        assert sessions.retain(np.array([0]), np.array([], np.int64), now + 2).tolist() == []
+        assert sessions.retain(np.array([0]), np.array([0]), now + 2).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_set_is_computed_with_the_rows_that_have_come_since() -> None:
+    fed = Fed().feed(*((0, n, fetch(n, n, {"a": [n]}, {})) for n in range(2)))
+    by_connection = RowsByConnection(fed.indexer.table)
+    sessions = fetch_sessions.FetchSessions(fed.indexer.frames, fed.indexer.table, by_connection)
+    assert sessions.partitions(1, fed.indexer.generation) == {"a": {0, 1}}
+    fed.feed((0, 2, fetch(2, 2, {"a": [2]}, {})))
+    assert sessions.partitions(2, fed.indexer.generation) == {"a": {0, 1, 2}}

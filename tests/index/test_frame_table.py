@@ -11,6 +11,7 @@ from dissector.core.batches import NOWHERE, FrameBatch
 from dissector.core.store import Store
 from dissector.index import frame_table
 from dissector.index.frame_table import PIECES_TOGETHER, FrameTable
+from tests.cases import cases
 
 PIECES = st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=2, max_size=3 * PIECES_TOGETHER)
 """Of a frame: whether each was captured, and its size."""
@@ -19,7 +20,7 @@ PIECES = st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=2, max_s
 def table_of(frames: list[list[tuple[bool, int]]]) -> FrameTable:
     """A table whose pieces are in two regions, each byte its place modulo 251."""
     store = Store()
-    room = sum(size for pieces in frames for _, size in pieces) + 1
+    room = sum(size for pieces in frames for there, size in pieces if there or size < 1000) + 1
     data = bytes(at % 251 for at in range(room))
     bases = store.add(data), store.add(data[::-1])
     pieces = [piece for each in frames for piece in each]
@@ -71,6 +72,19 @@ def test_a_frame_of_very_many_pieces_is_joined() -> None:
     data, sizes = table.joined(np.array([0, 1]))
     assert data.tobytes() == table.read(0)[0]
     assert sizes.tolist() == [15_000, 0]
+
+
+def test_a_frame_whose_first_piece_is_its_largest_is_joined() -> None:
+    table = table_of([[(True, 1000), *[(True, 1)] * 5_000]])
+    data, sizes = table.joined(np.array([0]))
+    assert data.tobytes() == table.read(0)[0]
+    assert sizes.tolist() == [6_000]
+
+
+@cases(("size", "kept"), [(2**31 - 2, 2**31 - 2), (2**31 - 1, 2**31 - 1), (2**31, 2**31 - 1), (1 << 40, 2**31 - 1)])
+def test_a_row_has_as_many_bytes_as_a_number_of_32_bits_holds(size: int, kept: int) -> None:
+    table = table_of([[(False, size)]])
+    assert table.size.values.tolist() == [kept]
 
 
 @given(st.lists(PIECES, min_size=1, max_size=5))

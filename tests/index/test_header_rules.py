@@ -166,3 +166,11 @@ def test_what_is_not_there_has_no_place_in_memory() -> None:
     found, _owner = table.pointers(np.arange(4))
     assert (found > 0).tolist() == [True, False, False, False]
     assert table.regions(np.arange(4))[1].tolist() == [5, 1, 1]
+
+
+@cases(("version", "body"), [(9, b"\0\3\0\0\0\1"), (9, b"\0\3\0\0\xff\xff"), (8, b"\0\2\xff\xff\0\1")])
+def test_acks_are_not_read_where_a_transactional_id_stands(version: int, body: bytes) -> None:
+    for acks, is_answered in ((body[-2:], True), (b"\0\0", False)):
+        store, table = table_of([[request(1, api_key=ApiKey.PRODUCE, version=version, body=body[:-2] + acks)]])
+        headers = request_headers(store, table, np.arange(1), ClientIds())
+        assert expect_response(store, table, np.arange(1), headers).tolist() == [is_answered]

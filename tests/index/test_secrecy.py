@@ -13,6 +13,7 @@ from dissector.protocol import message
 from dissector.protocol.schema.api_keys import ApiKey
 from tests.cases import cases
 from tests.conftest import PCAPS
+from tests.index.test_indexer import Fed, Sent
 from tests.traffic import Turn, capture_of, conversation, request
 
 
@@ -110,3 +111,40 @@ def test_what_is_forgotten_is_not_known_to_be_harmless(tmp_path: Path) -> None:
         assert secrecy.may_have_secrets(0, 9)
         assert secrecy.may_cut_secrets(0, 9)
         assert not secrecy.has_secrets(0)
+
+
+def fed_secrecy(*batches: list[Sent], skipped: int = 0) -> Secrecy:
+    """What is known of connections that the capture has from their SYN on, when clients have sent these."""
+    fed = Fed()
+    fed.ends.seen_whole = {0, 1}
+    fed.starts[0] = skipped
+    secrecy = fed.indexer.conversation_state._secrecy
+    for number, batch in enumerate(batches):
+        if number:
+            secrecy.retain({0, 1})
+        fed.feed(*batch)
+        secrecy.update()
+    return secrecy
+
+
+def test_each_connection_is_looked_at_from_its_own_beginning_on() -> None:
+    both: list[Sent] = [(0, 1, METADATA), (2, 2, METADATA)]
+    for batches in ([both], [[(0, 1, VERSIONS), (2, 1, VERSIONS)], both]):
+        secrecy = fed_secrecy(*batches)
+        assert not secrecy.may_have_secrets(0, 9)
+        assert not secrecy.may_have_secrets(1, 9)
+    assert fed_secrecy(both, skipped=50).may_have_secrets(0, 9)
+
+
+def test_what_is_missing_behind_a_harmless_request_takes_nothing_back() -> None:
+    cut = METADATA[:-2], 2
+    assert not fed_secrecy([(0, 1, METADATA), (0, 2, cut)]).may_have_secrets(0, 9)
+    assert fed_secrecy([(0, 1, cut), (0, 2, METADATA)]).may_have_secrets(0, 9)
+
+
+@cases("size", [10, 600])
+def test_a_request_is_not_taken_for_one_of_another_connection(size: int) -> None:
+    longer = request(1, version=1, body=b"\0\0\0\0" + LOGIN.ljust(size, b"\0"))
+    secrecy = fed_secrecy([(0, 1, METADATA), (2, 2, longer)])
+    assert not secrecy.may_have_secrets(0, 9)
+    assert secrecy.may_have_secrets(1, 9)

@@ -191,9 +191,11 @@ def test_decisions_are_kept_up_to_a_number_and_to_their_bytes(monkeypatch: pytes
     assert kept(b"e" * 19) == [b"d", b"e" * 19]
     assert kept(b"f") == [b"f"]
     assert kept(b"g" * 19, b"h") == [b"h"]
+    masking = BulkMasking()
+    assert kept(b"i", b"j" * 19) == [b"i", b"j" * 19]
 
 
-def test_equal_messages_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_differ_in_what_decides_nothing_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[bytes] = []
     decide = bulk_masking._decision
 
@@ -203,6 +205,7 @@ def test_equal_messages_are_decided_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(bulk_masking, "_decision", counting)
     masking = BulkMasking()
+    others = [described({}), described({"documentation": "kept for a day"}), described({"read_only": True})]
     for _ in range(3):
-        check(masking, OF_CONFIGS, [described({})] * 3)
+        check(masking, OF_CONFIGS, others)
     assert len(decided) == 1

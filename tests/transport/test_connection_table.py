@@ -112,13 +112,24 @@ def test_an_answer_behind_bytes_tells_what_is_missing_before_them(missing: int, 
 
 def test_bytes_are_late_up_to_a_distance_from_the_end_of_their_side() -> None:
     """In columns, and row by row where the pair does something unusual."""
-    ends = [Packet(True, 1004, b"", FIN | ACK, 5004), Packet(False, 5004, b"", FIN | ACK, 1005)]
-    for side, end in ((True, 1005), (False, 5005)):
-        for distance, is_another in ((NEAR, False), (NEAR + 1, True), (-NEAR, False), (-NEAR - 1, True)):
-            late = Packet(side, end + distance, b"late")
-            for after in ([], SECOND):
-                connections = read([*FIRST, *ends, late, *after]).transport.connections
-                assert len(connections) == 1 + is_another + bool(after)
+    for size, snaplen in ((0, 1000), (50, 1000), (50, 54)):
+        ends = [
+            Packet(True, 1004, bytes(size), FIN | ACK, 5004), Packet(False, 5004, bytes(size), FIN | ACK, 1005 + size),
+        ]  # fmt: skip
+        for side, end in ((True, 1005 + size), (False, 5005 + size)):
+            for distance, is_another in ((NEAR, False), (NEAR + 1, True), (-NEAR, False), (-NEAR - 1, True)):
+                late = Packet(side, end + distance, b"late")
+                for after in ([], SECOND):
+                    connections = read([*FIRST, *ends, late, *after], snaplen=snaplen).transport.connections
+                    assert len(connections) == 1 + is_another + bool(after)
+
+
+def test_what_is_held_of_a_connection_is_delivered_once_another_one_has_its_endpoints() -> None:
+    behind_a_hole = Packet(True, 1104, b"behind", PSH)
+    for cuts in ([], [len(FIRST) + 1]):
+        reading = read([*FIRST, behind_a_hole, *SECOND], cuts=cuts)
+        assert reading.streams[0] == b"one" + b"?" * 100 + b"behind"
+        assert not reading.at_end
 
 
 def test_a_syn_is_known_again_by_its_answer_which_the_capture_had_first() -> None:

@@ -56,6 +56,8 @@ def test_one_side_closed_does_not_end_a_connection() -> None:
     reading = read([*FIRST, FINS[0], Packet(False, 5004, b" more"), Packet(False, 5009, b" and more"), FINS[0]])
     assert reading.streams == {0: b"one", 1: b"two more and more"}
     assert len(reading.transport.connections) == 1
+    for far in (data_at(1 << 30, client=False), data_at(1 << 30)):
+        assert len(read([*FIRST, FINS[0], far]).transport.connections) == 1
 
 
 def test_an_ended_connection_is_evicted_some_packets_later_and_not_before() -> None:

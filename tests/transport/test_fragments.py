@@ -72,6 +72,14 @@ def test_fragments_in_any_order_and_twice_are_whole(
     assert data == DATA
 
 
+@pytest.mark.parametrize("size", [8, 256, 512])
+def test_a_last_fragment_is_told_from_a_whole_packet_by_each_bit_of_its_offset(size: int) -> None:
+    packet = conversation([Turn(True, DATA[: size + 100])])[-1]
+    assert len(fragments6(packet, 7, size)) > 1
+    assert read(fragments6(packet, 7, size), link_type=101).streams == {0: DATA[: size + 100]}
+    assert read(fragments6(packet, 1 << 24, 1024), link_type=101).streams == {0: DATA[: size + 100]}
+
+
 def test_fragments_that_never_come_are_counted() -> None:
     raw = [part for n, packet in enumerate(PACKETS) for part in fragments4(packet, n, 80)]
     reading = read([*raw[:4], *raw[5:]], link_type=101)

@@ -5,9 +5,11 @@ import struct
 import pytest
 
 from dissector.core.batches import RunKind
+from dissector.transport.headers import NOT_IP
 from tests.cases import cases
 from tests.traffic import Packet, Turn, bytes_without_mark, conversation, ethernet
 from tests.transport.reading import read
+from tests.transport.wrapping import FRAMES as FRAMES_AROUND
 
 DATA = bytes_without_mark(40)
 PACKETS = conversation([Turn(True, DATA)], segment=10)
@@ -47,6 +49,30 @@ def test_a_packet_cut_in_its_headers_reads_nothing_of_the_next_one(size: int) ->
     if size > 14:
         part = "IP" if size < 34 else "TCP"
         assert reading.transport.ignored == {f"cut off inside the {part} header": 1}
+
+
+def test_packets_with_as_many_headers_of_other_kinds_are_read_in_the_order_of_the_capture() -> None:
+    wraps = [FRAMES_AROUND[name] for name in ("802.3", "vlan")]
+    reading = read([wraps[number % 2](packet.ip()) for number, packet in enumerate(PACKETS)])
+    assert reading.streams == {0: DATA}
+    assert [run.packet for run in reading.runs] == [2, 3, 4, 5]
+
+
+@cases(
+    ("head", "is_known"),
+    [
+        (b"\xaa\xaa\x03\0\0\0", True),
+        (b"\xaa\xaa\x03\0\0\xf8", True),
+        (b"\xaa\xaa\x03\0\0\1", False),
+        (b"\xaa\xab\x03\0\0\0", False),
+    ],
+)
+def test_an_ethertype_is_behind_some_heads_of_llc_only(head: bytes, is_known: bool) -> None:
+    packets = [packet.ip() for packet in PACKETS]
+    reading = read([bytes(12) + struct.pack(">H", 8 + len(each)) + head + b"\x08\0" + each for each in packets])
+    assert (reading.streams, reading.transport.ignored) == (
+        ({0: DATA}, {}) if is_known else ({}, {NOT_IP: len(PACKETS)})
+    )
 
 
 @cases("size", range(54, 64))

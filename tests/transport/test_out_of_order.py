@@ -131,4 +131,5 @@ def test_data_repeated_after_a_fin_is_no_data() -> None:
 
 
 def test_a_syn_repeated_with_its_number_opens_nothing_and_moves_nothing() -> None:
-    assert read([PACKETS[0], *PACKETS[:4], PACKETS[0], *PACKETS[4:]]).streams == {0: DATA}
+    for cuts in ([], [5], [6]):
+        assert read([PACKETS[0], *PACKETS[:4], PACKETS[0], *PACKETS[4:]], cuts=cuts).streams == {0: DATA}

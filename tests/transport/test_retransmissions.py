@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.core.limits import DEFAULT, Limits
-from dissector.transport import Retransmissions
-from tests.traffic import ACK, Mangling, Packet, Turn, conversation, manglings, seeds, streams
-from tests.transport.reading import read
+from dissector.core.stage import NOTHING_PENDING
+from dissector.core.store import Store
+from dissector.transport import Retransmissions, Transport
+from tests.traffic import ACK, Mangling, Packet, Turn, conversation, ethernet, manglings, seeds, streams
+from tests.transport.reading import batch, read
 
 MS = 1_000_000
 PACKETS = conversation([Turn(True, b"a" * 100), Turn(False, b"b" * 300)], segment=100)
@@ -41,6 +43,19 @@ def test_bytes_behind_a_hole_wait_until_it_is_filled() -> None:
     assert delays(retransmissions, (1, 0, 100, 12), (1, 100, 50, 12), (1, 200, 100, 12), (0, 0, 100, 2)) == [
         (0, 9), (0, 9), (0, 9), (0, 0),
     ]  # fmt: skip
+
+
+def test_the_first_packet_that_waits_for_bytes_is_known() -> None:
+    store = Store()
+    data = [ethernet(packet) for packet in [*PACKETS[:3], *PACKETS[4:]]]  # the last two wait for the one left out
+    transport = Transport(store, DEFAULT)
+    transport.feed(batch(data[:3], base=store.add(b"".join(data[:3])), first=1))
+    assert transport.oldest_pending() == NOTHING_PENDING
+    transport.feed(batch(data[3:], base=store.add(b"".join(data[3:])), first=4))
+    assert transport.oldest_pending() == (4, 4 * MS)
+    assert transport.oldest_pending(4 * MS) == (5, 5 * MS)
+    assert transport.oldest_pending(5 * MS) == NOTHING_PENDING
+    assert transport.held_bytes == 200
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\0"])

@@ -24,6 +24,7 @@ from tests.traffic import Turn, bytes_without_mark, conversation, seeds
 from tests.transport.reading import batch, read
 from tests.transport.wrapping import (
     ERSPAN_2,
+    ERSPAN_3,
     FRAMES,
     LINKS,
     TUNNELS,
@@ -31,6 +32,7 @@ from tests.transport.wrapping import (
     ethernet,
     fragments,
     gre,
+    gtp,
     ieee_802_11,
     ip4,
     ip6,
@@ -80,6 +82,38 @@ def test_a_packet_cut_in_its_headers_is_counted_and_reads_nothing_of_the_next_on
     assert sum(reading.ignored.values()) == len(cut)
 
 
+@cases(("name", "begins"), [
+    ("five tags", {"Ethernet": 0, "VLAN": 14, "IP": 34, "TCP": 54}),
+    ("mpls, five labels", {"Ethernet": 0, "MPLS": 14, "IP": 34 + 18, "TCP": 54}),  # one byte is not enough to tell
+    ("pppoe", {"Ethernet": 0, "PPPoE": 14, "PPP": 20, "IP": 22, "TCP": 42}),
+    ("802.3", {"Ethernet": 0, "LLC": 14, "IP": 22, "TCP": 42}),
+    ("802.11, quality of service", {"802.11": 0, "LLC": 26, "IP": 34, "TCP": 54}),
+    ("radiotap, from a station", {"radiotap": 0, "802.11": 4, "LLC": 38, "IP": 46, "TCP": 66}),
+    ("avs", {"802.11 monitor": 0, "802.11": 8, "LLC": 90, "IP": 98, "TCP": 118}),
+    ("loop", {"loopback": 0, "IP": 4, "TCP": 24}),
+    ("ppp hdlc", {"HDLC": 0, "PPP": 1, "IP": 4, "TCP": 24}),
+    ("cisco hdlc", {"HDLC": 0, "IP": 4, "TCP": 24}),
+    ("sll", {"cooked": 0, "IP": 16, "TCP": 36}),
+    ("sll2", {"cooked": 0, "IP": 20, "TCP": 40}),
+    ("nflog", {"NFLOG": 0, "IP": 32, "TCP": 52}),
+    ("pktap", {"PKTAP": 0, "Ethernet": 12, "IP": 122, "TCP": 142}),
+    ("gre", {"Ethernet": 0, "IP": 14, "GRE": 34, "IP ": 38, "TCP": 58}),
+    ("geneve of ip", {"Ethernet": 0, "IP": 14, "UDP": 34, "GENEVE": 42, "IP ": 50, "TCP": 70}),
+    ("gtp-u, extension", {"Ethernet": 0, "IP": 14, "UDP": 34, "GTP-U": 42, "IP ": 59, "TCP": 78}),
+    ("authentication", {"Ethernet": 0, "IP": 14, "authentication": 34, "IP ": 46, "TCP": 78}),
+    ("vxlan", {"Ethernet": 0, "IP": 14, "UDP": 34, "VXLAN": 42, "Ethernet ": 50, "IP ": 64, "TCP": 84}),
+    ("erspan 2", {"Ethernet": 0, "IP": 14, "GRE": 34, "ERSPAN": 38, "Ethernet ": 50, "IP ": 64, "TCP": 84}),
+    ("erspan 3", {"Ethernet": 0, "IP": 14, "GRE": 34, "ERSPAN": 38, "Ethernet ": 54, "IP ": 68, "TCP": 88}),
+])  # fmt: skip
+def test_a_packet_is_cut_in_the_header_of_which_a_part_is_there(name: str, begins: dict[str, int]) -> None:
+    link_type, wrap = WAYS[name]
+    frame, begun = wrap(PACKETS[-1]), list(begins.values())
+    for size in {*begun, *(at - 1 for at in begun[1:])}:
+        header = next(each for each in reversed(begins) if begins[each] <= size).strip()
+        ignored = read_cut([frame[:size]], link_type, [len(frame)]).ignored
+        assert ignored == {f"cut off inside the {header} header": 1}
+
+
 def read_cut(frames: list[bytes], link_type: int, lengths: list[int]) -> Transport:
     """Frames that had other lengths on the wire."""
     transport = Transport(Store(), DEFAULT)
@@ -92,6 +126,31 @@ def test_what_a_switch_cuts_off_of_what_it_mirrors_is_known_by_its_size() -> Non
     """The outer headers have the size of the cut packet, the inner ones that of the whole one."""
     frames = [ethernet(gre(0x88BE, ERSPAN_2 + ethernet(p)[:104], flags=0x1000, fields=bytes(4))) for p in PACKETS]
     assert read(frames).streams == {0: b"".join(DATA[at : at + 50] + b"?" * 150 for at in range(0, 600, 200))}
+
+
+@cases("wrap", [FRAMES[name] for name in ("ethernet", "vlan", "qinq", "mpls", "pppoe")])
+def test_a_frame_behind_a_control_word_is_told_by_its_ethertype(wrap: Wrap) -> None:
+    for packets in (PACKETS, [over_ipv6(packet) for packet in PACKETS]):
+        assert read([mpls(2, head=b"\0\0\0\7")(wrap(packet)) for packet in packets]).streams == {0: DATA}
+
+
+@cases("number", [0x281, 0x283])
+def test_labels_may_be_in_ppp(number: int) -> None:
+    frames = [b"\xff\x03" + number.to_bytes(2, "big") + mpls(1)(packet)[14:] for packet in PACKETS]
+    assert read(frames, link_type=9).streams == {0: DATA}
+
+
+def test_fragments_are_whole_in_as_many_tunnels_as_are_followed() -> None:
+    parts = fragments(PACKETS[-1], 7, 120)
+    for _ in range(MOST_TUNNELS - 1):
+        parts = [ip6(4 if each[0] >> 4 == 4 else 41, each) for each in parts]
+    assert read(parts, link_type=101).streams == {0: DATA[400:]}
+    assert read([ip6(41, each) for each in parts], link_type=101).transport.ignored == {TOO_DEEP: 2}
+
+
+def test_a_switch_may_mirror_ip_alone() -> None:
+    packets = [gre(0x22EB, ERSPAN_3 + b"\x08\0" + p, flags=0x1000, fields=bytes(4)) for p in PACKETS]
+    assert read(packets, link_type=101).streams == {0: DATA}
 
 
 def test_only_datagrams_with_tcp_are_kept() -> None:
@@ -176,10 +235,15 @@ def test_fragments_that_are_lost_repeated_or_given_up_are_so_in_batches_of_any_s
         (ip4(17, udp(2152, b"hello, this is not a tunnel")), NOT_TCP),
         (ip4(17, udp(2152, b"")), NOT_TCP),
         (ip4(47, b"\x40\0\x08\0" + PACKETS[0]), NOT_IP),
+        (gre(0x22EB, ERSPAN_3[:10] + b"\4\0" + PACKETS[0], flags=0x1000, fields=bytes(4)), NOT_IP),
+        (ip4(17, gtp(PACKETS[0], 0x34, b"\0\0\0\x85\0" + bytes(3))), NOT_TCP),
         (ip4(99, PACKETS[0]), NOT_TCP),
         (ip4(17, bytes(8), offset=80), INCOMPLETE),
         (ip4(99, bytes(8), offset=80), NOT_TCP),
         (bytes(40), NOT_IP),
+        (b"", NOT_IP),
+        (b"\x45", "cut off inside the IP header"),
+        (b"\x60", "cut off inside the IP header"),
     ],
 )
 def test_packets_without_tcp_are_counted_by_reason(packet: bytes, reason: str) -> None:

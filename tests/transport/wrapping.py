@@ -86,12 +86,12 @@ def tagged(*tags: int) -> Wrap:
     return lambda packet: MACS + b"".join(struct.pack(">HH", tag, 7) for tag in tags) + ethertype(packet) + packet
 
 
-def mpls(labels: int, head: bytes = b"") -> Wrap:
+def mpls(labels: int, head: bytes = b"", number: int = 0x8847) -> Wrap:
     """A frame with so many labels."""
 
     def wrap(packet: bytes) -> bytes:
         stack = b"".join(struct.pack(">I", (100 + n) << 12 | (n == labels - 1) << 8 | 64) for n in range(labels))
-        return MACS + b"\x88\x47" + stack + head + packet
+        return MACS + struct.pack(">H", number) + stack + head + packet
 
     return wrap
 
@@ -143,8 +143,10 @@ FRAMES: Mapping[str, Wrap] = {
     "five tags": tagged(0x88A8, 0x9100, 0x8100, 0x8100, 0x8100),
     "mpls": mpls(1),
     "mpls, five labels": mpls(5),
+    "mpls, multicast": mpls(1, number=0x8848),
     "mpls pseudowire": pseudowire(b""),
     "mpls pseudowire, control word": pseudowire(b"\x00\x00\x00\x07"),
+    "mpls pseudowire, control word, mpls": lambda packet: mpls(2, head=b"\x00\x00\x00\x07")(mpls(1)(packet)),
     "vlan, mpls": lambda packet: MACS + b"\x81\x00\x00\x07" + mpls(2)(packet)[12:],
     "pppoe": lambda packet: MACS + b"\x88\x64" + pppoe(packet),
     "pppoe in vlan": lambda packet: MACS + b"\x81\x00\x00\x07\x88\x64" + pppoe(packet) + bytes(3),
@@ -246,6 +248,10 @@ TUNNELS: Mapping[str, Wrap] = {
         0x880B, b"\xff\x03" + ppp_number(packet) + packet, flags=0x3081,
         fields=struct.pack(">HHII", len(packet) + 4, 7, 1, 1),
     ),
+    "pptp, no acknowledgement": lambda packet: gre(
+        0x880B, b"\xff\x03" + ppp_number(packet) + packet, flags=0x3001,
+        fields=struct.pack(">HHI", len(packet) + 4, 7, 1),
+    ),
     "erspan 1": lambda packet: gre(0x88BE, ethernet(packet)),
     "erspan 2": lambda packet: gre(0x88BE, ERSPAN_2 + ethernet(packet), flags=0x1000, fields=bytes(4)),
     "erspan 3": lambda packet: gre(0x22EB, ERSPAN_3 + b"\0\0" + ethernet(packet), flags=0x1000, fields=bytes(4)),
@@ -256,6 +262,7 @@ TUNNELS: Mapping[str, Wrap] = {
     "ip in ipv6": lambda packet: ip6(in_ip(packet), packet),
     "ip in ipv6, options": lambda packet: ip6(60, bytes([in_ip(packet), 0, 1, 4, 0, 0, 0, 0]) + packet),
     "authentication": lambda packet: ip4(51, bytes([in_ip(packet), 4, 0, 0]) + bytes(20) + packet),
+    "authentication over ipv6": lambda packet: ip6(51, bytes([in_ip(packet), 4, 0, 0]) + bytes(20) + packet),
     "gtp-u": lambda packet: ip4(17, gtp(packet)),
     "gtp-u, sequence": lambda packet: ip4(17, gtp(packet, 0x32, bytes(4))),
     "gtp-u, extension": lambda packet: ip4(17, gtp(packet, 0x34, GTP_EXTENSION)),

@@ -14,7 +14,6 @@ _CHOICES: Final = (range(0), range(10), range(10, 100), range(100, 256))
 _PUBLIC: Final = (range(0), range(1, 10), range(11, 100), (*range(128, 169), *range(173, 192), *range(193, 224)))
 """First numbers that make the address neither private nor loopback nor multicast."""
 _V6: Final = (("fe80::", "is_link_local"), ("fd00::", "is_private"), ("2001:db8::", "is_global"))
-_HOST_BITS: Final = (1 << 64) - 1
 
 
 class AddressPseudonyms:
@@ -58,4 +57,4 @@ def _choices(text: str) -> tuple[Sequence[int], ...]:
 
 def _v6(address: IPv4Address | IPv6Address, count: int) -> str:
     prefix = next((prefix for prefix, kind in _V6 if getattr(address, kind)), _V6[-1][0])
-    return str(ip_address(int(ip_address(prefix)) + (count + 1 & _HOST_BITS)))
+    return str(ip_address(int(ip_address(prefix)) + count + 1))

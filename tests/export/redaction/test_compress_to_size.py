@@ -1,5 +1,6 @@
 """Any section that has lost its contents is packed to the size that it had, and unpacked to what was packed."""
 
+import gzip
 import random
 import zlib
 
@@ -130,6 +131,8 @@ def test_snappy_copies_become_literals_where_there_is_room(plain: bytes, but: li
 def test_gzip_and_zstd_fill_any_room(number: int) -> None:
     for plain in (b"", b"*", NOISE[:300], b"*" * 5000):
         smallest = next(size for size in range(400) if compress_to_size(number, plain, bytes(size), []) is not None)
+        packed = len(gzip.compress(plain, 9) if number == CompressionType.GZIP else cramjam.zstd.compress(plain, 19))
+        assert smallest == packed
         for room in range(12):
             made = compress_to_size(number, plain, bytes(smallest + room), [])
             assert made is not None

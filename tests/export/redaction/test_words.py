@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.export.redaction.addresses import AddressPseudonyms
+from dissector.export.redaction.allowed_words import is_allowed
 from dissector.export.redaction.pseudonyms import Pseudonyms
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
+from dissector.protocol.tree import Node
+from tests.cases import cases
 
 PRIVATE = [ip_network(each) for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16")]
 
@@ -116,3 +119,13 @@ def test_a_user_has_one_pseudonym_in_all_messages_of_a_login() -> None:
     scram = redacted_token(b"n,,n=alice,r=fyko", "SCRAM-SHA-512", names)
     assert plain.split(b"\x00")[1] == names.of(b"alice", "user")
     assert b"n=" + names.of(b"alice", "user") in scram
+
+
+@cases(("path", "text", "is_kept"), [
+    ("body.client_software_name", "apache-kafka-java", True), ("body.client_software_name", "our app", False),
+    ("body.mechanism", "SCRAM-SHA-256", True), ("body.mechanism", "alice", False),
+    ("body.protocols[0].name", "range", True), ("body.protocols[0].name", "orders", False),
+    ("body.topics[0].name", "range", False), ("body.topics[0].name", "__consumer_offsets", True),
+])  # fmt: skip
+def test_words_of_kafka_stay_in_their_fields(path: str, text: str, is_kept: bool) -> None:
+    assert is_allowed(Node(path.rpartition(".")[2], path, "STRING", 0, len(text)), text) == is_kept

@@ -2,6 +2,7 @@
 
 import random
 import struct
+from dataclasses import replace
 
 import cramjam
 import google_crc32c
@@ -9,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dissector.core.limits import DEFAULT
 from dissector.protocol.message import Traced
 from dissector.protocol.records.batch import HEADER, Batch, Record, RecordHeader
 from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind, split_entries
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.records.to_json import frame_budget
-from dissector.protocol.records.tracing import RecordTracer
+from dissector.protocol.records.tracing import ENTRY_NODES, RecordTracer
 from dissector.protocol.tree import ByteSource, Node
 from dissector.protocol.wire import LimitError
 from tests.cases import cases
@@ -222,3 +224,13 @@ def test_a_negative_count_of_records_leaves_other_batches_no_larger_budget() -> 
     Batch.read(bytes(least)).decompressed(budget)
     with pytest.raises(LimitError, match="headers"):
         Batch.read(wide).records(budget)
+
+
+@cases(("nodes", "whole"), [(3 * ENTRY_NODES, 3), (3 * ENTRY_NODES - 1, 2), (ENTRY_NODES - 1, 0)])
+def test_entries_past_the_limit_of_fields_are_a_finding(nodes: int, whole: int) -> None:
+    data = b"".join(batch([]) for _ in range(3))
+    root = Node("records", "records", "RECORDS", 0, len(data))
+    budget = DecompressionBudget(LIMIT, LIMIT, replace(DEFAULT, tree_nodes=nodes))
+    RecordTracer([ByteSource(0, "frame", data)], budget).field(data, 0, len(data), root)
+    assert sum(each.type == "RECORD_BATCH" for each in root.children) == whole
+    assert len([each for each in root.findings if each.code != "inconsistent-batch"]) == (whole < 3)

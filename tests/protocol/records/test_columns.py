@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 from dissector.core.gathering import gathered
 from dissector.core.limits import DEFAULT, Limits
 from dissector.protocol.records import batch as batch_module
-from dissector.protocol.records import column_reader
+from dissector.protocol.records import column_reader, whole_frames
 from dissector.protocol.records.batch import Batch, Record, RecordHeader
 from dissector.protocol.records.column_reader import RecordReader
 from dissector.protocol.records.columns import (
+    ENTRY,
     KINDS,
     BatchError,
     RecordColumns,
+    split_fields,
     valid_checksums,
 )
 from dissector.protocol.records.compression import DecompressionBudget, DecompressionError
@@ -254,3 +256,20 @@ def objects(field: bytes, bounds: Limits, least: int) -> list[object]:
 def test_objects_of_native_records_are_those_of_the_careful_way(field: bytes, parts: int) -> None:
     for bounds in (DEFAULT, replace(DEFAULT, frame_records=parts)):
         assert objects(field, bounds, 0) == objects(field, bounds, 1 << 31)
+
+
+def test_fields_that_are_null_have_no_entries() -> None:
+    starts, ends = np.array([5, 0, 7]), np.array([4, -1, 6])
+    [entries] = split_fields(np.zeros(9, np.uint8), starts, ends, range(3), np.empty(10, ENTRY), 1 << 20)
+    assert not len(entries)
+
+
+def test_frames_for_which_there_is_no_room_at_once_are_read_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [batch([Record(100, 5_000, None, bytes(1000), [])] * 2, 4) for _ in range(6)]
+    ends = np.cumsum([len(each) for each in made])
+    data = np.frombuffer(b"".join(made), np.uint8)
+    for most in (2_100, 4_200, 6_300, 1 << 20):
+        monkeypatch.setattr(whole_frames, "MOST_PLAIN", most)
+        monkeypatch.setattr(whole_frames, "FEW_BYTES", 0)
+        read = list(RecordReader().read(data, np.append(0, ends[:-1]), ends, np.arange(6)))
+        assert sum(len(part.offset) for part in read) == 12

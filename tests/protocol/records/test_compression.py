@@ -157,3 +157,12 @@ def test_a_frame_may_have_as_many_nodes_as_its_limit() -> None:
     budget.admit_nodes(20, 7)
     with pytest.raises(LimitError, match="more than 30 fields"):
         budget.admit_nodes(1, 7)
+
+
+@cases(("size", "blocks"), [(1 << 15, 1), ((1 << 15) + 1, 2), (1 << 16, 2), ((1 << 16) + 1, 3)])
+def test_snappy_has_blocks_as_java_clients_write_them(size: int, blocks: int) -> None:
+    made, found, at = CODECS[CompressionType.SNAPPY].compress(bytes(size)), 0, 16
+    while at < len(made):
+        at += 4 + int.from_bytes(made[at : at + 4], "big")
+        found += 1
+    assert (found, at) == (blocks, len(made))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dissector.protocol.records.counting import RecordCount, codec_names, count_at, count_records
 from dissector.protocol.records.entries import RecordsEntryKind, is_one_batch, split_entries
+from tests.cases import cases
 from tests.protocol.records.bundled_fields import bundled_fields
 
 
@@ -67,3 +68,8 @@ def test_null_has_no_records() -> None:
     data = np.frombuffer(_part(2, bytes(44), 0), np.uint8)
     counts = count_at(np.array([data.ctypes.data, data.ctypes.data + 5], np.uint64), np.array([-1, 0]))
     assert counts.records.tolist() == counts.codecs.tolist() == [0, 0]
+
+
+@cases(("size", "is_one"), [(48, False), (49, True), (50, True)])
+def test_a_batch_is_as_long_as_its_header_at_least(size: int, is_one: bool) -> None:
+    assert is_one_batch(_part(2, bytes(size - 5), 0)) == is_one

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from dissector.protocol.records.columns import ENTRY, BatchError, Entries, split
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.records.record_sums import RecordSummation, Sums
 from dissector.protocol.wire import WireError, uvarint
+from tests.cases import cases
 from tests.protocol.records.test_batch import COMPRESS, batch, many_records, record
 from tests.protocol.records.test_columns import any_section
 
@@ -125,3 +127,30 @@ def test_a_bomb_of_records_is_refused() -> None:
     count = DEFAULT.packed_records + 1_000
     [entry], _ = sums_of([any_section(count, 4, 0, COMPRESS[4](bytes([14, *bytes(7)]) * count))])
     assert entry["error"] == BatchError.REFUSED
+
+
+@cases(("limit", "less", "is_refused"), [
+    ("frame_records", 0, False), ("frame_records", 1, True), ("packed_records", 0, False), ("packed_records", 1, True),
+])  # fmt: skip
+def test_a_batch_has_as_many_records_as_are_allowed(limit: str, less: int, is_refused: bool) -> None:
+    made = batch([Record(100, 5_000, None, None, [])] * 300, 4)
+    bounds = replace(DEFAULT, **{limit: 300 - less - (len(made) - HEADER.size) * (limit == "packed_records")})
+    entries = entries_of(made)
+    RecordSummation(bounds).sums(np.frombuffer(made, np.uint8), entries)
+    assert (entries["error"][0] == BatchError.REFUSED) == is_refused
+
+
+def test_a_number_of_records_for_which_there_is_no_room_is_damage() -> None:
+    made = bytearray(batch([Record(100, 5_000, None, bytes(100), [])] * 10))
+    made[HEADER.size - 4 : HEADER.size] = (1 << 30).to_bytes(4, "big")
+    entries = entries_of(bytes(made))
+    RecordSummation(replace(DEFAULT, frame_records=len(made) // 7)).sums(np.frombuffer(made, np.uint8), entries)
+    assert entries["error"][0] == BatchError.DAMAGED
+
+
+def entries_of(data: bytes) -> Entries:
+    """Those of one field."""
+    none = np.zeros(1, np.int64)
+    room = np.empty(100, ENTRY)
+    [entries] = split_fields(np.frombuffer(data, np.uint8), none, none + len(data), range(1), room, 1 << 20)
+    return entries

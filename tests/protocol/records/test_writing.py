@@ -1,6 +1,8 @@
 """Objects are written back to the same bytes they were read from; changed ones are encoded again."""
 
+import gzip
 import json
+import struct
 
 import pytest
 from hypothesis import given
@@ -100,3 +102,24 @@ def test_a_batch_of_few_values_gets_defaults() -> None:
 def test_values_that_cannot_be_written_are_reported(value: Object, words: str) -> None:
     with pytest.raises(EncodeError, match=words):
         records_bytes(value)
+
+
+def test_what_is_left_out_is_as_a_producer_sends_it() -> None:
+    data = records_bytes({"batches": [{"records": [{"key": None, "value": None}]}]})
+    offset, size, epoch, magic = struct.unpack_from(">qiib", data)
+    assert (offset, size, epoch, magic) == (0, len(data) - 12, data[15] - 256 if data[15] else 0, 2)
+    header = struct.unpack_from(">hiqqqhii", data, 21)
+    assert header == (0, 0, -1, -1, -1, -1, -1, 1)
+    assert data[61:] == bytes((12, 0, 0, 0, 1, 1, 0))  # its size, attributes, deltas, null twice, no headers
+
+
+def test_compressed_records_that_are_the_same_keep_their_bytes_without_a_base_offset() -> None:
+    records = [Record(100 + number, 5_000, None, b"v" * 40, []) for number in range(9)]
+    [value] = through_json(records_object(batch(records)))["batches"]
+    section = gzip.compress(batch(records)[61:], 1)
+    assert section != CODECS[1].compress(batch(records)[61:])
+    for number, each in enumerate(value["records"]):
+        each["offset"] = number
+    value |= {"compressed": section.hex(), "attributes": 1}
+    del value["base_offset"]
+    assert records_bytes({"batches": [value]}).endswith(section)
