@@ -80,7 +80,7 @@ def check(
 
 def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[int], None]) -> None:
     made = [rule() for rule in result.rules]
-    by_api: dict[tuple[str, bool], list[tuple[str, ProtocolRule, Look]]] = {}
+    by_api: dict[tuple[str, bool, bool], list[tuple[str, ProtocolRule, Look]]] = {}
     clients: dict[int, str] = {}
 
     def client_of(event: MessageEvent) -> str:
@@ -94,9 +94,10 @@ def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[in
         if event.is_request:
             watch(event.number)
             result.exchanges += 1
-        looks = by_api.get((event.api, event.is_request))
+        kind = event.api, event.is_request, event.is_read
+        looks = by_api.get(kind)
         if looks is None:
-            looks = by_api[event.api, event.is_request] = _looks(made, event.api, is_request=event.is_request)
+            looks = by_api[kind] = _looks(made, *kind)
         for code, rule, look in looks:
             for found in look(event):
                 if found.is_kept:
@@ -111,12 +112,14 @@ def _check(result: CheckResult, name: str, capture: Capture, watch: Callable[[in
                 _add_breach(result, rule, found, name, client_of(found.event))
 
 
-def _looks(rules: Iterable[ProtocolRule], api: str, *, is_request: bool) -> list[tuple[str, ProtocolRule, Look]]:
+def _looks(
+    rules: Iterable[ProtocolRule], api: str, is_request: bool, is_read: bool
+) -> list[tuple[str, ProtocolRule, Look]]:
     """Return the rules that look at messages of one side of an API, each with its code, and how it does."""
     name = "request" if is_request else "response"
     return [
         (rule.code, rule, getattr(rule, name)) for rule in rules
-        if (not rule.apis or api in rule.apis) and getattr(type(rule), name) is not getattr(ProtocolRule, name)
+        if (not rule.apis or (is_read and api in rule.apis)) and getattr(type(rule), name) is not getattr(ProtocolRule, name)
     ]  # fmt: skip
 
 

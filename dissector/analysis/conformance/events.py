@@ -72,8 +72,9 @@ class MessageEvent:
 
     @property
     def is_read(self) -> bool:
-        """Whether the body has been read to its end, with nothing behind it."""
-        return self.message.layout.body is not None and not self.message.decoded.findings
+        """Whether the body could be read, and of a response that of its request, too."""
+        request = self.exchange.request
+        return _is_read(self.message) and (self.is_request or request is None or _is_read(request))
 
     def topic(self, element: Body) -> str:
         """Return the name of a topic by the name or the id that an element of an array has."""
@@ -82,6 +83,10 @@ class MessageEvent:
                 return str(element[name])
         topic_id = str(element.get("topic_id", ""))
         return self.message.context.topic_names.get(topic_id, topic_id)
+
+
+def _is_read(message: ExchangeMessage) -> bool:
+    return bool(message.body) or not (message.layout.body is None or message.decoded.findings)
 
 
 def events(exchanges: Iterable[Exchange]) -> Iterator[MessageEvent]:

@@ -42,7 +42,7 @@ class ProtocolRule(ABC):
     """The KIP, the schema file, or the class of Kafka's that requires it."""
     side: ClassVar[RuleSide] = RuleSide.CLIENT
     apis: ClassVar[frozenset[str]] = frozenset()
-    """The APIs whose messages it sees; none for all."""
+    """The APIs whose messages it sees, if they can be read; none for all messages of all APIs, even unreadable ones."""
 
     def request(self, event: MessageEvent) -> Iterator[Verdict]:
         """Look at a request, in the order of time."""

@@ -65,3 +65,14 @@ def test_damaged_messages(seed: int, tmp_path: Path) -> None:
             turns[turns.index(turn)] = Turn(turn.from_client, bytes(data))
     result = checked(capture_of(tmp_path, conversation(turns)))
     assert result.broken
+
+
+def test_unreadable_requests_between_responses_that_ask_for_more(tmp_path: Path) -> None:
+    """A response says that a member id is required; what should have it can't be read."""
+    required = struct.pack(">ihi", 0, 79, -1) + b"\0\0" * 2 + b"\0\1m" + b"\0" * 4
+    turns = []
+    for number in (1, 2):
+        turns.append(Turn(True, sized(struct.pack(">hhi", 11, 4, number) + b"\0\1m" + b"\xff\xff")))
+        turns.append(Turn(False, sized(struct.pack(">i", number) + required)))
+    result = checked(capture_of(tmp_path, conversation(turns)))
+    assert {code: count for (code, _), count in result.broken.items()} == {"request-malformed": 2}
