@@ -198,6 +198,12 @@ def test_what_is_not_understood_is_masked_as_a_whole(frame: bytes) -> None:
     ("schema.registry.api.key", HIDDEN.decode(), False),
     ("listener.name.external.plain.sasl.jaas.config", HIDDEN.decode(), False),
     ("sasl.oauthbearer.token.endpoint.url", f"https://a:{HIDDEN.decode()}@b", False),
+    ("sasl.oauthbearer.token.endpoint.url", f"https://b/token?client_secret={HIDDEN.decode()}", False),
+    ("sasl.oauthbearer.jwks.endpoint.url", f"https://b/keys?api-key={HIDDEN.decode()}&v=1", False),
+    ("sasl.oauthbearer.token.endpoint.url", f"https://b/token/{HIDDEN.decode()}?scope=kafka", True),
+    ("bootstrap.servers", f"{HIDDEN.decode()}:9092,b:9093", True),
+    ("controller.quorum.voters", f"1@{HIDDEN.decode()}:9093,2@b:9093", True),
+    ("metric.reporters", f"a.b.C,user:{HIDDEN.decode()}@proxy", False),
 ])  # fmt: skip
 def test_a_config_is_shown_only_if_kafka_defines_it_and_it_is_no_password(
     name: str, value: str, is_shown: bool
@@ -215,6 +221,13 @@ def test_a_config_is_shown_only_if_kafka_defines_it_and_it_is_no_password(
 @cases(("words", "is_shown"), [
     (f"Invalid value {HIDDEN.decode()} for configuration ssl.key.password: too short", False),
     (f"Invalid value {HIDDEN.decode()} for configuration retention.ms: Not a number", True),
+    (f"Invalid value {HIDDEN.decode()} for configuration retention.ms: x for configuration log.dirs", True),
+    (f"Invalid value {HIDDEN.decode()} for configuration ssl.key.password: x for configuration log.dirs", False),
+    (f"Invalid value {HIDDEN.decode()} for configuration vault.pwd. Or configuration retention.ms: no", False),
+    (f"Invalid value x required password=\"{HIDDEN.decode()}\"; for configuration retention.ms: no", False),
+    (f"Invalid value https://a/?sas={HIDDEN.decode()} for configuration retention.ms: no", False),
+    (f"Invalid value {HIDDEN.decode()} for configuration sasl.oauthbearer.token.endpoint.url: no", True),
+    (f"Invalid value {HIDDEN.decode()} for configuration password.encoder.iterations: no", True),
     (f"{HIDDEN.decode()} is against our policy", False),
     ("Topic 'orders' already exists.", True),
 ])  # fmt: skip

@@ -117,9 +117,10 @@ def _looks(
 ) -> list[tuple[str, ProtocolRule, Look]]:
     """Return the rules that look at messages of one side of an API, each with its code, and how it does."""
     name = "request" if is_request else "response"
+    seeing = (rule for rule in rules if not rule.apis or (is_read and api in rule.apis))
     return [
-        (rule.code, rule, getattr(rule, name)) for rule in rules
-        if (not rule.apis or (is_read and api in rule.apis)) and getattr(type(rule), name) is not getattr(ProtocolRule, name)
+        (rule.code, rule, getattr(rule, name)) for rule in seeing
+        if getattr(type(rule), name) is not getattr(ProtocolRule, name)
     ]  # fmt: skip
 
 

@@ -13,10 +13,12 @@ from typing import Final
 import orjson
 
 from dissector.core.package_files import package_file
+from dissector.protocol.embedded.secret_names import has_user_password, words_with_secret_names
 
 PASSWORD: Final = "PASSWORD"
 _LISTENER: Final = re.compile(r"listener\.name\.[^.]+\.")
-_QUOTING: Final = re.compile(r"Invalid value .* for configuration (\S+?)(: .*)?", re.DOTALL)
+_QUOTING: Final = re.compile(r"Invalid value .* for configuration \S+?(: .*)?", re.DOTALL)
+_QUOTED: Final = re.compile(r"\bconfiguration\s+([^\s:]+)")
 _UNQUOTING: Final = re.compile(
     r"|".join((
         r"Authentication failed: Invalid username or password",
@@ -57,8 +59,9 @@ def is_public_config(name: str) -> bool:
 
 
 def is_harmless_error(text: str) -> bool:
-    """Whether an error message is one that quotes no secret: any other may."""
-    quoting = _QUOTING.fullmatch(text)
-    if quoting is not None:
-        return is_public_config(quoting.group(1))
+    """Whether an error message is one that quotes no secret: any other may. A value that it quotes may have the words
+    of an error message in it, so all configs that it names must be public."""
+    if _QUOTING.fullmatch(text) is not None:
+        named = [name.rstrip(".,;") for name in (*_QUOTED.findall(text), *words_with_secret_names(text))]
+        return all(map(is_public_config, named)) and not has_user_password(text)
     return not text or _UNQUOTING.fullmatch(text) is not None

@@ -16,6 +16,7 @@ import google_crc32c
 from dissector.core.arrays import Bool, Int64, UInt64
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.public_configs import is_harmless_error, is_public_config
+from dissector.protocol.embedded.secret_names import assigns_secret
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.kernel.searching import Marks
 from dissector.protocol.records.batch import CRC_FROM, MASK, Batch
@@ -95,8 +96,8 @@ def is_secret(name: str, value: object, around: Sequence[Mapping[str, object]]) 
 
 def _is_public_value(value: str, around: Sequence[Mapping[str, object]]) -> bool:
     """Whether a value may be shown that a config has, or one of its synonyms, which may have another name."""
-    if "://" in value and "@" in value:
-        return False  # a URL may have a password in it
+    if ("://" in value and "@" in value) or assigns_secret(value):
+        return False  # of a URL, or of a login module
     if any(each.get("config_type") == PASSWORD or each.get("is_sensitive") for each in around):
         return False
     if any(each.get("resource_type") == BROKER_LOGGER for each in around):
