@@ -110,6 +110,13 @@ class Limits:
     value_nodes: int = 200_000
     """Values inside one key or value, also those that take no bytes, such as nulls of an Avro array."""
 
+    value_names: int = 16 << 20
+    """Bytes of the names that a schema gives to what is inside one key or value: fields, symbols of enums. Data have a
+    number in place of a name."""
+
+    decimal_bytes: int = 1024
+    """Bytes of a decimal that is shown as a number, in time that grows with their square; a longer one stays bytes."""
+
     value_depth: int = 100
     """How deep values are nested in each other, and types in an Avro schema."""
 
@@ -120,7 +127,8 @@ class Limits:
     """Schemas of one run that are kept, and as many ids that are known to have none."""
 
     registry_seconds: float = 5.0
-    """How long a schema registry may take to answer. After three failures it is not asked again."""
+    """How long a schema registry may take for one schema with all that this refers to. After three failures it is not
+    asked again."""
 
     tree_nodes: int = 1_000_000
     """Nodes of one frame's tree: half a gigabyte of memory, and as many lines of text. The remaining bytes are leaves

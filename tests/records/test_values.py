@@ -2,11 +2,14 @@
 
 import io
 import json
+import socket
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from threading import Event, Thread
 from time import sleep
 
 import fastavro
@@ -25,7 +28,7 @@ from dissector.records.values.avro import parse_avro
 from dissector.records.values.opened import UnreadableError
 from dissector.records.values.opener import ValueOpener, envelope
 from dissector.records.values.proto_text import parse_proto
-from dissector.records.values.schema_reference import SchemaKey
+from dissector.records.values.schema_reference import ID, SchemaKey
 from dissector.records.values.schema_registry import SchemaRegistry
 from dissector.records.values.schemas import (
     AVRO_SCHEMA,
@@ -41,6 +44,7 @@ from tests.cases import cases
 
 PLAIN = ValueOpener()
 SELF = {"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}
+LONG_NAMED = {"type": "record", "name": "R", "fields": [{"name": "n" * 100_000, "type": "null"}]}
 
 
 class Given:
@@ -165,12 +169,26 @@ def test_any_bytes_open_and_are_clean_text(data: bytes) -> None:
         ({"type": "fixed", "name": "F", "size": 1 << 40}, b"", "a length of"),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "Nobody"}]}, b"", "invalid Avro schema"),
         ({"type": "array", "items": "null", "__fastavro_parsed": True}, b"\xfe\xff\xff\xff\x0f", "more than"),
+        (
+            {"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["s" * 100_000]}},
+            b"\xd0\x0f" + b"\0" * 1000 + b"\0", "bytes of names",
+        ),
+        ({"type": "array", "items": LONG_NAMED}, b"\xd0\x0f\0", "bytes of names"),
     ],
 )  # fmt: skip
 def test_avro_that_lies_recurses_or_explodes_is_a_finding(schema: object, data: bytes, words: str) -> None:
     found = opener(s7=avro(schema)).open(framed(7, data)).problem
     assert found is not None
     assert words in found.message
+
+
+@cases("size", [DEFAULT.decimal_bytes, DEFAULT.decimal_bytes + 1])
+def test_a_decimal_is_a_number_up_to_a_limit_and_bytes_beyond(size: int) -> None:
+    schema = {"type": "bytes", "logicalType": "decimal", "precision": 3000, "scale": 2}
+    length = 2 * size
+    data = bytes([length & 0x7F | 0x80, length >> 7]) + b"\x01" * size
+    value = opener(s7=avro(schema)).open(framed(7, data)).value
+    assert isinstance(value, str if size <= DEFAULT.decimal_bytes else bytes)
 
 
 def test_a_schema_nested_without_end_is_a_finding() -> None:
@@ -216,7 +234,16 @@ def test_protobuf_is_read_by_its_text() -> None:
 
 @cases(
     "text",
-    [b"", b"message", b"message M { Nobody n = 1; }", b"\xff", b"message M { int32 a = 0; }", b"message M {" * 5000],
+    [
+        b"",
+        b"message",
+        b"message M { Nobody n = 1; }",
+        b"\xff",
+        b"message M { int32 a = 0; }",
+        b"message M {" * 5000,
+        b"message M {" * 970 + b"}" * 970,
+        b"message M {" * 102 + b"}" * 102,
+    ],
 )
 def test_a_proto_file_that_is_none_is_a_finding(text: bytes) -> None:
     with pytest.raises(UnreadableError):
@@ -371,21 +398,73 @@ def test_a_password_is_not_sent_to_where_a_registry_redirects() -> None:
         assert found.value == {}
         assert asked[0][1].startswith("Basic ")
         assert asked_there == [("/elsewhere", None)]
+        for login, is_followed in (("user:secret@", False), ("", True)):
+            there = served({"/schemas/ids/7": f"http://localhost:{other.server_port}/elsewhere"})[0]
+            found = opener_with(f"http://{login}127.0.0.1:{there.server_port}").open(framed(7, b""))
+            assert (found.problem is None) == is_followed, found.problem
+            there.shutdown()
+            there.server_close()
+        assert len(asked_there) == 2
     finally:
         for each in (server, other):
             each.shutdown()
             each.server_close()
 
 
-def test_an_answer_that_drips_is_given_up() -> None:
-    class Dripping:
-        def read1(self, _size: int) -> bytes:
-            sleep(0.01)
-            return b" "
+@cases("sent", [
+    [b"HTTP/1.0 200 OK\r\n", *[b"X: y\r\n"] * 80], [b"HTTP/1.1 100 Continue\r\n\r\n"] * 80,
+    [b"HTTP/1.0 200 OK\r\n\r\n", *[b" "] * 80], [b"H"] * 80, [],
+])  # fmt: skip
+def test_a_registry_that_drips_is_given_up(sent: list[bytes]) -> None:
+    """Bytes come before each wait ends, and for longer than a schema may take."""
+    ended = Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
 
-    registry = SchemaRegistry("http://127.0.0.1:1", replace(DEFAULT, registry_seconds=0.05))
-    with pytest.raises(TimeoutError):
-        registry._content(Dripping())
+        def drip() -> None:
+            with suppress(OSError), server.accept()[0] as connection:
+                for part in sent:
+                    connection.sendall(part)
+                    if ended.wait(0.05):
+                        return
+                ended.wait(20)
+
+        Thread(target=drip, daemon=True).start()
+        registry = SchemaRegistry(f"http://127.0.0.1:{server.getsockname()[1]}", replace(DEFAULT, registry_seconds=0.3))
+        with pytest.raises(UnreadableError, match="timed out"):
+            registry.text(SchemaKey(ID, "7"))
+        assert not ended.is_set()
+        ended.set()
+
+
+def test_a_schema_and_all_that_it_refers_to_have_one_time_limit() -> None:
+    references = [{"name": f"n{at}", "subject": f"s{at}", "version": 1} for at in range(60)]
+    answer = json.dumps({"schema": '"int"', "references": references}).encode()
+
+    class Slow(dict[str, object]):
+        def get(self, path: str, _otherwise: object = None) -> object:
+            sleep(0.05)
+            return answer
+
+    server, asked = served(Slow())
+    try:
+        registry = SchemaRegistry(f"http://127.0.0.1:{server.server_port}", replace(DEFAULT, registry_seconds=0.3))
+        with pytest.raises(UnreadableError, match="timed out"):
+            registry.text(SchemaKey(ID, "7"))
+        assert 1 < len(asked) < 12
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_registry_redirects_to_nothing_but_http() -> None:
+    server, _ = served({"/schemas/ids/7": "ftp://127.0.0.1/x", "/schemas/ids/8": "file:///etc/passwd"})
+    try:
+        found = opener_with(f"http://127.0.0.1:{server.server_port}")
+        assert "redirects to ftp://127.0.0.1" in found.open(framed(7, b"")).problem.message
+        assert "is not allowed" in found.open(framed(8, b"")).problem.message
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_registry_that_is_not_there_is_asked_three_times() -> None:

@@ -13,6 +13,8 @@ _HEAD: Final = """\
 # What {software} does on the wire. `kdissect diff CAPTURE --baseline FILE` holds another capture to it.
 # Delete the lines of settings and times that may change; delete [versions] if no version counts.
 """
+LONGEST: Final = 1 << 16
+"""Characters of a baseline, at most: one has some dozens of lines."""
 _TIMES: Final = ("retry back-off", "heartbeat interval")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _KEY: Final = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*)\"|([A-Za-z0-9_-]+))\s*=")
@@ -53,10 +55,14 @@ def _quoted(text: str) -> str:
 
 def read_baseline(text: str) -> tuple[Baseline, dict[str, int]]:
     """Return a baseline, and the line of each of its entries by ``table.name``. Raises `BaselineError`."""
+    if len(text) > LONGEST:
+        raise BaselineError(f"more than {LONGEST:,} characters")
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also of numbers with more digits than Python reads
         raise BaselineError(f"no TOML: {error}") from None
+    except RecursionError:
+        raise BaselineError("tables or arrays nested too deeply") from None
     for name in tables.keys() - {"client", "settings", "times", "versions"}:
         raise BaselineError(f"[{name}]: a baseline has the tables client, settings, times and versions")
     settings = _table(tables, "settings", str)

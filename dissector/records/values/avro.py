@@ -59,7 +59,7 @@ class AvroSchema:
         self, data: bytes, _front: SchemaReference | None = None, bounds: limits.Limits = limits.DEFAULT
     ) -> tuple[str, object]:
         """Return the name of the schema and the value that all of the bytes are. Raises `UnreadableError`."""
-        reader = _AvroReader(data, self._named, NodeBudget(bounds))
+        reader = _AvroReader(data, self._named, bounds)
         try:
             value = reader.value(self._schema, 0)
         except (LookupError, TypeError, ValueError) as error:  # of a schema that the parser let pass
@@ -70,10 +70,11 @@ class AvroSchema:
 
 
 class _AvroReader:
-    def __init__(self, data: bytes, named: Mapping[str, Schema], budget: NodeBudget) -> None:
+    def __init__(self, data: bytes, named: Mapping[str, Schema], bounds: limits.Limits) -> None:
         self._data = data
         self._named = named
-        self._budget = budget
+        self._budget = NodeBudget(bounds)
+        self._longest_decimal = bounds.decimal_bytes
         self.at = 0
 
     def value(self, schema: Schema, depth: int) -> object:
@@ -92,7 +93,11 @@ class _AvroReader:
                 raise UnreadableError(f"the schema has no type {str(kind)[:80]!r}")
             return self.value(inner, depth + 1)
         found = read(self, schema, depth)
-        return _logical(found, schema) if isinstance(schema, dict) and "logicalType" in schema else found
+        if not isinstance(schema, dict) or "logicalType" not in schema:
+            return found
+        if isinstance(found, bytes) and len(found) > self._longest_decimal:
+            return found
+        return _logical(found, schema)
 
     def _long(self) -> int:
         found = shift = 0
@@ -144,10 +149,11 @@ class _AvroReader:
         symbols, at = schema["symbols"], self._long()
         if not 0 <= at < len(symbols):
             raise UnreadableError(f"symbol {at} of an enum of {len(symbols)}")
-        return str(symbols[at])
+        return self._budget.take_name(str(symbols[at]))
 
     def _record(self, schema: Schema, depth: int) -> dict[str, object]:
-        return {field["name"]: self.value(field["type"], depth + 1) for field in schema["fields"]}
+        name = self._budget.take_name
+        return {name(field["name"]): self.value(field["type"], depth + 1) for field in schema["fields"]}
 
     def _array(self, schema: Schema, depth: int) -> list[object]:
         items = schema["items"]

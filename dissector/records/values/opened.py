@@ -51,10 +51,11 @@ def problem(words: str, code: str = "unreadable-value") -> Finding:
 
 
 class NodeBudget:
-    """Counts the nodes and levels of one value. Raises `UnreadableError` beyond the limits."""
+    """Counts the nodes and levels of one value, and the bytes of names. Raises `UnreadableError` beyond the limits."""
 
     def __init__(self, bounds: limits.Limits = limits.DEFAULT) -> None:
         self._left = bounds.value_nodes
+        self._names_left = bounds.value_names
         self._bounds = bounds
 
     def take(self, depth: int) -> None:
@@ -64,6 +65,13 @@ class NodeBudget:
             raise UnreadableError(f"more than {self._bounds.value_nodes:,} values inside")
         if depth > self._bounds.value_depth:
             raise UnreadableError(f"more than {self._bounds.value_depth} levels deep")
+
+    def take_name(self, name: str) -> str:
+        """Count a name that the schema gives, and return it."""
+        self._names_left -= len(name)
+        if self._names_left < 0:
+            raise UnreadableError(f"more than {self._bounds.value_names:,} bytes of names of the schema")
+        return name
 
 
 def check_size(value: object, bounds: limits.Limits = limits.DEFAULT) -> None:

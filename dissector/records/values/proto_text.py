@@ -8,6 +8,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from dissector.core import limits
 from dissector.records.values.opened import UnreadableError
 
 if TYPE_CHECKING:  # imported on use: the parser takes time
@@ -97,7 +98,9 @@ def _add_to_file(file: "FileDescriptorProto", part: Any) -> None:
         _add_enum(file.enum_type.add(), part)
 
 
-def _add_message(message: "DescriptorProto", tree: Any) -> None:
+def _add_message(message: "DescriptorProto", tree: Any, depth: int = 0) -> None:
+    if depth > limits.DEFAULT.value_depth:
+        raise UnreadableError(f"messages nested more than {limits.DEFAULT.value_depth} levels deep")
     message.name = str(tree.children[0])
     for part in tree.children[1:]:
         match str(part.data):
@@ -111,7 +114,7 @@ def _add_message(message: "DescriptorProto", tree: Any) -> None:
                     if each.data == "field":
                         _add_field(message, each, oneof=len(message.oneof_decl) - 1)
             case "message":
-                _add_message(message.nested_type.add(), part)
+                _add_message(message.nested_type.add(), part, depth + 1)
             case "enum":
                 _add_enum(message.enum_type.add(), part)
 

@@ -191,6 +191,7 @@ def _value(message: Any, budget: NodeBudget, depth: int) -> object:
         if not repeated and field.has_presence and not message.HasField(field.name):
             continue
         content = getattr(message, field.name)
+        budget.take_name(field.name)
         if not repeated:
             found[field.name] = _single(field, content, budget, depth + 1)
         elif field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -209,5 +210,5 @@ def _single(field: Any, content: Any, budget: NodeBudget, depth: int) -> object:
     budget.take(depth)
     if field.enum_type is not None:
         known = field.enum_type.values_by_number.get(content)
-        return known.name if known is not None else content
+        return budget.take_name(known.name) if known is not None else content
     return content

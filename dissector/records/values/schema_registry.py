@@ -2,15 +2,14 @@
 too, and Apicurio's own (`/apis/registry/v2`, `v3`).
 
 Invariants:
-  * the content of an answer takes at most `limits.registry_seconds`, as does each wait for bytes of it, and it has at
-    most `limits.schema_bytes`;
-  * user and password go to the registry alone, not to where it redirects;
+  * a schema with all that it refers to takes at most `limits.registry_seconds`, however slowly bytes come: its
+    connections are shut down then; an answer has at most `limits.schema_bytes`;
+  * a registry redirects to http and https alone, and user and password go nowhere else;
   * a registry that failed three times in a row is not asked again;
   * no name of a topic is sent: only ids, and what schemas refer to.
 """
 
 import base64
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ import orjson
 
 from dissector.core import limits
 from dissector.core.text import clean
+from dissector.records.values.http_deadline import Deadline
 from dissector.records.values.opened import UnreadableError
 from dissector.records.values.schema_reference import CONTENT_ID, GLOBAL_ID, GUID, ID, SchemaKey
 from dissector.records.values.schemas import AVRO_SCHEMA, JSON_SCHEMA, PROTOBUF_TEXT, SchemaText
@@ -55,6 +55,10 @@ class SchemaRegistry:
 
     def text(self, key: SchemaKey) -> SchemaText | None:
         """Return a schema as it is written; None for one that is not there. Raises `UnreadableError`."""
+        with Deadline(self._bounds.registry_seconds, keeps_host=bool(self._authorization)) as self._deadline:
+            return self._text(key)
+
+    def _text(self, key: SchemaKey) -> SchemaText | None:
         is_native = _APICURIO in self._base
         if key.kind in (GLOBAL_ID, CONTENT_ID) or (is_native and key.kind == ID):
             kind = CONTENT_ID if key.kind == ID else key.kind
@@ -94,7 +98,7 @@ class SchemaRegistry:
         if self._authorization:
             request.add_unredirected_header("Authorization", self._authorization)
         try:
-            with urllib.request.urlopen(request, timeout=self._bounds.registry_seconds) as answer:
+            with self._deadline.open(request) as answer:
                 content = self._content(answer)
         except urllib.error.HTTPError as error:
             self._failures = 0
@@ -103,19 +107,22 @@ class SchemaRegistry:
             raise UnreadableError(f"{self.host} answers {error.code} {clean(error.reason)}"[:200]) from None
         except (OSError, HTTPException, ValueError) as error:
             self._failures += 1
-            reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__
-            raise UnreadableError(f"{self.host}: {clean(str(reason)).lower()}"[:200]) from None
+            reason = (
+                "timed out"
+                if self._deadline.is_over
+                else getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+            )
+            words = clean(str(reason)).lower() or type(error).__name__
+            raise UnreadableError(f"{self.host}: {words}"[:200]) from None
         self._failures = 0
         return content
 
     def _content(self, answer: HTTPResponse) -> bytes:
         """Read an answer, up to a byte more than a schema may have."""
-        content, until = b"", time.monotonic() + self._bounds.registry_seconds
-        while len(content) <= self._bounds.schema_bytes and (part := answer.read1(self._bounds.schema_bytes + 1)):
-            content += part
-            if time.monotonic() > until:
-                raise TimeoutError("timed out")
-        return content[: self._bounds.schema_bytes + 1]
+        content = answer.read(self._bounds.schema_bytes + 1)
+        if self._deadline.is_over:  # a connection that was shut down looks like its end
+            raise TimeoutError("timed out")
+        return content
 
 
 def _object(answer: bytes) -> dict[str, Any]:

@@ -178,6 +178,10 @@ def test_any_text_comes_back(
         ("[settings]\nakcs = '1'", "settings: 'akcs' is none of topic ids in requests, "),
         ('[times]\n"retry back-off (ms)" = "1"', "wants a whole number"),
         ("[times]\nretry = 1", "times: 'retry' is none of"),
+        (f"{'a.' * 30_000}a = 1", "nested too deeply|a baseline has the tables"),
+        (f"a = {'[' * 60_000}", "nested too deeply"),
+        (f"a = {'9' * 5000}", "no TOML"),
+        ("#" * 65_537, "more than 65,536 characters"),
     ],
 )
 def test_a_text_that_is_no_baseline_is_told(text: str, words: str) -> None:
