@@ -16,7 +16,7 @@ OF_FILES: Final = (
         "not-a-capture", "Not a capture file", ERROR,
         "A file could not be opened, or its format is not supported.",
         "It is another kind of file, it is empty, or there is no permission to read it.",
-        "Omit it. Its first bytes are in the quarantine table.",
+        "Omit it. Tables have its path and size in quarantine, and nothing of its content.",
     ),
     Explanation(
         "cell-too-large", "Message too large for a table", NOTE,

@@ -1,6 +1,7 @@
 """Rows of files that are read alone: Kafka's own files, and files with parts that could not be read.
 
-Invariant: the first bytes of an unreadable part are kept as they are in the file, decompressed if that is possible.
+Invariant: nobody knows what unreadable bytes are, so they may be secrets. The first ones of a part of a capture are
+kept if secrets are shown and contents of records are not hashed; of a file that is no capture none ever is.
 """
 
 import pickle
@@ -31,21 +32,24 @@ def rows_of_file(scan: FileScan, options: WriteOptions, epoch: int) -> Iterator[
     try:
         if scan.is_stored:
             yield from rows_of_kafka_file(scan.path, origin, options)
-        for cells in _unread(scan):
+        for cells in _unread(scan, keeps_bytes=options.secrets and options.records):
             yield "quarantine", where | cells
     except (OSError, CaptureError):
         tally = CaptureTally(file_problems=[changed_file(scan.path)])
         yield TALLIES, {"tally": pickle.dumps(PartitionTally([tally], CaptureTally()))}
 
 
-def _unread(scan: FileScan) -> Iterator[Cells]:
+def _unread(scan: FileScan, *, keeps_bytes: bool) -> Iterator[Cells]:
     """Yield the parts of a file that could not be read."""
     if scan.unread_reason:
-        data = _first_bytes(scan, 0, scan.size)
-        yield {"at": None, "packet": None, "size": scan.size, "reason": scan.unread_reason, "data": data}
+        yield {"at": None, "packet": None, "size": scan.size, "reason": scan.unread_reason, "data": None}
         return
     if scan.undecoded is not None:
-        yield _cells(scan.undecoded, _first_bytes(scan, scan.undecoded.at, scan.undecoded.size))
+        at, size = scan.undecoded.at, min(scan.undecoded.size, KEPT_BYTES)
+        yield _cells(scan.undecoded, bytes_of(scan.path, at, size) if keeps_bytes else None)
+    if not keeps_bytes:
+        yield from (_cells(damaged, None) for damaged in scan.damage)
+        return
     if not scan.damage:
         return
     store = Store()
@@ -62,10 +66,5 @@ def _unread(scan: FileScan) -> Iterator[Cells]:
         reader.close()
 
 
-def _cells(damaged: DamagedRange, data: bytes) -> Cells:
+def _cells(damaged: DamagedRange, data: bytes | None) -> Cells:
     return {"at": damaged.at, "packet": damaged.packet, "size": damaged.size, "reason": damaged.reason, "data": data}
-
-
-def _first_bytes(scan: FileScan, at: int, size: int) -> bytes:
-    """Return the first bytes of a part of the file as it is on the disk."""
-    return bytes_of(scan.path, at, min(size, KEPT_BYTES))

@@ -275,7 +275,8 @@ TABLES: Final = (
         _C("packet", "BIGINT", "number of the packet or entry expected there, from 1"),
         _C("size", "BIGINT", "bytes"),
         _C("reason", "STRING", "why it could not be read"),
-        _C("data", "BINARY", "its first 64 KiB"),
+        _C("data", "BINARY", "with --show-secrets and without --hash-records its first 64 KiB, if the file is a"
+           " capture; otherwise null, as nobody knows what they are"),
     )),
 )  # fmt: skip
 OBSERVATIONS: Final = TableSchema(
