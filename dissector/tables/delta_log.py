@@ -12,6 +12,7 @@ Invariants:
   * facts are removed by the epoch that wrote them: of the same capture others may be written meanwhile.
 """
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +27,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 from deltalake.writer import write_deltalake
 
+from dissector.core.text import clean
 from dissector.tables.arrow_types import all_columns, arrow_schema, column
 from dissector.tables.commit_probe import loses_commits
 from dissector.tables.data_files import DataFile
@@ -37,6 +39,8 @@ CAPTURES: Final = "captures"
 OTHER_VERSION: Final = "tables of another version"
 _ALONE: Final = CommitProperties(max_commit_retries=0)
 """For a commit that any other commit makes wrong: the library would retry it, and it would land."""
+_OUTSIDE: Final = re.compile(r"^/|(?:^|/)\.\.(?:/|$)|^[A-Za-z][A-Za-z0-9+.-]*:|[\\\0]")
+"""In a path of a log: it leads out of the table's folder."""
 _TOGETHER: Final = 200
 """Captures whose facts are removed by one condition."""
 Row = dict[str, Any]
@@ -55,8 +59,13 @@ def delta_table(uri: str, name: str) -> DeltaTable | None:
 
 
 def existing_table(uri: str, name: str) -> DeltaTable:
-    """Return a table of a storage. Raises `DeltaError`."""
-    return DeltaTable(delta_uri(f"{uri}/{name}"), storage_options=delta_options(uri))
+    """Return a table of a storage. Raises `DeltaError`, and `StorageError` for one whose log names files outside of it:
+    they would be read, or removed."""
+    table = DeltaTable(delta_uri(f"{uri}/{name}"), storage_options=delta_options(uri))
+    for path in file_paths(table):
+        if _OUTSIDE.search(path):
+            raise StorageError(f"{uri.removeprefix(LOCAL)}/{name}: its log names a file outside: {clean(path)}")
+    return table
 
 
 @contextmanager
@@ -226,9 +235,16 @@ def _delete(uri: str, name: str, condition: str) -> None:
 
 def captures_in(uri: str, table: DeltaTable) -> list[Row]:
     """Return the rows of `captures` in a version of the table. pyarrow reads the files by itself: as a data set of the
-    library, now and then it ends the process with an abort."""
+    library, now and then it ends the process with an abort. Raises `StorageError`."""
     files, top = opened(f"{uri}/{CAPTURES}")
-    return [row for path in file_paths(table) for row in pq.read_table(f"{top}/{path}", filesystem=files).to_pylist()]
+    rows: list[Row] = []
+    for path in file_paths(table):
+        try:
+            rows += pq.read_table(f"{top}/{path}", filesystem=files).to_pylist()
+        except ERRORS as error:
+            name = f"{uri.removeprefix(LOCAL)}/{CAPTURES}/{path}"
+            raise StorageError(f"{name}: cannot be read: {reason(error)}") from None
+    return rows
 
 
 def live_captures(uri: str) -> list[Row]:

@@ -1,5 +1,6 @@
 """Commits of the tables: each row once, through kills, and with others that write at the same time."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from dissector.tables.delta_log import append_facts, create_tables, put_captures
 from dissector.tables.schemas import BY_NAME
 from dissector.tables.snapshot import OtherVersionError, snapshot
 from dissector.tables.storage import StorageError
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -212,3 +214,24 @@ def test_a_snapshot_has_the_facts_of_each_of_its_captures(folder: Path, monkeypa
     assert [row["capture"] for row in seen.captures] == ["late"]
     assert len(seen.files["gaps"]) == 1
     assert looks.count("captures") == 2
+
+
+@cases("path", ["../captures/_delta_log/x", "/etc/passwd", "a/../../b", "file:///etc/passwd", "s3://bucket/x", ".."])
+def test_a_log_that_names_files_elsewhere_is_refused(tmp_path: Path, path: str) -> None:
+    create_tables(str(tmp_path))
+    action = {"path": path, "size": 1, "partitionValues": {}, "modificationTime": 0, "dataChange": True}
+    log = tmp_path / "captures" / "_delta_log" / "00000000000000000001.json"
+    log.write_text(json.dumps({"add": action}))
+    for read in (snapshot, lambda uri: remove_epoch(uri, 1)):
+        with pytest.raises(StorageError, match="its log names a file outside"):
+            read(str(tmp_path))
+
+
+def test_a_file_of_captures_that_was_cut_is_one_line(folder: Path) -> None:
+    put_captures(str(folder), absent_only("a"))
+    [file] = (folder / "captures").rglob("*.parquet")
+    whole = file.read_bytes()
+    for size in (0, 10, len(whole) - 1):
+        file.write_bytes(whole[:size])
+        with pytest.raises(StorageError, match=r"captures/.*parquet: cannot be read: [^\n]*$"):
+            snapshot(str(folder))
