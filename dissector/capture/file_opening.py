@@ -115,9 +115,9 @@ def _source(
     if isinstance(file_or_growing, GrowingFile):
         return GrowingFileSource(name, file, store, file_or_growing.ended)
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return SpooledSource(name, PipeStream(file), store, limits.spooled_bytes)
+        return SpooledSource(name, PipeStream(file), store, limits)
     if recognize_codec(os.pread(file.fileno(), MAGIC_SIZE, 0)):
-        return SpooledSource(name, FileStream(file), store, limits.spooled_bytes)
+        return SpooledSource(name, FileStream(file), store, limits)
     try:
         return MappedSource(name, file, store)
     except ValueError:

@@ -18,6 +18,7 @@ from dissector.capture.compression import MAGIC_SIZE, Decompression, FileDecompr
 from dissector.capture.streams import FIRST_STEP, GATHER, STEP, WAIT, InputStream
 from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
+from dissector.core.limits import Limits
 from dissector.core.mapped_files import intact_size, survive_truncation
 from dissector.core.spool import Spool, SpoolFullError
 from dissector.core.store import Store
@@ -158,7 +159,7 @@ class ConvertedSource:
 class SpooledSource:
     """Bytes of a stream, decompressed if necessary, in a spool."""
 
-    def __init__(self, name: str, stream: InputStream, store: Store, most: int) -> None:
+    def __init__(self, name: str, stream: InputStream, store: Store, limits: Limits) -> None:
         self._name = name
         self._stream = stream
         self._head: bytes | None = b""
@@ -166,7 +167,8 @@ class SpooledSource:
         self._decompression: Decompression | None = None
         self._pieces: Iterator[bytes] = iter(())
         """Remaining output of the decoder."""
-        self._spool = Spool(store, most)
+        self._limits = limits
+        self._spool = Spool(store, limits.spooled_bytes)
         self.base = self._spool.base
         self.ended = False
         self.grows = stream.total == 0
@@ -193,6 +195,7 @@ class SpooledSource:
                 piece = self._next(0.0 if self._spool.size > start else WAIT)
                 if piece is None:
                     break
+                self._check_expansion(len(piece))
                 self._spool.append(piece)
         except SpoolFullError as error:
             self._end("not-read-on", f"{error}; the rest is not read")
@@ -200,6 +203,15 @@ class SpooledSource:
             words = f"{self._codec} data damaged at byte {error.at:,}: {error}; the rest is not read"
             self.undecoded = UndecodedBytes(error.at, f"{self._codec} data damaged: {error}")
             self._end("file-damaged", words)
+
+    def _check_expansion(self, size: int) -> None:
+        """Raise `SpoolFullError` if so many more bytes are more than a capture is compressed to."""
+        if self._decompression is None or self._spool.size + size <= self._limits.expansion_bytes:
+            return
+        if self._spool.size + size > self._limits.expansion * self._stream.done:
+            raise SpoolFullError(
+                f"{self._codec} data that grow to more than {self._limits.expansion:,} times their size"
+            )
 
     def _next(self, seconds: float) -> bytes | None:
         """Return the next piece; None if nothing arrived within so many seconds, or at the end."""

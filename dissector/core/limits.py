@@ -23,6 +23,13 @@ class Limits:
     spooled_bytes: int = 64 << 30
     """Bytes of one pipe or compressed file in temporary files; the rest is not read."""
 
+    expansion: int = 1_000
+    """How many times its size a compressed file may grow to, beyond `expansion_bytes`. Captures grow 5 to 50 times; one
+    message again and again, 300 times."""
+
+    expansion_bytes: int = 256 << 20
+    """Bytes that any compressed file may grow to."""
+
     hex_text_bytes: int = 256 << 20
     """Bytes of a hex text, which is converted in memory; a larger one is refused."""
 

@@ -3,7 +3,8 @@
 Invariants:
   * an address in it stays valid: if the file outgrows its mapping it is mapped again, under the same addresses;
   * it is mapped ahead, sparsely, so that it is mapped a few times and not at every append;
-  * it holds at most `most` bytes of disk: more is refused with `SpoolFullError`.
+  * it holds at most `most` bytes of disk, and leaves a gigabyte of it free, or a twentieth of a small one: more is
+    refused with `SpoolFullError`.
 """
 
 import mmap
@@ -15,9 +16,14 @@ import numpy as np
 
 from dissector.core.arrays import UInt8
 from dissector.core.store import Store
+from dissector.core.text import byte_size
 
 _LEAST_AHEAD: Final = 1 << 20
 _MOST_AHEAD: Final = 1 << 28
+_LEFT_FREE: Final = 1 << 30
+_PART_LEFT_FREE: Final = 20
+_LOOK_EVERY: Final = 1 << 24
+"""Bytes between two looks at the disk."""
 
 
 class SpoolFullError(Exception):
@@ -32,6 +38,8 @@ class Spool:
         self._most = most
         self.base = store.reserve()
         self.size = 0
+        self._look_at = 0
+        """The size from which on to look at the disk again."""
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # `close` closes it
         self._map: mmap.mmap | None = None
 
@@ -39,6 +47,8 @@ class Spool:
         """Append bytes. Raises `SpoolFullError`; `data` is unchanged then."""
         if self.size + len(data) > self._most:
             raise SpoolFullError(f"more than {self._most:,} bytes: the limit of temporary files")
+        if self.size + len(data) > self._look_at:
+            self._check_disk(len(data))
         try:
             rest = memoryview(data)
             while len(rest):
@@ -47,6 +57,13 @@ class Spool:
             self._store.fill(self.base, memoryview(self._mapped())[: self.size])
         except OSError as error:
             raise SpoolFullError(f"temporary files: {(error.strerror or str(error)).lower()}") from None
+
+    def _check_disk(self, size: int) -> None:
+        disk = os.fstatvfs(self._file.fileno())
+        left = min(_LEFT_FREE, disk.f_blocks * disk.f_frsize // _PART_LEFT_FREE)
+        if disk.f_bavail * disk.f_frsize < left + size:
+            raise SpoolFullError(f"temporary files: less than {byte_size(left)} would be left on the disk")
+        self._look_at = self.size + size + _LOOK_EVERY
 
     @property
     def data(self) -> UInt8:

@@ -1,6 +1,7 @@
 """Compressed captures that are cut, damaged or hostile: what came before is read, and the rest is reported."""
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,39 @@ def test_endless_packets_stop_at_the_disk_limit_which_is_reported(tmp_path: Path
     assert 0 < len(found) < 40 * len(clean_packets())
     assert "not-read-on" in codes
     assert any("more than 2,097,152 bytes: the limit of temporary files" in each for each in words)
+
+
+@cases("way", ["gzip", "zstd"])
+def test_data_that_grow_as_no_capture_does_are_not_read_on(tmp_path: Path, way: str) -> None:
+    """The same packet again and again: 400 to 30,000 times."""
+    packets = [clean_packets()[0]] * 30_000
+    bomb = COMPRESSIONS[way](pcap(packets))
+    growth = len(pcap(packets)) // len(bomb)
+    assert growth > 100
+    path = written(tmp_path, bomb)
+    for expansion, is_whole in ((growth + 1, True), (growth // 2, False)):
+        found, codes, words = opened(path, Limits(expansion_bytes=1 << 16, expansion=expansion))
+        assert ("not-read-on" not in codes) == is_whole
+        assert (len(found) == len(packets)) == is_whole
+        assert is_whole or any(f"{way} data that grow to more than" in each for each in words)
+    assert len(opened(path, Limits(expansion=1))[0]) == len(packets)  # it is small
+
+
+def test_a_disk_is_not_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, gzip.compress(pcap(clean_packets() * 40)))
+    real = os.fstatvfs
+    left = 1 << 30
+
+    def disk(file: int) -> os.statvfs_result:
+        found = list(real(file))
+        found[0:5] = (1, 1, 1 << 40, left, left)
+        return os.statvfs_result(found)
+
+    monkeypatch.setattr(os, "fstatvfs", disk)
+    with pytest.raises(CaptureError, match=r"less than 1\.1 GB would be left on the disk"):
+        opened(path)
+    left += 1 << 24
+    assert opened(path)[1] == []
 
 
 @given(

@@ -72,7 +72,7 @@ def test_a_deleted_file_that_is_read_alone_is_reported(java: Path, tmp_path: Pat
     made = scan_file(str(path))
     assert made.is_read_alone
     path.unlink()
-    [(_, cells)] = rows_of_file(made, WriteOptions(), 1)
+    [(_, cells)] = rows_of_file(made, WriteOptions(secrets=True), 1)
     assert isinstance(cells, dict)
     [tally] = pickle.loads(cells["tally"]).shuffled
     assert [finding.path for finding in tally.file_problems] == [str(path)]
