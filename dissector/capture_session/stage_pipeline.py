@@ -38,6 +38,8 @@ from dissector.transport import Transport
 from dissector.transport.partitions import Partition
 
 NO_CONNECTIONS: Final[Int64] = np.zeros(0, np.int64)
+_READERS_PER_LOOK: Final = 16
+"""Files whose bytes are summed up for one report of progress, on average."""
 NEAR_SECRETS: Final = 1 << 14
 """Runs of a TLS connection that a pcapng file may have before a block with its secrets."""
 Source = str | GrowingFile | OpenFile | CapturePartition | PacketObjects
@@ -101,6 +103,8 @@ class StagePipeline:
         """Whether all packets are read and the stages are flushed."""
         self.packets = 0 if restored is None else restored.packets
         """Packets read."""
+        self._looks, self._bytes = 0, (self.done, self.total)
+        """How often progress was asked for since bytes were summed up over all files, and these."""
         self.start_ns = 0 if restored is None else restored.start_ns
         """Time of the first packet, or of the first entry of Kafka's own files."""
 
@@ -115,18 +119,19 @@ class StagePipeline:
     def read_available(self) -> Iterator[Progress]:
         """Read all packets that there are; bytes and frames that wait for more stay pending in the stages."""
         yield from self._read_files()
+        self._read_keys(range(len(self._readers)))
         for batch in self._merged.batches():
+            self._read_keys(self._merged.take_loaded())
             if len(batch):
                 self._feed_packets(batch)
             elif self._key_logs:  # secrets may come after the packets that they decrypt
-                self._read_keys()
                 self._index(self.streams.end(NO_CONNECTIONS))
             yield self.progress
 
     def flush(self) -> Iterator[Progress]:
         """Have the stages give out what is pending, as no packets follow."""
         yield from self._read_files()  # of what a pipe turned out to be
-        self._read_keys()
+        self._read_keys(range(len(self._readers)))
         for key_log in self._key_logs:
             key_log.text.finish()
         self._index(self.streams.flush())
@@ -171,8 +176,11 @@ class StagePipeline:
 
     @property
     def progress(self) -> Progress:
-        """How far reading is."""
-        return Progress(self.done, self.total, self.packets, len(self.files) + len(self.indexer.table))
+        """How far reading is: of many files, as it was some batches ago."""
+        self._looks += 1
+        if self._looks >= len(self._readers) // _READERS_PER_LOOK:
+            self._looks, self._bytes = 0, (self.done, self.total)
+        return Progress(*self._bytes, self.packets, len(self.files) + len(self.indexer.table))
 
     @property
     def grows(self) -> bool:
@@ -225,18 +233,18 @@ class StagePipeline:
             return self._limits.held_runs if self._key_logs else 0
         return NEAR_SECRETS if any(reader.notes is not None for reader in self._readers) else 0
 
-    def _read_keys(self) -> None:
-        """Read the TLS secrets that there are."""
+    def _read_keys(self, readers: Iterable[int]) -> None:
+        """Read the TLS secrets that there are, in key logs and by some of the readers."""
         for key_log in self._key_logs:
             key_log.read()
             if not self.grows:  # else more of its last line may come
                 key_log.text.finish()
-        for reader in self._readers:
-            for block in reader.notes.take_secrets() if reader.notes else ():
+        for each in readers:
+            notes = self._readers[each].notes
+            for block in notes.take_secrets() if notes else ():
                 self.tls.keys.add(block)
 
     def _feed_packets(self, batch: PacketBatch) -> None:
-        self._read_keys()
         if not self.packets and not self.files.start_ns:
             self.start_ns = int(batch.time_ns[0])
         self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}

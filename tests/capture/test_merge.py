@@ -2,6 +2,7 @@
 
 import random
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.capture import open_capture
+from dissector.capture import merge, open_capture
 from dissector.capture.merge import PacketMerger
 from dissector.capture_session import Capture
 from dissector.core.limits import DEFAULT, Limits
@@ -27,6 +28,7 @@ from tests.capture.writers import (
     section,
     seen,
 )
+from tests.cases import cases
 from tests.cli.test_commands import KDISSECT
 from tests.needs import needs
 
@@ -182,3 +184,17 @@ def test_a_file_given_twice_changes_no_exchange(tmp_path: Path) -> None:
     found, problems = shown(CLEAN, CLEAN)
     assert found == clean()
     assert not problems
+
+
+@cases("gap", [0, 5])
+def test_many_files_are_looked_at_when_they_have_packets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gap: int
+) -> None:
+    """All of the same time, or one after the other: a file is looked at a few times, however many there are."""
+    count, looks = 60, []
+    paths = [written(tmp_path, pcap(made([n * gap, n * gap + 3], n), magic=NANOS), f"{n}") for n in range(count)]
+    real = merge._MergedFile.take
+    monkeypatch.setattr(merge._MergedFile, "take", lambda file, until: looks.append(file.which) or real(file, until))
+    found = merged(paths)[0]
+    assert len(found) == 2 * count
+    assert max(Counter(looks).values()) <= 2
