@@ -129,7 +129,7 @@ def _reason(error: OSError) -> str:
 
 
 def _open_file(path: str) -> IO[bytes]:
-    if Path(path).is_dir():
+    if path and Path(path).is_dir():
         raise CaptureError(f"{path}: is a directory")
     # Without O_NONBLOCK, opening a pipe would block until it has a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -12,6 +12,7 @@ from dissector.capture import CaptureError
 from dissector.capture.file_opening import STDIN
 from dissector.cli.encode_targets import ENCODED, EXCHANGE, CaptureTarget, TranscriptTarget, add_line
 from dissector.cli.errors import NEGATIVE, os_error_message, print_error
+from dissector.core.private_files import private
 from dissector.protocol.wire import EncodeError
 
 _HEAD: Final = 1 << 16
@@ -69,7 +70,7 @@ def _object(text: bytes) -> Mapping[str, object]:
 
 def _save(target: CaptureTarget, out: str, name: str) -> None:
     try:
-        with Path(out).open("wb") as file:
+        with open(out, "wb", opener=private) as file:
             file.writelines(target.pcapng(f"made by kdissect encode from {name}"))
     except OSError as error:
         raise CaptureError(f"{out}: {os_error_message(error)}") from None

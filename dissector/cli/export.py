@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ from dissector.cli.errors import NEGATIVE, os_error_message, print_error
 from dissector.cli.options import CaptureOptions, no_match_message, parse_filter
 from dissector.cli.render.progress import examine_with_progress
 from dissector.cli.show import read_rows
+from dissector.core.private_files import private
 from dissector.core.text import counted
 from dissector.export.exporter import NoPacketsError, check_request, export_rows
 from dissector.export.formats import SUFFIXES, ExportFormat, ExportRequest
@@ -64,7 +65,7 @@ def export(
         except NoPacketsError as error:
             print_error(str(error))
             return NEGATIVE
-        save(chunks, out)
+        save(chunks, out, opener=None if redact else private)
     if out != STDOUT:
         print_error(f"{out}: {counted(len(rows), 'row')}")
     return 0
@@ -108,29 +109,32 @@ def is_same_file(name: str, out: str) -> bool:
         return False
 
 
-def save(chunks: Iterator[bytes], out: str) -> None:
-    """Write a file, or to standard output. Raises `CaptureError`."""
+def save(chunks: Iterator[bytes], out: str, opener: Callable[[str, int], int] | None = private) -> None:
+    """Write a file, which only its user may read unless another `opener` is given, or to standard output. Raises
+    `CaptureError`."""
     if out == STDOUT:
         sys.stdout.buffer.writelines(chunks)
         return
+    if out.endswith(os.sep):
+        raise CaptureError(f"{out}: is a directory")
     path = Path(out).resolve()  # what a link names is replaced, and not the link
     try:
         if path.exists() and not path.is_file():  # a device or a pipe
             with path.open("wb") as file:
                 file.writelines(chunks)
         else:
-            _replace(path, chunks)
+            _replace(path, chunks, opener)
     except OSError as error:
         raise CaptureError(f"{out}: {os_error_message(error)}") from None
 
 
-def _replace(path: Path, chunks: Iterator[bytes]) -> None:
+def _replace(path: Path, chunks: Iterator[bytes], opener: Callable[[str, int], int] | None) -> None:
     """Write beside a file and rename: a full disk leaves no part of a file under its name."""
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     try:
-        with beside.open("xb") as file:
+        with open(beside, "xb", opener=opener) as file:
             file.writelines(chunks)
         if path.exists():
             beside.chmod(path.stat().st_mode & 0o777)

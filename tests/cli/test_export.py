@@ -129,3 +129,24 @@ def test_packets_of_a_login_come_with_a_warning_unless_they_are_redacted(tmp_pat
     assert words not in kdissect("export", SASL, "-w", out, "--redact").stderr
     assert words not in kdissect("export", SASL, "-w", str(tmp_path / "out.txt")).stderr
     assert words not in kdissect("export", JAVA, "-w", out).stderr
+
+
+@cases(("words", "is_private"), [((), True), (("--redact",), False), (("-f", "json"), True)])
+def test_only_its_user_may_read_what_may_hold_secrets(
+    tmp_path: Path, words: tuple[str, ...], is_private: bool
+) -> None:
+    out, usual = tmp_path / "out.pcapng", tmp_path / "usual"
+    usual.touch()
+    assert kdissect("export", JAVA, "-w", str(out), *words).returncode == 0
+    assert oct(out.stat().st_mode) == oct(0o100600 if is_private else usual.stat().st_mode)
+    out.chmod(0o640)
+    assert kdissect("export", JAVA, "-w", str(out), *words).returncode == 0
+    assert oct(out.stat().st_mode) == oct(0o100640)
+
+
+def test_a_name_that_ends_in_a_slash_is_no_file(tmp_path: Path) -> None:
+    done = kdissect("export", JAVA, "-w", f"{tmp_path}/out.pcapng/")
+    assert (done.returncode, done.stderr.decode()) == (2, f"kdissect: {tmp_path}/out.pcapng/: is a directory\n")
+    assert not list(tmp_path.iterdir())
+    done = kdissect("show", "")
+    assert (done.returncode, done.stderr.decode()) == (2, "kdissect: : no such file or directory\n")

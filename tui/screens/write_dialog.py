@@ -12,6 +12,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from dissector.capture import CaptureError
+from dissector.core.private_files import private
 from dissector.core.text import byte_size, clean
 from tui.screens.dialog import Dialog
 from tui.threads import call_on_ui
@@ -51,7 +52,7 @@ class WriteDialog(Dialog[str | None]):
         messages: list[str] = []
         try:
             pieces = self._pieces(messages.append)
-            with self._path.open("xb") as file:
+            with open(self._path, "xb", opener=private) as file:
                 try:
                     whole = self._copy(pieces, file.write)
                 except BaseException:

@@ -43,7 +43,7 @@ class CaptureTool:
         self._path = settings.path
         words = _dumpcap(settings) if name == "dumpcap" else _tcpdump(settings)
         self._process = subprocess.Popen(
-            [program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, umask=0o077
         )
         assert self._process.stderr is not None
         self._stderr = self._process.stderr.fileno()

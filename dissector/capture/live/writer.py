@@ -8,6 +8,7 @@ Invariants:
   * a file only ever grows, by complete blocks.
 """
 
+import os
 import struct
 import time
 from collections import deque
@@ -19,6 +20,7 @@ from dissector.capture.live.bpf import WHOLE_PACKETS
 from dissector.capture.live.packet_ring import Packet
 from dissector.capture.live.settings import CaptureSettings, RingSettings
 from dissector.conversation.pcapng import block, interface, option, section
+from dissector.core.private_files import private
 
 _PACKET: Final = 6
 _COMMENT: Final = 1
@@ -101,7 +103,7 @@ class CaptureWriter:
         self._since = time.monotonic()
         if ring is not None:
             path = path.with_name(f"{path.stem}_{self._file_count:05}_{time.strftime('%Y%m%d%H%M%S')}{path.suffix}")
-        file = path.open("wb", buffering=0)
+        file = os.fdopen(private(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb", buffering=0)
         file.write(self._head)
         self._on_file(str(path))
         self._kept.append(path)

@@ -260,3 +260,11 @@ def test_without_the_right_to_capture_it_says_what_to_do(tmp_path: Path) -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "not allowed to capture on lo: run with sudo" in done.stderr
+
+
+def test_a_capture_is_its_user_s_alone_and_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    for mode in (0o600, 0o640):
+        path = tmp_path / "kept.pcapng"
+        CaptureWriter(wanted(9092, path), 1, lambda _: None).close()
+        assert oct(path.stat().st_mode) == oct(0o100000 | mode)
+        path.chmod(0o640)
