@@ -45,6 +45,8 @@ class RequestDecoder:
         self._endpoints = endpoints
         self._by_connection = by_connection
         self._fetch_sessions = fetch_sessions
+        self._named: tuple[object, int, object, dict[str, list[int]]] = (None, -1, None, {})
+        """The last partitions of a fetch session, by names of topics: most Fetches leave them as they are."""
 
     def decode(self, messages: MessageDecoder, number: int, index_row: IndexRow) -> Exchange:
         """Row `number` of the index, from 0; `messages` are masked or not."""
@@ -121,7 +123,11 @@ class RequestDecoder:
         found = self._fetch_sessions.partitions(number, generation, names_topics=names_topics)
         if found is None:
             return None
-        return {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
+        last, generation_then, names_then, named = self._named
+        if found is not last or names is not names_then or generation != generation_then:
+            named = {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
+            self._named = found, generation, names, named
+        return named
 
 
 def _errors(exchange: Exchange) -> list[Finding]:

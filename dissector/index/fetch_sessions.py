@@ -3,10 +3,14 @@
 A Fetch with epoch 0 begins a session with all of its partitions. Later ones name what is added and what is forgotten;
 most name nothing. The set is computed by going back to where the session began, and forward from there.
 
-Invariant: the way back is bounded. Where it is longer, or the beginning was not captured, the set is unknown.
+Invariants:
+  * the way back is bounded. Where it is longer, or the beginning was not captured, the set is unknown;
+  * sets are never changed: one that a Fetch leaves as it was is the same object, and one that it changes shares the
+    topics that it does not name. So a capture of many Fetches costs what their bytes say;
+  * some sets of each connection are kept, so that rows may be asked for twice, or not in their order.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -25,7 +29,9 @@ FIRST_VERSION: Final = 7
 MAX_REQUESTS: Final = 5_000
 """Requests of a session that are read to compute one set."""
 CACHE_SIZE: Final = 1_024
-"""Connections whose last set is kept."""
+"""Connections of which sets are kept."""
+MOST_KEPT: Final = 64
+"""Sets that are kept of one connection."""
 LONGEST_KNOWN: Final = 512
 """Bytes of a request that is read once for all its equals."""
 ID_AT: Final = PREFIX + 4
@@ -34,10 +40,12 @@ ID_AT: Final = PREFIX + 4
 _NONE: Final = np.zeros(0, np.int64)
 _FETCH: Final = int(ApiKey.FETCH)
 """A plain number: to compare an array with a member of an enumeration takes four times as long."""
-Partitions = dict[str, set[int]]
+Partitions = Mapping[str, frozenset[int]]
 """Partitions by topic, by name or by id as the request has it."""
 RowPartitions = tuple[int, Partitions | None]
 """A row, and the partitions of its session then; None where they are unknown."""
+_NO_PARTITIONS: Final = frozenset[int]()
+_UNKNOWN: Final[RowPartitions] = (-1, None)
 
 
 def is_incremental(request: Mapping[str, Any]) -> bool:
@@ -47,7 +55,7 @@ def is_incremental(request: Mapping[str, Any]) -> bool:
 
 
 class FetchSessions:
-    """Computes sets for one capture. Keeps the last one of each connection, as the next one follows from it."""
+    """Computes sets for one capture."""
 
     def __init__(self, frames: FrameTable, table: ExchangeTable, by_connection: RowsByConnection) -> None:
         self._frames = frames
@@ -56,9 +64,9 @@ class FetchSessions:
         self._generation = -1
         self._retained: dict[int, RowPartitions] = {}
         """By connection, of the last Fetch that a checkpoint left out."""
-        self._last: OrderedDict[int, RowPartitions] = OrderedDict()
-        """By connection, of the Fetch that was computed last. An unknown set is kept as well: else each Fetch of a
-        session that began before the capture would go all the way back again."""
+        self._kept: OrderedDict[int, _KeptSets] = OrderedDict()
+        """By connection. An unknown set is kept as well: else each Fetch of a session that began before the capture
+        would go all the way back again."""
         self._known_fetches: dict[int, Int64] = {}
         """By connection, the rows that are a Fetch with a session."""
 
@@ -67,7 +75,10 @@ class FetchSessions:
         One that names no topics is not read where the set before it is known."""
         self._refresh(generation)
         connection = int(self._table.connection.values[row])
-        last, found = self._newest_known(connection, row)
+        kept = self._kept_sets(connection)
+        last, found = max(kept.newest(row), self._retained_before(connection, row), key=lambda known: known[0])
+        if last == row:
+            return found
         requests: list[Values] = []
         rows = self._fetches_back(connection, row, last)
         if len(rows) > MAX_REQUESTS:
@@ -81,11 +92,8 @@ class FetchSessions:
         if found is not None:
             for request in reversed(requests):
                 found = _after(found, request)
-        self._last[connection] = (row, found)
-        self._last.move_to_end(connection)
-        if len(self._last) > CACHE_SIZE:
-            self._last.popitem(last=False)
-        return None if found is None else {topic: set(numbers) for topic, numbers in found.items()}
+        kept.add(row, found)
+        return found
 
     def retain(self, connections: Int64, pending_rows: Int64, generation: int) -> Int64:
         """Get ready for a checkpoint: remember the sets of these connections before their first pending row. Return the
@@ -109,14 +117,19 @@ class FetchSessions:
     def _refresh(self, generation: int) -> None:
         if generation != self._generation:
             self._generation = generation
-            self._last.clear()
+            self._kept.clear()
             self._known_fetches.clear()
 
-    def _newest_known(self, connection: int, row: int) -> RowPartitions:
-        """The newest known set from before a row."""
-        retained = self._retained.get(connection, (-1, None))
-        last = self._last.get(connection, retained)
-        return last if last[0] < row else retained if retained[0] < row else (-1, None)
+    def _kept_sets(self, connection: int) -> "_KeptSets":
+        kept = self._kept.setdefault(connection, _KeptSets())
+        self._kept.move_to_end(connection)
+        if len(self._kept) > CACHE_SIZE:
+            self._kept.popitem(last=False)
+        return kept
+
+    def _retained_before(self, connection: int, row: int) -> RowPartitions:
+        retained = self._retained.get(connection, _UNKNOWN)
+        return retained if retained[0] < row else _UNKNOWN
 
     def _fetches_back(self, connection: int, row: int, last: int) -> list[int]:
         """Rows of a connection that are a Fetch with a session, from `row` back to behind `last`: at most one more than
@@ -151,18 +164,46 @@ def _request(version: int, before_id: bytes, behind_id: bytes, whole: int) -> Va
     return read(before_id + bytes(4) + behind_id, request_layout(ApiKey.FETCH, version), whole).body
 
 
+class _KeptSets:
+    """Sets of one connection: those of the newest rows, and fewer of older ones."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._sets: list[Partitions | None] = []
+
+    def newest(self, row: int) -> RowPartitions:
+        """The set of a row, or the newest one from before it."""
+        at = bisect_right(self._rows, row) - 1
+        return (self._rows[at], self._sets[at]) if at >= 0 else _UNKNOWN
+
+    def add(self, row: int, found: Partitions | None) -> None:
+        """Keep the set of a row."""
+        at = bisect_left(self._rows, row)
+        self._rows.insert(at, row)
+        self._sets.insert(at, found)
+        if len(self._rows) > MOST_KEPT:
+            del self._rows[: MOST_KEPT // 2 : 2], self._sets[: MOST_KEPT // 2 : 2]
+
+
 def _after(before: Partitions, request: Values) -> Partitions:
     """The partitions of a session after a request."""
-    found = {topic: set(numbers) for topic, numbers in before.items()} if is_incremental(request) else {}
-    for topic, number in _partitions_in(request.get("topics"), "partition"):
-        found.setdefault(topic, set()).add(number)
-    for topic, number in _partitions_in(request.get("forgotten_topics_data"), None):
-        found.get(topic, set()).discard(number)
+    continues = is_incremental(request)
+    added = dict(_partitions_in(request.get("topics"), "partition"))
+    forgotten = dict(_partitions_in(request.get("forgotten_topics_data"), None))
+    if continues and not added and not forgotten:
+        return before
+    found = dict(before) if continues else {}
+    for topic, numbers in added.items():
+        found[topic] = found.get(topic, _NO_PARTITIONS) | numbers
+    for topic, numbers in forgotten.items():
+        found[topic] = found.get(topic, _NO_PARTITIONS) - numbers
     return {topic: numbers for topic, numbers in found.items() if numbers}
 
 
-def _partitions_in(topics: object, field: str | None) -> Iterator[tuple[str, int]]:
+def _partitions_in(topics: object, field: str | None) -> Iterator[tuple[str, frozenset[int]]]:
+    """Topics with partitions, each topic once."""
+    found: dict[str, set[int]] = {}
     for topic in topics if isinstance(topics, list) else ():
-        name = str(topic.get("topic") or topic.get("topic_id"))
-        for partition in topic["partitions"]:
-            yield name, partition if field is None else partition[field]
+        numbers = found.setdefault(str(topic.get("topic") or topic.get("topic_id")), set())
+        numbers.update(each if field is None else each[field] for each in topic["partitions"])
+    return ((topic, frozenset(numbers)) for topic, numbers in found.items())

@@ -132,9 +132,7 @@ def test_packets_of_a_login_come_with_a_warning_unless_they_are_redacted(tmp_pat
 
 
 @cases(("words", "is_private"), [((), True), (("--redact",), False), (("-f", "json"), True)])
-def test_only_its_user_may_read_what_may_hold_secrets(
-    tmp_path: Path, words: tuple[str, ...], is_private: bool
-) -> None:
+def test_only_its_user_may_read_what_may_hold_secrets(tmp_path: Path, words: tuple[str, ...], is_private: bool) -> None:
     out, usual = tmp_path / "out.pcapng", tmp_path / "usual"
     usual.touch()
     assert kdissect("export", JAVA, "-w", str(out), *words).returncode == 0

@@ -144,3 +144,23 @@ def test_many_rows_at_once_know_what_a_session_forgets(tmp_path: Path) -> None:
         infos = [exchange.row.info for exchange in capture.exchanges()]
         assert list(capture.messages.info(range(len(infos)))) == infos
     assert infos[3] == "session a[0,2]"
+
+
+def test_rows_asked_for_twice_or_backward_are_read_about_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an export does, which needs requests and responses in the order of time."""
+    reads: list[int] = []
+    request = fetch_sessions.FetchSessions._request
+    monkeypatch.setattr(
+        fetch_sessions.FetchSessions, "_request", lambda self, row: reads.append(row) or request(self, row)
+    )
+    count = 300
+    path = capture_of(tmp_path, conversation([Turn(True, fetch(n, n, {"a": [n]}, {})) for n in range(count)]))
+    with Capture([path]) as capture:
+        list(capture.read())
+        for row in range(1, count - 1):
+            for each in (row, row + 1, row, row - 1):
+                fetched = capture.exchange(each).fetched
+                assert fetched == (None if not each else {"a": list(range(each + 1))})
+    assert len(reads) < 2 * count
