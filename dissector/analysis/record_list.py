@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 NONE: Final = -(1 << 63)
 """In place of a timestamp or a partition that a record has not."""
 ROWS_TOGETHER: Final = 1 << 12
+CONTENTS_TOGETHER: Final = 16 << 20
+"""Bytes of records, decompressed, that are held at once, unless one row has more."""
 BYTES_TOGETHER: Final = 1 << 23
 """Rows, and bytes of their frames, whose records are read together."""
 _CARRIERS: Final = (ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH, ApiKey.FETCH_SNAPSHOT)
@@ -225,13 +227,33 @@ class RecordList:
 
     def contents(self, rows: Int64) -> Iterator[CarriedRecord]:
         """Yield the records of rows, ascending, that may carry some, whatever the filter says."""
-        if not len(rows):
-            return
+        start, count = 0, len(rows)
+        while start < len(rows):
+            some = rows[start : start + count]
+            found = self._read_natively(some)
+            if isinstance(found, int):
+                count = found
+                continue
+            yield from self._in_order(some, *found)
+            start += count
+
+    def _read_natively(self, rows: Int64) -> "tuple[dict[int, list[ExchangeRecord]], _NativeReading] | int":
+        """Read rows: the records of those that can be read natively, and the reading. How many rows to take instead
+        where these hold too much: what little compressed bytes hold is known only then."""
         reading = _NativeReading(self._capture, rows)
         by_row: dict[int, list[ExchangeRecord]] = {}
+        room = CONTENTS_TOGETHER
         for carried in reading.native():
+            room -= len(carried.records.data)
+            if room < 0 and len(rows) > 1 and by_row:
+                return min(len(by_row), len(rows) - 1)
             for row, record in self._of_columns(carried, rows):
                 by_row.setdefault(row, []).append(record)
+        return by_row, reading
+
+    def _in_order(
+        self, rows: Int64, by_row: dict[int, list[ExchangeRecord]], reading: "_NativeReading"
+    ) -> Iterator[CarriedRecord]:
         left = set(reading.rows.tolist())
         decoded = self._decoded(reading.rows)
         waiting = next(decoded, None)

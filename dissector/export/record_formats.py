@@ -6,7 +6,6 @@ A new format is an entry of `RecordFormat` and a function. Command and screen wr
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -21,6 +20,8 @@ from dissector.records.record_text import headers_text, place_text, record_objec
 
 TOGETHER: Final = 1 << 10
 """Records of one piece, at most."""
+BYTES_TOGETHER: Final = 8 << 20
+"""Bytes of keys and values in one piece, unless one record has more."""
 FIRST: Final = 16
 """Records of the first piece, so that it comes at once; each next one is twice as large."""
 _EXCHANGE_FIELDS: Final = ("number", "api", "client_id")
@@ -43,11 +44,16 @@ Write = Callable[[Capture, Iterator[CarriedRecord], RecordWriting], Pieces]
 
 
 def pieces_of(records: Iterator[CarriedRecord]) -> Iterator[list[CarriedRecord]]:
-    """Yield records, some at a time."""
-    size = FIRST
-    while some := list(islice(records, size)):
+    """Yield records, some at a time: fewer where they are large."""
+    size, room, some = FIRST, BYTES_TOGETHER, list[CarriedRecord]()
+    for found in records:
+        some.append(found)
+        room -= len(found.record.key or b"") + len(found.record.value or b"")
+        if len(some) >= size or room < 0:
+            yield some
+            size, room, some = min(2 * size, TOGETHER), BYTES_TOGETHER, []
+    if some:
         yield some
-        size = min(2 * size, TOGETHER)
 
 
 def _text(capture: Capture, records: Iterator[CarriedRecord], writing: RecordWriting) -> Pieces:

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dissector.analysis import record_list
 from dissector.analysis.record_list import NONE, RecordList, RecordPlaces
 from dissector.capture_session import Capture
+from dissector.core.arrays import Int64
 from dissector.filter import parse
 from dissector.records.record import ExchangeRecord, records_of
 from tests.cases import cases
@@ -63,6 +66,25 @@ def test_records_of_many_exchanges_are_those_of_each(path: Path) -> None:
             for row, place, offset, time, topic, partition, *_ in columns
         ] == [record[:6] for record in every]  # fmt: skip
         assert places.value_size.tolist() == [-1 if record[7] is None else len(record[7]) for record in every]
+
+
+@cases("most", [0, 1_000, 20_000])
+def test_few_records_are_held_at_once_and_all_come(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Of rows that are few bytes on the wire and many without their compression."""
+    with opened(PCAPS / "records/orders.pcapng") as capture:
+        every = [contents(*found) for found in RecordList(capture).records()]
+        held: list[int] = []
+        read = RecordList._read_natively
+
+        def spy(listed: RecordList, rows: Int64) -> Any:
+            found = read(listed, rows)
+            held.append(0 if isinstance(found, int) else len(found[0]))
+            return found
+
+        monkeypatch.setattr(record_list, "CONTENTS_TOGETHER", most)
+        monkeypatch.setattr(RecordList, "_read_natively", spy)
+        assert [contents(*found) for found in RecordList(capture).records()] == every
+        assert most or max(held) < sum(held)  # a step of the native reader at a time
 
 
 @cases("text", [

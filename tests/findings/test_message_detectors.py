@@ -11,6 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from dissector.findings.detectors.late_fetch import LateFetch
+from dissector.findings.detectors.retried_batch import RetriedBatch
 from typer.testing import CliRunner
 
 from dissector.capture.partition import CapturePartition
@@ -24,8 +26,6 @@ from dissector.filter import parse
 from dissector.filter.column_evaluation import YES
 from dissector.filter.selection import evaluate_index
 from dissector.findings import registry
-from dissector.findings.detectors.late_fetch import LateFetch
-from dissector.findings.detectors.retried_batch import RetriedBatch
 from dissector.findings.framework.message_detector import MessageDetector
 from dissector.findings.framework.read_fields import DeclaredFields, ReadFields, UndeclaredFieldError, read_field
 from dissector.pipeline.whole_rows import Made, WholeRowBuilder

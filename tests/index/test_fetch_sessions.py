@@ -146,9 +146,7 @@ def test_many_rows_at_once_know_what_a_session_forgets(tmp_path: Path) -> None:
     assert infos[3] == "session a[0,2]"
 
 
-def test_rows_asked_for_twice_or_backward_are_read_about_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_asked_for_twice_or_backward_are_read_about_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As an export does, which needs requests and responses in the order of time."""
     reads: list[int] = []
     request = fetch_sessions.FetchSessions._request
