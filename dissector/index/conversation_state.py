@@ -28,7 +28,8 @@ from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
 from dissector.protocol.kernel.shredding import numbered_rows
-from dissector.protocol.masking import UNREAD, is_sound
+from dissector.protocol.masked_reasons import UNREAD
+from dissector.protocol.masking import is_sound
 from dissector.protocol.message import PREFIX, Decoded, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 

@@ -1,15 +1,16 @@
 """Masks a frame's secrets before anything reads it: of a message that is understood, the secret fields; else the whole.
 
 Invariants:
-  * in a message that may hold a secret, what is not understood is masked: a message that was cut, is damaged, has bytes
-    behind its last field or fields that no schema has, or whose layout is a guess, keeps at most its header;
-  * on a connection that may have secrets, no byte is shown that is not of a message that was read to its end: a
-    wrong size prefix makes the login a part of its neighbor. Where a login is not to be expected (`index.secrecy`), the
-    fields before a cut are shown;
+  * in a message that may hold a secret, what is not understood is masked: a message that was cut, is damaged, or has
+    bytes behind its last field keeps its header and the fields that surely are what they seem to be
+    (`masked_reasons.first_fields`); one with fields that no schema has, or whose layout is a guess, its header alone;
+  * on a connection that may have secrets, the same is true of all messages: a wrong size prefix makes the login a part
+    of its neighbor. Where a login is not to be expected (`index.secrecy`), the fields before a cut are shown;
+  * why a message was not read to its end is never masked (`masked_reasons.reasons_of`): where, what was expected, what
+    came, how many bytes there are;
   * masked bytes are not read as fields: `MessageLayout.masked_from` is where they begin.
 """
 
-from collections.abc import Set
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -18,16 +19,23 @@ from dissector.core.text import counted
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_clean, is_unclean, masked, may_hold_secrets
-from dissector.protocol.message import ONLY_HEADER, PREFIX, UNKNOWN_MESSAGE, Decoded, MessageLayout, Values, read, trace
+from dissector.protocol.masked_reasons import UNREAD, first_fields, reasons_of
+from dissector.protocol.message import (
+    ONLY_HEADER,
+    PREFIX,
+    UNKNOWN_MESSAGE,
+    Decoded,
+    MessageLayout,
+    Traced,
+    Values,
+    read,
+    trace,
+)
 from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.loader import api
-from dissector.protocol.tree import UNPARSED
+from dissector.protocol.tree import UNPARSED, Node
 
-MALFORMED: Final = "malformed"
-OVER_LIMIT: Final = "over-limit"
-UNREAD: Final = frozenset((MALFORMED, "trailing-bytes", OVER_LIMIT))
-"""Codes of findings of a message that was not read to its end."""
 NEWER: Final = 100
 """How far a version may be above the known ones; a header with more is none."""
 
@@ -64,15 +72,15 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
         if context.may_have_secrets:
             return _of_other_api(data, layout, end, context, is_whole=is_whole)
         return MaskedFrame(data, layout)
-    if not is_whole:
-        return _masked_whole(data, layout, end)
-    decoded = without_secrets(data, layout, context)
+    decoded = without_secrets(data, layout, context) if is_whole else None
     if decoded is not None:
         return MaskedFrame(data, layout, decoded)
     traced = trace(data, layout, end, context)
     codes = {finding.code for finding in traced.findings}
-    if codes & UNREAD or (layout.body is not None and not is_clean(traced.tree)):
-        return _masked_whole(data, layout, end, codes)
+    if not is_whole or codes & UNREAD:
+        return _masked_behind_first_fields(data, layout, end, traced)
+    if layout.body is not None and not is_clean(traced.tree):
+        return _masked_whole(data, layout, end)
     return MaskedFrame(masked(data, traced.tree), layout)
 
 
@@ -84,30 +92,51 @@ def _of_other_api(
     data: bytes, layout: MessageLayout, end: int, context: DecodingContext, *, is_whole: bool
 ) -> MaskedFrame:
     """Mask what is not understood of a message whose API has no secrets, on a connection that may have some."""
-    if layout.header is None or (context.may_cut_secrets and not is_whole):
+    if layout.header is None:
         return _masked_whole(data, layout, end)
     decoded = read(data, layout, end)
     codes = {finding.code for finding in decoded.findings}
-    if not is_sound(decoded.header) or (is_whole and (codes & UNREAD or decoded.rest)):
-        return _masked_whole(data, layout, end, codes)
-    if is_whole or (not decoded.rest and end == len(data)):
+    is_read = not (codes & UNREAD or decoded.rest)
+    if not is_sound(decoded.header) or (is_read and context.may_cut_secrets and not is_whole):
+        return _masked_behind_first_fields(data, layout, end, trace(data, layout, end, context))
+    if is_read and (is_whole or end == len(data)):
         return MaskedFrame(data, layout, decoded)
-    unread = (child.start for child in trace(data, layout, end).tree.children if child.type == UNPARSED)
-    start = min(unread, default=0)
-    return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, layout.findings))
+    traced = trace(data, layout, end, context)
+    start = min((child.start for child in traced.tree.children if child.type == UNPARSED), default=end)
+    is_surplus = bool(decoded.body) and len(data) - start <= PREFIX and is_clean(_explained(traced.tree))
+    if (is_whole and not is_surplus) or (not is_whole and context.may_cut_secrets):
+        return _masked_behind_first_fields(data, layout, end, traced)
+    reasons = reasons_of(traced.findings)
+    return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, (*layout.findings, *reasons)))
 
 
-def _masked_whole(data: bytes, layout: MessageLayout, end: int, codes: Set[str] = frozenset()) -> MaskedFrame:
+def _explained(tree: Node) -> Node:
+    """A tree without the bytes that no field explains."""
+    return replace(tree, children=[child for child in tree.children if child.type != UNPARSED])
+
+
+def _masked_behind_first_fields(data: bytes, layout: MessageLayout, end: int, traced: Traced) -> MaskedFrame:
+    """Mask a message that was not read to its end behind the fields that surely are what they seem to be, and say why
+    it was not."""
+    reasons = reasons_of(traced.findings)
+    body = traced.tree.find("body")
+    header_end = _header_end(data, layout, end)
+    if layout.body is None or layout.unread is not None or body is None or header_end is None:
+        return _masked_whole(data, layout, end, reasons)
+    start = first_fields(body)
+    if start <= header_end or start >= len(data):
+        return _masked_whole(data, layout, end, reasons)
+    return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, (*layout.findings, *reasons)))
+
+
+def _masked_whole(data: bytes, layout: MessageLayout, end: int, reasons: tuple[Finding, ...] = ()) -> MaskedFrame:
     """Mask all bytes behind the header; behind the first fields of one that can't be relied on."""
     header_end = _header_end(data, layout, end)
     start = _least_header(data, layout) if header_end is None else header_end
+    findings = (*_plain_findings(layout), *reasons)
     if start >= len(data):
-        return MaskedFrame(data, layout._replace(body=None, token=False, findings=_plain_findings(layout)))
-    findings = _plain_findings(layout)
-    if MALFORMED in codes:
-        findings += (Finding(MALFORMED, Severity.ERROR, "the body can't be read to its end"),)
-    elif OVER_LIMIT in codes:
-        findings += (Finding(OVER_LIMIT, Severity.WARNING, "the body has more fields than a message may have"),)
+        findings = _plain_findings(layout) if header_end is None else findings
+        return MaskedFrame(data, layout._replace(body=None, token=False, findings=findings))
     plain = layout._replace(body=None, token=False, header=None if header_end is None else layout.header)
     return MaskedFrame(_with_mask(data, start), _marked(plain, data, start, findings))
 

@@ -298,7 +298,7 @@ def trace(
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += layout.findings
     records = RecordTracer(sources, frame_budget(bounds))
-    tracer = Tracer(data, 0, stop, records)
+    tracer = Tracer(data, 0, stop, records, frame_end=0 if layout.masked_from is None else len(data))
     try:
         if layout.token:
             tracer.prefix(root)
@@ -320,10 +320,11 @@ def trace(
     except LimitError as error:
         root.findings.append(over_limit(error, stop - tracer.at))
     except WireError as error:
-        at = _last_node(root)
-        unread = (len(data) if end is None else end) - tracer.at
-        words = f"{error}; {counted(unread, 'byte')} could not be read"
-        root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
+        if layout.masked_from is None:  # else the layout has the reason, and reading ends before what it is about
+            at = _last_node(root)
+            unread = (len(data) if end is None else end) - tracer.at
+            words = f"{error}, at offset {error.at:,}; {counted(unread, 'byte')} could not be read"
+            root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
     else:
         if layout.body is not None and tracer.at < stop:
             root.findings.append(_trailing_bytes_finding(stop - tracer.at))

@@ -164,7 +164,7 @@ def _message(
 def _masked(content: dict[str, Any], layout: MessageLayout, data: bytes | None, kept: bytes | None) -> ExchangeMessage:
     """Return a message of which a part is masked, and so is no fields."""
     whole = kept or b""
-    body = layout.body if PARTIAL_BYTES in content else None
+    body = layout.body if PARTIAL_BYTES in content or content.get("body") else None
     plain = layout._replace(body=body, masked_from=max(0, len(whole) - content["masked"]), findings=())
     plain = plain if content.get("header") else plain._replace(header=None)
     message = ExchangeMessage(content["time_ns"], content["size"], whole, len(whole), plain, masked=True)

@@ -8,7 +8,8 @@ import dissector
 from dissector.core.finding import Finding, Severity
 from dissector.protocol import masking
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
-from dissector.protocol.masking import MALFORMED, NEWER, OVER_LIMIT, MaskedFrame, is_public, is_sound, mask_secrets
+from dissector.protocol.masked_reasons import OVER_LIMIT
+from dissector.protocol.masking import NEWER, MaskedFrame, is_public, is_sound, mask_secrets
 from dissector.protocol.message import (
     PREFIX,
     SASL_TOKEN,
@@ -56,10 +57,10 @@ def words(found: MaskedFrame) -> list[str]:
     return [f"{each.code}: {each.message}" for each in found.layout.findings]
 
 
-def check_masked_from(found: MaskedFrame, data: bytes, start: int) -> None:
+def check_masked_from(found: MaskedFrame, data: bytes, start: int, body: str | None = None) -> None:
     assert found.data == data[:start] + b"*" * (len(data) - start)
     assert found.layout.masked_from == start
-    assert (found.layout.body, found.layout.token) == (None, False)
+    assert (found.layout.body, found.layout.token) == (body, False)
     assert words(found)[-1] == secret_words(len(data) - start)
 
 
@@ -76,12 +77,17 @@ def test_of_a_message_that_is_understood_the_secret_fields_are_masked() -> None:
     assert found == MaskedFrame(SCRAM.replace(SALT, b"*" * len(SALT)).replace(PASSWORD, b"*" * len(PASSWORD)), OF_SCRAM)
 
 
-def test_a_message_with_secrets_is_masked_behind_its_header_wherever_it_is_cut() -> None:
-    for cut in range(HEADER, len(SCRAM)):
-        check_masked_from(masked(SCRAM, OF_SCRAM, end=cut), SCRAM, HEADER)
-        if cut > HEADER:
-            check_masked_from(masked(SCRAM[:cut], OF_SCRAM, size=len(SCRAM)), SCRAM[:cut], HEADER)
-    check_masked_from(masked(SCRAM, OF_SCRAM, size=len(SCRAM) + 1), SCRAM, HEADER)
+def test_a_message_with_secrets_is_masked_behind_its_first_count_wherever_it_is_cut() -> None:
+    count = HEADER + 1
+    check_masked_from(masked(SCRAM, OF_SCRAM, end=HEADER), SCRAM, HEADER)
+    for cut in range(count, len(SCRAM)):
+        found = masked(SCRAM, OF_SCRAM, end=cut)
+        check_masked_from(found, SCRAM, count, OF_SCRAM.body)
+        assert words(found)[0].startswith("malformed: ")
+        assert f", at offset {cut}; " in words(found)[0] or "runs past the end, at offset" in words(found)[0]
+        if cut > count:
+            check_masked_from(masked(SCRAM[:cut], OF_SCRAM, size=len(SCRAM)), SCRAM[:cut], count, OF_SCRAM.body)
+    check_masked_from(masked(SCRAM, OF_SCRAM, size=len(SCRAM) + 1), SCRAM, count, OF_SCRAM.body)
     found = masked(SCRAM[:HEADER], OF_SCRAM, size=len(SCRAM))
     assert (found.data, found.layout.body, found.layout.masked_from) == (SCRAM[:HEADER], None, None)
 
@@ -95,13 +101,17 @@ def test_a_message_with_secrets_whose_header_is_cut_keeps_what_a_header_begins_w
     check_masked_from(masked(unknown, OF_SCRAM, end=HEADER), unknown, PREFIX)
 
 
-@cases(("more", "code"), [(b"x", None), (b"", MALFORMED)])
-def test_a_message_with_secrets_is_masked_where_its_fields_do_not_end_with_it(more: bytes, code: str | None) -> None:
+@cases(("more", "reason"), [
+    (b"x", "trailing-bytes: 1 byte after the last field"),
+    (b"", "malformed: salted_password: length 15 runs past the end, at offset 47; 15 bytes could not be read"),
+])  # fmt: skip
+def test_of_a_message_with_secrets_that_does_not_end_with_its_fields_the_reason_is_shown(
+    more: bytes, reason: str
+) -> None:
     data = with_size(SCRAM, more) if more else with_size(SCRAM[:-3])
     found = masked(data, OF_SCRAM)
-    check_masked_from(found, data, HEADER)
-    said = "malformed: the body can't be read to its end"
-    assert words(found)[:-1] == ([said] if code else [])
+    check_masked_from(found, data, HEADER + 1, OF_SCRAM.body)
+    assert words(found)[:-1] == [reason]
     assert found.layout.header == OF_SCRAM.header
 
 
@@ -146,23 +156,32 @@ def test_a_response_without_its_request_keeps_its_id_if_it_is_whole() -> None:
 def test_a_message_without_secrets_is_shown_unless_a_login_may_be_in_it() -> None:
     for context in (EMPTY_CONTEXT, LOGIN, CUT_LOGIN):
         assert masked(METADATA, OF_METADATA, context).data == METADATA
-    for data in (with_size(METADATA, b"x"), with_size(METADATA[:-2])):
+    for data in (with_size(METADATA, b"12345"), with_size(METADATA[:-2])):
         assert masked(data, OF_METADATA).data == data
-        check_masked_from(masked(data, OF_METADATA, LOGIN), data, HEADER)
+        check_masked_from(masked(data, OF_METADATA, LOGIN), data, HEADER + 1, OF_METADATA.body)
+
+
+def test_bytes_that_are_no_more_than_the_size_of_another_message_hide_no_fields_before_them() -> None:
+    for more in (b"x", b"1234"):
+        data = with_size(METADATA, more)
+        found = masked(data, OF_METADATA, LOGIN)
+        check_masked_from(found, data, len(METADATA), OF_METADATA.body)
+        assert words(found)[0].startswith("trailing-bytes: ")
 
 
 def test_of_a_cut_message_without_secrets_the_fields_before_the_cut_are_shown_behind_a_harmless_request() -> None:
     name = METADATA.index(b"orders")
     for end in (len(METADATA) - 1, name + 6, name + 3):
         assert masked(METADATA, OF_METADATA, end=end).data == METADATA
-        check_masked_from(masked(METADATA, OF_METADATA, CUT_LOGIN, end=end), METADATA, HEADER)
+        check_masked_from(masked(METADATA, OF_METADATA, CUT_LOGIN, end=end), METADATA, HEADER + 1, OF_METADATA.body)
         found = masked(METADATA, OF_METADATA, LOGIN, end=end)
         shown = found.layout.masked_from
         assert shown is not None
         assert HEADER < shown <= end
         assert found.data == METADATA[:shown] + b"*" * (len(METADATA) - shown)
         assert found.layout.body == OF_METADATA.body
-        assert words(found) == [secret_words(len(METADATA) - shown)]
+        assert words(found)[0].startswith("malformed: ")
+        assert words(found)[1:] == [secret_words(len(METADATA) - shown)]
 
 
 @cases("client_id", [b"a\nb", b"a\x7fb", b"a\0b"])
@@ -192,8 +211,8 @@ def test_more_fields_than_a_message_may_have_are_masked_and_said(monkeypatch: py
     over = Finding(OVER_LIMIT, Severity.WARNING, "more than 1,000,000 fields")
     monkeypatch.setattr(masking, "trace", lambda *args: replace(trace(*args), findings=[over]))
     found = masked(SCRAM, OF_SCRAM)
-    check_masked_from(found, SCRAM, HEADER)
-    assert words(found)[:-1] == ["over-limit: the body has more fields than a message may have"]
+    check_masked_from(found, SCRAM, HEADER + 1, OF_SCRAM.body)
+    assert words(found)[:-1] == ["over-limit: more than 1,000,000 fields"]
 
 
 def test_a_text_that_no_client_sends_hides_a_message_with_secrets() -> None:
