@@ -103,6 +103,8 @@ class StagePipeline:
         """Whether all packets are read and the stages are flushed."""
         self.packets = 0 if restored is None else restored.packets
         """Packets read."""
+        self.snap_length = 0 if restored is None else restored.snap_length
+        """The most bytes of a packet that was cut."""
         self._looks, self._bytes = 0, (self.done, self.total)
         """How often progress was asked for since bytes were summed up over all files, and these."""
         self.start_ns = 0 if restored is None else restored.start_ns
@@ -151,6 +153,7 @@ class StagePipeline:
             self.transport.connections.resumed, self.indexer.without_row, self._unreachable(),
             self.transport.retransmissions.left_out, self.indexer.early_responses,
             tls=TlsTally.of(self.tls, self.transport.connections, self.start_ns, self._key_logs),
+            cut_frames=self.indexer.frames.cut_frames, snap_length=self.snap_length,
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True
@@ -249,6 +252,8 @@ class StagePipeline:
             self.start_ns = int(batch.time_ns[0])
         self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
         self.packets += len(batch)
+        cut = batch.captured[batch.captured < batch.length]
+        self.snap_length = max(self.snap_length, int(cut.max(initial=0)))
         self._index(self.streams.feed(batch))
         closed = self.transport.closed_connections
         self._index(self.streams.end(closed))

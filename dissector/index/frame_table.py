@@ -31,6 +31,10 @@ class FrameTable:
         self.size = Column(np.int32)
         self.time_ns = Column(np.int64)
         self.packet = Column(np.int64)
+        self.is_cut = Column(np.bool_)
+        """Whether the snap length cut off bytes of a frame."""
+        self.cut_frames = 0
+        """How many of them there were so far."""
         self._address = Column(np.int64)
         """Of a frame in one piece; else -2 - the first row of its pieces."""
         self._piece_address = Column(np.int64)
@@ -50,6 +54,8 @@ class FrameTable:
         self.size.extend(np.minimum(batch.size, 2**31 - 1))
         self.time_ns.extend(batch.time_ns)
         self.packet.extend(batch.packet)
+        self.is_cut.extend(batch.is_cut)
+        self.cut_frames += int(np.count_nonzero(batch.is_cut))
         counts = np.diff(batch.piece)
         address = batch.piece_address[np.minimum(batch.piece[:-1], len(batch.piece_address) - 1)]
         in_pieces = counts != 1
@@ -149,7 +155,7 @@ class FrameTable:
         """Get ready for a checkpoint that has only these rows, ascending, and the others in `looked_back` without their
         bytes. Row numbers stay."""
         self._kept, self._first = rows, len(self)
-        for column in (self.direction, self.start, self.size, self.time_ns, self.packet):
+        for column in (self.direction, self.start, self.size, self.time_ns, self.packet, self.is_cut):
             column.keep(np.union1d(rows, looked_back))
         self._address.keep(rows)
         in_pieces = rows[self._address.values[rows] < NOWHERE]

@@ -1,5 +1,5 @@
-"""What is said of a message that was not read to its end and is masked: the reason, without bytes of what is masked; and
-the first fields, which can be no part of a secret.
+"""What is said of a message that is masked as it was not read to its end: the reason, without bytes of what is masked;
+and the first fields, which can be no part of a secret.
 
 Invariants:
   * a reason has the path and the offset of what does not fit, its kind, and counts and lengths of bytes; a number from
