@@ -43,7 +43,6 @@ class Checkpoint(NamedTuple):
     """Rows of the index that were there then."""
     packets: int
     start_ns: int
-    snap_length: int = 0
 
 
 def dump(state: Checkpoint, excerpt: Excerpt) -> "Nodes":

@@ -100,7 +100,6 @@ class IncrementalReading:
             Checkpoint(
                 pipeline.store, pipeline.streams, pipeline.transport, pipeline.tls, pipeline.framer, self._indexer,
                 self._decoder, examination, self._pending, self._rows_seen, pipeline.packets, pipeline.start_ns,
-                pipeline.snap_length,
             ), excerpt,
         )  # fmt: skip
 

@@ -42,9 +42,9 @@ class CaptureTally:
     """Other findings that are not kept, by code."""
     tls: TlsTally = field(default_factory=TlsTally)
     cut_frames: int = 0
-    """Frames of which the snap length cut off bytes."""
+    """Frames of which bytes were cut off from their packets."""
     snap_length: int = 0
-    """The most bytes of a packet that was cut."""
+    """The most bytes of a packet that the snap length cut; 0 where none is known."""
 
     @classmethod
     def merged(cls, shuffled: Iterable["CaptureTally"], partitions: Iterable["CaptureTally"]) -> "CaptureTally":
@@ -106,7 +106,7 @@ def _ignored_packets(ignored: Counter[str]) -> list[Finding]:
 
 def _cut_frames(count: int, snap_length: int) -> list[Finding]:
     """A finding about frames that are there in part, as packets were cut."""
-    if not count:
+    if not (count and snap_length):
         return []
     return [Finding("frames-cut", Severity.WARNING, f"{counted(count, 'frame')} cut by snap length {snap_length:,}")]
 

@@ -155,7 +155,7 @@ class FrameBatch:
     """`NOWHERE` for a missing piece."""
     piece_size: Int64
     is_cut: Bool
-    """Whether the snap length cut off bytes of it."""
+    """Whether bytes of it were cut off from their packets, by the snap length or the end of the file."""
 
     def __len__(self) -> int:
         return len(self.direction)

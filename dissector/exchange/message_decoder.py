@@ -76,7 +76,8 @@ class MessageDecoder:
             found = ExchangeMessage.of_frame(
                 time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets
             )
-            found.is_cut = len(data) < size and bool(self._frames.is_cut.values[frame])
+            frames = self._frames
+            found.is_cut = len(data) < size and frames.snap_length > 0 and bool(frames.is_cut.values[frame])
             return found
         key = (
             data, size, whole, layout, context.enveloped, context.mechanism, context.may_have_secrets,

@@ -32,9 +32,11 @@ class FrameTable:
         self.time_ns = Column(np.int64)
         self.packet = Column(np.int64)
         self.is_cut = Column(np.bool_)
-        """Whether the snap length cut off bytes of a frame."""
+        """Whether bytes of a frame were cut off from their packets."""
         self.cut_frames = 0
         """How many of them there were so far."""
+        self.snap_length = 0
+        """The most bytes of a packet that the snap length cut; 0 where none is known."""
         self._address = Column(np.int64)
         """Of a frame in one piece; else -2 - the first row of its pieces."""
         self._piece_address = Column(np.int64)

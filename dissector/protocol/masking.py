@@ -8,6 +8,12 @@ Invariants:
     of its neighbor. Where a login is not to be expected (`index.secrecy`), the fields before a cut are shown;
   * why a message was not read to its end is never masked (`masked_reasons.reasons_of`): where, what was expected, what
     came, how many bytes there are;
+  * a header with an API, a version and a client id is one: no token of a login reads so. PLAIN is (RFC 4616, 2)
+    `[authzid] NUL authcid NUL passwd`, texts without controls: where a header has the high byte of its version, 0, there
+    is a NUL, and where the low one, a character, 0x20 at least; no API has such a version. SCRAM (RFC 5802, 7) and
+    OAUTHBEARER (RFC 7628, 3.1) begin with printable characters, and so with an API key above 0x2020. Kerberos begins
+    with 0x60, or with the ids of its tokens, 0x0504 and the like (RFC 4121, 4.2; RFC 2743, 3.1): no API keys. For keys
+    of others (vendors) the length of the client id decides, too: two characters are one of 2,313 bytes at least;
   * masked bytes are not read as fields: `MessageLayout.masked_from` is where they begin.
 """
 
@@ -18,7 +24,13 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_clean, is_unclean, masked, may_hold_secrets
+from dissector.protocol.embedded.secrets import (
+    MESSAGES_WITH_SECRETS,
+    is_clean,
+    is_client_id,
+    masked,
+    may_hold_secrets,
+)
 from dissector.protocol.masked_reasons import UNREAD, first_fields, reasons_of
 from dissector.protocol.message import (
     ONLY_HEADER,
@@ -38,6 +50,12 @@ from dissector.protocol.tree import UNPARSED, Node
 
 NEWER: Final = 100
 """How far a version may be above the known ones; a header with more is none."""
+MOST_OF_OTHERS: Final = 32
+"""Versions that an unknown API may have: below all printable characters."""
+TWO_CHARACTERS: Final = 0x0909
+"""Two characters of a text, tabs among them, are no smaller number: no client id is as long."""
+CLIENT_ID: Final = PREFIX + 8
+"""Where a request has the length of its client id."""
 
 
 class MaskedFrame(NamedTuple):
@@ -101,6 +119,8 @@ def _of_other_api(
         return _masked_behind_first_fields(data, layout, end, trace(data, layout, end, context))
     if is_read and (is_whole or end == len(data)):
         return MaskedFrame(data, layout, decoded)
+    if not is_whole and end == len(data) and not context.may_cut_secrets:
+        return MaskedFrame(data, layout, decoded)
     traced = trace(data, layout, end, context)
     start = min((child.start for child in traced.tree.children if child.type == UNPARSED), default=end)
     is_surplus = bool(decoded.body) and len(data) - start <= PREFIX and is_clean(_explained(traced.tree))
@@ -135,8 +155,9 @@ def _masked_whole(data: bytes, layout: MessageLayout, end: int, reasons: tuple[F
     start = _least_header(data, layout) if header_end is None else header_end
     findings = (*_plain_findings(layout), *reasons)
     if start >= len(data):
-        findings = _plain_findings(layout) if header_end is None else findings
-        return MaskedFrame(data, layout._replace(body=None, token=False, findings=findings))
+        shown = layout._replace(body=None, token=False, findings=_plain_findings(layout))
+        is_said = header_end is None or UNREAD & {each.code for each in read(data, shown, end).findings}
+        return MaskedFrame(data, shown if is_said else shown._replace(findings=findings))
     plain = layout._replace(body=None, token=False, header=None if header_end is None else layout.header)
     return MaskedFrame(_with_mask(data, start), _marked(plain, data, start, findings))
 
@@ -162,20 +183,39 @@ def _plain_findings(layout: MessageLayout) -> tuple[Finding, ...]:
     )
 
 
+def has_header(data: bytes, layout: MessageLayout, end: int) -> bool:
+    """Whether a message begins with a header that can be relied on, or with what is there of one."""
+    return _header_end(data, layout, end) is not None
+
+
 def _header_end(data: bytes, layout: MessageLayout, end: int) -> int | None:
-    """Return where the header ends; None if there is none that can be relied on."""
-    if layout.header is None or (layout.header == "RequestHeader" and not _is_plausible(data)):
+    """Return where the header ends, or what is there of one; None if there is none that can be relied on."""
+    if layout.header is None or (layout.header == "RequestHeader" and not is_plausible(data)):
         return None
     try:
         values, at = reader(layout.header, layout.header_version)(data[:end], PREFIX, end)
     except DECODE_ERRORS:
-        return None
+        return end if layout.header == "RequestHeader" and _is_cut_header(data, end) else None
     return at if is_sound(values) else None
+
+
+def _is_cut_header(request: bytes, end: int) -> bool:
+    """Whether bytes end in the client id of a request of a known version, as far as they show."""
+    key, version = _key_and_version(request)
+    known = api(key)
+    if known is None or not known.versions.contains(version) or not CLIENT_ID <= end == len(request):
+        return False
+    length = int.from_bytes(request[CLIENT_ID : CLIENT_ID + 2], "big", signed=True)
+    there = request[CLIENT_ID + 2 :]
+    if len(request) < CLIENT_ID + 2:
+        return True
+    return len(there) < length < TWO_CHARACTERS and is_client_id(there.decode("utf-8", "surrogateescape"))
 
 
 def is_sound(header: Values) -> bool:
     """Whether a header has only what a header may have."""
-    is_text = not any(isinstance(value, str) and is_unclean(value) for value in header.values())
+    client_id = header.get("client_id")
+    is_text = not isinstance(client_id, str) or is_client_id(client_id)
     return bool(header) and is_text and UNKNOWN_TAGS not in header
 
 
@@ -186,11 +226,18 @@ def _least_header(data: bytes, layout: MessageLayout) -> int:
         return PREFIX if layout.token else 0
     if layout.header == "ResponseHeader":
         return PREFIX + 4
-    return PREFIX + 8 if _is_plausible(data) else PREFIX
+    is_known = api(_key_and_version(data)[0]) is not None
+    return CLIENT_ID if is_known and is_plausible(data) else PREFIX
 
 
-def _is_plausible(request: bytes) -> bool:
-    """Whether a request begins with an API that is known, in a version that it may have one day."""
-    key, version = (int.from_bytes(request[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+def is_plausible(request: bytes) -> bool:
+    """Whether a request begins with an API that is known, in a version that it may have one day; or with an API of
+    someone else's, in a version that none has passed."""
+    key, version = _key_and_version(request)
     known = api(key)
-    return known is not None and 0 <= version <= known.versions.high + NEWER
+    return 0 <= version < MOST_OF_OTHERS if known is None else 0 <= version <= known.versions.high + NEWER
+
+
+def _key_and_version(request: bytes) -> tuple[int, int]:
+    key, version = (int.from_bytes(request[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+    return key, version

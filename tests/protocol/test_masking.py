@@ -1,5 +1,7 @@
 """Messages with secrets, cut at each byte, with bytes too many, next to a login: what is masked, and from where on."""
 
+import random
+import string
 from dataclasses import replace
 
 import pytest
@@ -14,6 +16,7 @@ from dissector.protocol.message import (
     PREFIX,
     SASL_TOKEN,
     UNFRAMED,
+    UNKNOWN_MESSAGE,
     UNKNOWN_RESPONSE,
     MessageLayout,
     read,
@@ -97,8 +100,58 @@ def test_a_message_with_secrets_whose_header_is_cut_keeps_what_a_header_begins_w
         found = masked(SCRAM, OF_SCRAM, end=end)
         check_masked_from(found, SCRAM, PREFIX + 8)
         assert found.layout.header is None
-    unknown = SCRAM[:PREFIX] + b"\x7f\xff" + SCRAM[PREFIX + 2 :]
+    unknown = SCRAM[:PREFIX] + b"\x7f\xff\0\x20" + SCRAM[PREFIX + 4 :]
     check_masked_from(masked(unknown, OF_SCRAM, end=HEADER), unknown, PREFIX)
+
+
+def test_what_is_there_of_a_header_is_shown_where_the_capture_ends_in_its_client_id() -> None:
+    for end in range(PREFIX + 8, PREFIX + 8 + 2 + len("tests")):
+        part = SCRAM[:end]
+        found = masked(part, OF_SCRAM, LOGIN, size=len(SCRAM))
+        assert (found.data, found.layout.header) == (part, "RequestHeader")
+        assert [each.code for each in read(part, found.layout).findings] == ["malformed"]
+    odd = SCRAM[: PREFIX + 10] + b"te\1"
+    assert masked(odd, OF_SCRAM, LOGIN, size=len(SCRAM)).layout.header is None
+    long = SCRAM[: PREFIX + 8] + b"\x09\x09te"
+    assert masked(long, OF_SCRAM, LOGIN, size=9_000).layout.header is None
+
+
+def test_the_header_of_an_api_of_others_is_shown() -> None:
+    """kafka-proxy 185: a vendor's API key. Its body is masked."""
+    data = request(1, api_key=10001, version=1, client_id=b"tests", body=b"hunter2")
+    found = masked(data, request_layout(10001, 1, data), LOGIN)
+    assert found.data == data.replace(b"hunter2", b"*" * 7)
+    assert found.layout.header == "RequestHeader"
+    other = data[: PREFIX + 2] + b"\0\x20" + data[PREFIX + 4 :]
+    assert masked(other, request_layout(10001, 32, other), LOGIN).layout.header is None
+
+
+TOKENS = {
+    "PLAIN": (
+        b"\0alice\0hunter2-hunter2", b"alice\0alice\0hunter2", b"\0a\0hunter2", b"ab\0bob\0hunter2", b"\0\0hunter2",
+    ),
+    "SCRAM": (b"n,,n=alice,r=abc", b"y,,n=alice,r=abc", b"p=tls-unique,,n=a,r=b", b"c=biws,r=abc,p=cHJvb2Y="),
+    "OAUTHBEARER": (b"n,,\1host=kafka\1auth=Bearer abc\1\1", b"n,a=me,\1auth=Bearer abc\1\1", b"\1"),
+    "GSSAPI": (
+        bytes.fromhex("6082025806092a864886f71201020201006e82"), bytes.fromhex("606006092a864886f712010202020"[:28]),
+        bytes.fromhex("0504 04ff 000c 0000 0000 0000 1234 5678".replace(" ", "")), bytes.fromhex("050400ff000c000c"),
+    ),
+}  # fmt: skip
+"""First bytes of tokens, by mechanism: RFC 4616, RFC 5802, RFC 7628, RFC 4121 and RFC 2743."""
+
+
+@cases("mechanism", TOKENS)
+def test_no_token_of_a_login_is_a_header(mechanism: str) -> None:
+    chance = random.Random(mechanism)
+    for token in TOKENS[mechanism]:
+        for _ in range(200):
+            word = "".join(chance.choices(string.printable[:94], k=chance.randint(12, 200))).encode()
+            data = with_size(bytes(4) + token + word)
+            key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+            layout = request_layout(key, version, data)
+            for size in (len(data), len(data) + 1):
+                found = masked(data, layout._replace(unread=UNKNOWN_MESSAGE), LOGIN, size=size)
+                assert found.layout.header is None, (token, word)
 
 
 @cases(("more", "reason"), [
@@ -182,6 +235,14 @@ def test_of_a_cut_message_without_secrets_the_fields_before_the_cut_are_shown_be
         assert found.layout.body == OF_METADATA.body
         assert words(found)[0].startswith("malformed: ")
         assert words(found)[1:] == [secret_words(len(METADATA) - shown)]
+
+
+def test_a_client_id_with_a_tab_is_one() -> None:
+    data = request(1, version=1, client_id=b"a\tb")
+    assert masked(data, request_layout(ApiKey.METADATA, 1), LOGIN).data == data
+    assert is_sound({"client_id": "te\tsts"})
+    secret = SCRAM.replace(b"tests", b"te\tts")
+    assert masked(secret, OF_SCRAM).layout == OF_SCRAM
 
 
 @cases("client_id", [b"a\nb", b"a\x7fb", b"a\0b"])
