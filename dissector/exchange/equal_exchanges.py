@@ -13,7 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from dissector.core.arrays import Int64
+from dissector.core.arrays import Bool, Int64
 from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.missing_responses import MissingResponses
 from dissector.exchange.model import Exchange
@@ -116,12 +116,22 @@ class EqualExchanges(Generic[Shown]):
         """What decides what is shown of a row besides its bytes."""
         table, context = self._indexer.table, self._indexer.conversation_state.context
         reasons = np.where(table.response.values[rows] == NO_FRAME, self._missing.of(rows), -1)
+        is_alone = self._are_alone(table.response.values[rows])
         columns = (column.values[rows] for column in (table.api_key, table.version, table.connection, table.packet))
-        lists = (column.tolist() for column in (*columns, reasons))
-        for key, version, connection, packet, reason in zip(*lists, strict=True):
+        lists = (column.tolist() for column in (*columns, reasons, is_alone))
+        begins_with_versions = self._indexer.conversation_state.begins_with_versions
+        for key, version, connection, packet, reason, alone in zip(*lists, strict=True):
             known = context(connection, packet)
             before = known if known.may_have_secrets else context(connection, packet - 1)
             yield (
                 key, version, reason, known.mechanism, known.may_have_secrets, known.has_secrets, known.may_cut_secrets,
                 before.mechanism, before.may_have_secrets, before.has_secrets, before.may_cut_secrets,
+                alone and before.may_have_secrets and begins_with_versions(connection, packet),
             )  # fmt: skip
+
+    def _are_alone(self, responses: Int64) -> Bool:
+        """Which rows have a response that is alone in its segment, `(n,)`."""
+        found = np.zeros(len(responses), np.bool_)
+        there = np.flatnonzero(responses != NO_FRAME)
+        found[there] = self._indexer.frames.is_alone.values[responses[there]]
+        return found

@@ -9,8 +9,8 @@ Invariants:
   * why a message was not read to its end is never masked (`masked_reasons.reasons_of`): where, what was expected, what
     came, how many bytes there are;
   * a header with an API, a version and a client id is one: no token of a login reads so. PLAIN is (RFC 4616, 2)
-    `[authzid] NUL authcid NUL passwd`, texts without controls: where a header has the high byte of its version, 0, there
-    is a NUL, and where the low one, a character, 0x20 at least; no API has such a version. SCRAM (RFC 5802, 7) and
+    `[authzid] NUL authcid NUL passwd`, texts without controls: where a header has the high byte of its version, 0, is
+    a NUL, and where the low one, a character, 0x20 at least; no API has such a version. SCRAM (RFC 5802, 7) and
     OAUTHBEARER (RFC 7628, 3.1) begin with printable characters, and so with an API key above 0x2020. Kerberos begins
     with 0x60, or with the ids of its tokens, 0x0504 and the like (RFC 4121, 4.2; RFC 2743, 3.1): no API keys. For keys
     of others (vendors) the length of the client id decides, too: two characters are one of 2,313 bytes at least;
