@@ -113,6 +113,41 @@ def test_the_fields_of_a_cut_response_are_shown_where_no_login_is(
     assert holds(shown(tmp_path, [*asked, answer], opened=opened)) == is_shown
 
 
+VERSIONS_ANSWER = struct.pack(">hihhhi", 0, 1, 3, 0, 12, 0)[:-4]
+
+
+@cases(("behind", "segment", "is_shown"), [
+    (b"", 1400, True),
+    (struct.pack(">ii", 40, 8), 1400, False),  # the next response begins in the same segment
+    (b"", 9, False),
+])  # fmt: skip
+def test_of_a_broker_that_sends_too_much_all_is_shown_if_its_size_is_right(
+    tmp_path: Path, behind: bytes, segment: int, is_shown: bool
+) -> None:
+    """librdkafka's brokers of one's own: bytes too many, before anything that may be a login was sent. The size is
+    wrong if the response is not alone in its segment."""
+    turns = [
+        Turn(True, request(7, api_key=18, body=b"")),
+        Turn(False, response(7, VERSIONS_ANSWER + HIDDEN) + behind),
+    ]
+    path = capture_of(tmp_path, conversation(turns, handshake=True, segment=segment))
+    with Capture([path]) as capture:
+        deque(capture.read(), maxlen=0)
+        rows = list(capture.exchanges())
+    found = rows[0]
+    assert found.response is not None
+    assert (HIDDEN in found.response.data) == is_shown
+    assert "trailing-bytes" in {each.code for each in found.findings}
+    assert ("masked" in {each.code for each in found.findings}) != is_shown
+
+
+def test_bytes_too_many_are_masked_on_a_connection_that_logs_in_later(tmp_path: Path) -> None:
+    asked = [Turn(True, request(7, api_key=18, body=b"")), Turn(False, response(7, VERSIONS_ANSWER + HIDDEN))]
+    assert holds(shown(tmp_path, asked))
+    assert not holds(shown(tmp_path, [*asked, *turns_of(*exchange(17, 1, {"mechanism": "PLAIN"}, {}))]))
+    assert holds(shown(tmp_path, [*asked, *turns_of(*METADATA)]))
+
+
 def test_a_cut_response_is_masked_if_its_correlation_id_was_used_twice(tmp_path: Path) -> None:
     """It may be the response to either request; nothing shows that this connection logs in."""
     cut = struct.pack(">ii", 5_000, 9) + versions(8)

@@ -151,6 +151,7 @@ class StagePipeline:
             self.transport.connections.resumed, self.indexer.without_row, self._unreachable(),
             self.transport.retransmissions.left_out, self.indexer.early_responses,
             tls=TlsTally.of(self.tls, self.transport.connections, self.start_ns, self._key_logs),
+            cut_frames=self.indexer.frames.cut_frames, snap_length=self.indexer.frames.snap_length,
         )  # fmt: skip
         self.problems += self.tally.problems
         self.is_finished = True
@@ -249,10 +250,20 @@ class StagePipeline:
             self.start_ns = int(batch.time_ns[0])
         self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
         self.packets += len(batch)
+        self._learn_snap_length(batch.captured[batch.captured < batch.length])
         self._index(self.streams.feed(batch))
         closed = self.transport.closed_connections
         self._index(self.streams.end(closed))
         self.indexer.end(closed)
+
+    def _learn_snap_length(self, cut: Int64) -> None:
+        """Learn it from packets that were cut, unless the ends of their files cut them."""
+        frames = self.indexer.frames
+        if len(cut) and (frames.snap_length or len(cut) > len(self._truncations())):
+            frames.snap_length = max(frames.snap_length, int(cut.max()))
+
+    def _truncations(self) -> list[Finding]:
+        return [problem for reader in self._readers for problem in reader.problems if problem.code == TRUNCATED]
 
     def _index(self, batches: Iterable[FrameBatch]) -> None:
         for frames in batches:

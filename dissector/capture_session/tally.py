@@ -41,6 +41,10 @@ class CaptureTally:
     omitted_findings: Counter[str] = field(default_factory=Counter)
     """Other findings that are not kept, by code."""
     tls: TlsTally = field(default_factory=TlsTally)
+    cut_frames: int = 0
+    """Frames of which bytes were cut off from their packets."""
+    snap_length: int = 0
+    """The most bytes of a packet that the snap length cut; 0 where none is known."""
 
     @classmethod
     def merged(cls, shuffled: Iterable["CaptureTally"], partitions: Iterable["CaptureTally"]) -> "CaptureTally":
@@ -56,6 +60,8 @@ class CaptureTally:
             whole.ignored[OUT_OF_WINDOW] += each.ignored[OUT_OF_WINDOW]
             whole.resumed_connections += each.resumed_connections
             whole.other_connections += each.other_connections
+            whole.cut_frames += each.cut_frames
+            whole.snap_length = max(whole.snap_length, each.snap_length)
             whole.unreachable += each.unreachable
             whole.omitted_near_losses += each.omitted_near_losses
             whole.early_responses += each.early_responses
@@ -70,6 +76,7 @@ class CaptureTally:
         near_losses = Counter({"near-loss": self.omitted_near_losses})
         return [
             *self.file_problems, *self.tls.findings, *_ignored_packets(self.ignored),
+            *_cut_frames(self.cut_frames, self.snap_length),
             *_resumed_connections(self.resumed_connections),
             *_other_connections(self.other_connections), *self.unreachable.findings,
             *_early_responses(self.early_responses),
@@ -95,6 +102,13 @@ def _ignored_packets(ignored: Counter[str]) -> list[Finding]:
     words = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
     total = f"{sum(reasons.values()):,} packets were not dissected: {words}"
     return [Finding("packets-skipped", Severity.WARNING, total)]
+
+
+def _cut_frames(count: int, snap_length: int) -> list[Finding]:
+    """A finding about frames that are there in part, as packets were cut."""
+    if not (count and snap_length):
+        return []
+    return [Finding("frames-cut", Severity.WARNING, f"{counted(count, 'frame')} cut by snap length {snap_length:,}")]
 
 
 def _resumed_connections(connections: int) -> list[Finding]:

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from dissector.core.arrays import Int64, UInt8, UInt16, UInt32
+from dissector.core.arrays import Bool, Int64, UInt8, UInt16, UInt32
 
 NO_SCALE: Final = -1
 """The scale of the windows of a SYN that offers none, and of a segment that is no SYN."""
@@ -154,6 +154,8 @@ class FrameBatch:
     piece_address: Int64
     """`NOWHERE` for a missing piece."""
     piece_size: Int64
+    is_cut: Bool
+    """Whether bytes of it were cut off from their packets, by the snap length or the end of the file."""
 
     def __len__(self) -> int:
         return len(self.direction)

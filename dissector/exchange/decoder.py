@@ -18,7 +18,7 @@ from dissector.detection.kafka_detector import Connections
 from dissector.exchange.connection_facts import ConnectionFacts, ConnectionLookup
 from dissector.exchange.endpoint_names import CACHE_SIZE, EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows
-from dissector.exchange.info_column import masked_words
+from dissector.exchange.info_column import unseen_words
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.orphan_decoder import OrphanDecoder
@@ -214,7 +214,7 @@ class ExchangeDecoder:
 
 def _with_masked(exchange: Exchange) -> Exchange:
     """The exchange with a word in its info column about what is masked."""
-    words = masked_words(exchange.request, exchange.response)
+    words = unseen_words(exchange.request, exchange.response)
     if words:
         exchange.row = exchange.row._replace(info=" · ".join(filter(None, (exchange.row.info, words))))
     return exchange

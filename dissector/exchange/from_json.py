@@ -136,7 +136,7 @@ def _header(message: FieldValues, side: str) -> dict[str, object]:
 def _frame(side: str, message: FieldValues, layout: MessageLayout, header: FieldValues) -> EncodedFrame:
     try:
         body = message.get("body", {})
-        if message.get("rest") is not None or PARTIAL_BYTES in message:
+        if message.get("rest") is not None or PARTIAL_BYTES in message or (body and "masked" in message):
             return _with_rest(message, layout, header, body)
         if "masked" not in message and (body != {} or "size" not in message):
             return EncodedFrame(frame_bytes(layout, header, body), 0)

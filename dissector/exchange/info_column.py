@@ -239,10 +239,23 @@ def exchange_info(exchange: Exchange) -> str:
     session = "" if request.body.get("topics") else fetch_session_words(exchange.fetched)
     words = info(request, exchange.response, exchange.row_findings, request.context.topic_names, session)
     words = words or next((finding.message for finding in exchange.row_findings), "")
-    return " · ".join(filter(None, (words, masked_words(request, exchange.response))))
+    return " · ".join(filter(None, (words, unseen_words(request, exchange.response))))
 
 
-def masked_words(*messages: ExchangeMessage | None) -> str:
+def unseen_words(*messages: ExchangeMessage | None) -> str:
+    """Which bytes of messages are not shown: cut off by the snap length, or masked; empty if all are."""
+    return " · ".join(filter(None, (_cut_words(*messages), _masked_words(*messages))))
+
+
+def _cut_words(*messages: ExchangeMessage | None) -> str:
+    cut = [each for each in messages if each is not None and each.is_cut]
+    if not cut:
+        return ""
+    size, there = sum(each.size for each in cut), sum(len(each.data) for each in cut)
+    return f"{size - there:,} of {counted(size, 'byte')} cut off by the snap length"
+
+
+def _masked_words(*messages: ExchangeMessage | None) -> str:
     """How many bytes of messages are masked as a whole, and what shows them; empty if none are."""
     size = sum(each.masked_size for each in messages if each is not None)
     return f"{counted(size, 'byte')} masked: --show-secrets shows them" if size else ""

@@ -72,10 +72,13 @@ class MessageDecoder:
             whole = len(data)
         else:
             data, whole = self._frames.read(frame)
-        if len(data) > LONGEST_KEPT or self._show_secrets or is_public(layout, context):
-            return ExchangeMessage.of_frame(
+        if len(data) < size or len(data) > LONGEST_KEPT or self._show_secrets or is_public(layout, context):
+            found = ExchangeMessage.of_frame(
                 time_ns, size, data, whole, layout, context, show_secrets=self._show_secrets
             )
+            frames = self._frames
+            found.is_cut = len(data) < size and frames.snap_length > 0 and bool(frames.is_cut.values[frame])
+            return found
         key = (
             data, size, whole, layout, context.enveloped, context.mechanism, context.may_have_secrets,
             context.has_secrets, context.may_cut_secrets, context.fetches_metadata,

@@ -66,6 +66,8 @@ class ExchangeMessage:
     context: DecodingContext = EMPTY_CONTEXT
     masked: bool = False
     """Whether secrets in `data` were replaced by asterisks."""
+    is_cut: bool = False
+    """Whether the snap length cut off bytes of it."""
     _decoded: Decoded | None = field(default=None, init=False, repr=False, compare=False)
 
     @classmethod
@@ -95,7 +97,9 @@ class ExchangeMessage:
 
     def repeated(self, time_ns: int, context: DecodingContext) -> "ExchangeMessage":
         """The same bytes at another time, decoded once for both."""
-        other = ExchangeMessage(time_ns, self.size, self.data, self.whole, self.layout, context, self.masked)
+        other = ExchangeMessage(
+            time_ns, self.size, self.data, self.whole, self.layout, context, self.masked, self.is_cut
+        )
         other._decoded = self.decoded
         return other
 
@@ -103,9 +107,11 @@ class ExchangeMessage:
         """The message with its secrets masked, also where the capture shows them."""
         if self.masked:
             return self
-        return self.of_frame(
+        masked = self.of_frame(
             self.time_ns, self.size, self.data, self.whole, self.layout, self.context, show_secrets=False
         )
+        masked.is_cut = self.is_cut
+        return masked
 
     def _decode(self) -> Decoded:
         return read(self.data, self.layout, self.whole)
@@ -186,7 +192,8 @@ class ExchangeMessage:
         findings = list(self.decoded.findings)
         missing = self.size - len(self.data)
         if missing:
-            words = f"{missing:,} of {self.size:,} bytes were not captured; {self.whole:,} could be read"
+            how = "were cut off by the snap length" if self.is_cut else "were not captured"
+            words = f"{missing:,} of {self.size:,} bytes {how}; {self.whole:,} could be read"
             findings.append(Finding("incomplete-frame", Severity.ERROR, words))
         return findings
 

@@ -79,11 +79,19 @@ class RequestDecoder:
         return exchange
 
     def _of_response(self, index_row: IndexRow, context: DecodingContext) -> DecodingContext:
-        """What is known for the response to a request: to the first one of a connection what is known before it."""
-        if context.may_have_secrets:
+        """What is known for the response to a request: to the first one of a connection what is known before it, unless
+        it is sure to be all that the broker sent: it is alone in its segment, so that its size is right."""
+        state = self._indexer.conversation_state
+        connection, packet = index_row.connection, index_row.packet
+        before = context if context.may_have_secrets else state.context(connection, packet - 1)
+        if not before.may_have_secrets:
             return context
-        before = self._indexer.conversation_state.context(index_row.connection, index_row.packet - 1)
-        return replace(before, fetches_metadata=context.fetches_metadata) if before.may_have_secrets else context
+        is_alone = self._indexer.frames.is_alone.values[index_row.response]
+        if is_alone and state.begins_with_versions(connection, packet):
+            before = state.common
+        if before is context:
+            return context
+        return replace(before, fetches_metadata=context.fetches_metadata, enveloped=context.enveloped)
 
     def _may_be_of_another(self, index_row: IndexRow) -> bool:
         """Whether a response may be that to another request: it was cut, so that it does not show whether it fits, and

@@ -46,8 +46,8 @@ def missing_response(api_key: int, *, is_expected: bool, is_ended: bool) -> Find
 
 
 def ends_stream(frames: FrameTable, frame: int, response: ExchangeMessage) -> bool:
-    """Whether the captured bytes of a direction end in the middle of this response."""
-    if len(response.data) == response.size or response.whole < len(response.data):
+    """Whether the bytes of a direction end in the middle of this response, and not those that were captured alone."""
+    if len(response.data) == response.size or response.whole < len(response.data) or response.is_cut:
         return False
     direction = frames.direction.values[frame]
     later = (frames.direction.values == direction) & (frames.start.values > frames.start.values[frame])

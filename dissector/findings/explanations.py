@@ -175,7 +175,7 @@ OF_EXCHANGES: Final = (
     Explanation(
         "masked", "Masked as a whole", NOTE,
         "Bytes that may hold a password, a token or a key, and could not be decoded well enough to mask only the "
-        "secret.",
+        "secret. The header, the first numbers and the reason (malformed, trailing-bytes) are shown.",
         "A message that carries secrets is truncated, damaged, or of an unknown version; or a connection with a login "
         "has such a message, or bytes that are no message.",
         "Pass --show-secrets to see the bytes.",

@@ -54,6 +54,12 @@ OF_FILES: Final = (
         CAPTURE_AGAIN,
     ),
     Explanation(
+        "frames-cut", "Frames cut by the snap length", WARNING,
+        "Packets were captured up to the snap length only, so these frames are there in part. What is there is shown.",
+        "The capture was made with a snap length (tcpdump -s, editcap -s).",
+        "Capture again without one: tcpdump -s 0.",
+    ),
+    Explanation(
         "early-responses", "Responses before their requests", WARNING,
         "The capture has responses before the requests that they respond to. They are paired nevertheless.",
         "A network card with several queues, a capture on the interface any, or merged captures of hosts whose clocks "

@@ -67,6 +67,8 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
     begin = np.maximum(runs.start[rows], np.repeat(start, counts))
     end = np.minimum(ends[rows], np.repeat(start + size, counts))
     address = runs.address[rows]
+    is_cut = np.zeros(len(frames), np.bool_)
+    is_cut[np.repeat(np.arange(len(frames)), counts)[runs.kind[rows] == RunKind.TRUNCATED]] = True
     return FrameBatch(
         direction=runs.direction[first],
         kind=np.full(len(frames), FrameKind.FRAME, np.uint8),
@@ -77,6 +79,7 @@ def _batch(runs: RunBatch, ends: Int64, frames: Int64) -> FrameBatch:
         piece=piece,
         piece_address=np.where(address == NOWHERE, NOWHERE, address + begin - runs.start[rows]),
         piece_size=end - begin,
+        is_cut=is_cut,
     )
 
 

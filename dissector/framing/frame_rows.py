@@ -8,9 +8,9 @@ import numpy as np
 from dissector.core.batches import FrameBatch, FrameKind
 from dissector.framing.pending_stream import Piece
 
-_COLUMNS = 6
+_COLUMNS = 7
 _FRAME = int(FrameKind.FRAME)
-_OF_ROWS = ("direction", "kind", "start", "size", "time_ns", "packet")
+_OF_ROWS = ("direction", "kind", "start", "size", "time_ns", "packet", "is_cut")
 
 
 class FrameRow(NamedTuple):
@@ -23,20 +23,22 @@ class FrameRow(NamedTuple):
     seen: tuple[int, int]
     """Time and packet of its first byte."""
     pieces: list[Piece]
+    is_cut: bool = False
+    """Whether the snap length cut off bytes of it."""
 
 
 class FrameRows:
     """Collects rows; `batch` returns them as columns and starts an empty collection."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, int, int, int, int]] = []
+        self._rows: list[tuple[int, int, int, int, bool, int, int]] = []
         self._pieces: list[Piece] = []
         self._counts: list[int] = []
         self._batches: list[FrameBatch] = []
 
     def add(self, row: FrameRow) -> None:
         """Add one row."""
-        self._rows.append((row.direction, row.kind, row.start, row.size, *row.seen))
+        self._rows.append((row.direction, row.kind, row.start, row.size, row.is_cut, *row.seen))
         self._pieces += row.pieces
         self._counts.append(len(row.pieces))
 
@@ -68,10 +70,11 @@ class FrameRows:
         pieces = np.array(self._pieces, np.int64).reshape(-1, 2)
         piece = np.zeros(len(table) + 1, np.int64)
         np.cumsum(self._counts, out=piece[1:])
-        direction, kind, start, size, time_ns, packet = table.T
+        direction, kind, start, size, is_cut, time_ns, packet = table.T
         return FrameBatch(
-            direction, kind.astype(np.uint8), start, size, time_ns, packet, piece, pieces[:, 0], pieces[:, 1]
-        )
+            direction, kind.astype(np.uint8), start, size, time_ns, packet, piece, pieces[:, 0], pieces[:, 1],
+            is_cut.astype(np.bool_),
+        )  # fmt: skip
 
 
 def _joined(batches: list[FrameBatch]) -> FrameBatch:

@@ -79,7 +79,8 @@ class FrameSplitter:
         if missing:
             pieces.append((NOWHERE, missing))
         kind = FrameKind.FRAME if _intact(pieces) >= min(size, LEAST_HEAD) else FrameKind.UNPARSED
-        self._state.rows.add(FrameRow(direction, kind, stream.at, size, stream.run().seen, pieces))
+        is_cut = stream.is_cut(size)
+        self._state.rows.add(FrameRow(direction, kind, stream.at, size, stream.run().seen, pieces, is_cut))
         stream.advance(size)
         return True
 

@@ -1,6 +1,6 @@
 """What is not framed yet of one direction: its runs, in order.
 
-Only positions are held, never bytes: 40 bytes a run. A frame of 100 MB costs a few megabytes until its end is there.
+Only positions are held, never bytes: 48 bytes a run. A frame of 100 MB costs a few megabytes until its end is there.
 """
 
 from array import array
@@ -16,7 +16,7 @@ from dissector.core.store import Store
 
 Piece = tuple[int, int]
 """Address (or `NOWHERE`) and size."""
-_DATA: Final = int(RunKind.DATA)
+_DATA, _TRUNCATED = int(RunKind.DATA), int(RunKind.TRUNCATED)
 _TIDY: Final = 4096
 """Framed runs that are kept before they are dropped."""
 
@@ -34,7 +34,7 @@ class PendingRun(NamedTuple):
 class PendingStream:
     """The unframed runs of one direction. `at` is the stream offset that framing has reached."""
 
-    __slots__ = ("_address", "_first", "_packet", "_size", "_start", "_time", "at", "need")
+    __slots__ = ("_address", "_first", "_is_cut", "_packet", "_size", "_start", "_time", "at", "need")
 
     def __init__(self, at: int = 0) -> None:
         self._start = array("q")
@@ -42,6 +42,7 @@ class PendingStream:
         self._address = array("q")
         self._time = array("q")
         self._packet = array("q")
+        self._is_cut = array("q")
         self._first = 0
         self.at = at
         self.need = 0
@@ -60,6 +61,7 @@ class PendingStream:
         for column, values in (
             (self._start, runs.start[rows]), (self._size, runs.size[rows]), (self._address, address),
             (self._time, runs.time_ns[rows]), (self._packet, runs.packet[rows]),
+            (self._is_cut, runs.kind[rows] == _TRUNCATED),
         ):  # fmt: skip
             column.frombytes(values.astype(np.int64).tobytes())
 
@@ -127,6 +129,11 @@ class PendingStream:
         last = bisect_right(self._start, high - 1, lo=first)
         return np.array(self._start[first:last], np.int64), np.array(self._size[first:last], np.int64)
 
+    def is_cut(self, size: int) -> bool:
+        """Whether the snap length cut off some of the next `size` bytes."""
+        last = bisect_right(self._start, self.at + size - 1, lo=self._first)
+        return any(self._is_cut[self._row(self.at) : last])
+
     def gap(self) -> int:
         """Bytes missing right at `at`."""
         row, at = self._row(self.at), self.at
@@ -143,6 +150,6 @@ class PendingStream:
         if self._start and self.end <= self.at:
             self._first = last
         if self._first == last or self._first > max(_TIDY, last // 2):
-            for column in (self._start, self._size, self._address, self._time, self._packet):
+            for column in (self._start, self._size, self._address, self._time, self._packet, self._is_cut):
                 del column[: self._first]
             self._first = 0

@@ -28,7 +28,8 @@ from dissector.protocol.codec.structs import structs
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID, NO_TOPIC_ID
 from dissector.protocol.kernel.shredding import numbered_rows
-from dissector.protocol.masking import UNREAD, is_sound
+from dissector.protocol.masked_reasons import UNREAD
+from dissector.protocol.masking import is_sound
 from dissector.protocol.message import PREFIX, Decoded, Values, read, request_layout, response_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -111,6 +112,10 @@ class ConversationState:
             if len(self._secret_contexts) < CACHE_SIZE:
                 self._secret_contexts[mechanism, has_secrets, may_cut] = found
         return found
+
+    def begins_with_versions(self, connection: int, packet: int) -> bool:
+        """Whether a connection begins with ApiVersions, and can't have a login (`Secrecy.begins_with_versions`)."""
+        return self._secrecy.begins_with_versions(connection, packet)
 
     def advertised_versions(self, connection: int) -> VersionRanges:
         """The versions in the ApiVersions response on a connection, by API key; empty where there is none."""

@@ -31,6 +31,16 @@ class FrameTable:
         self.size = Column(np.int32)
         self.time_ns = Column(np.int64)
         self.packet = Column(np.int64)
+        self.is_cut = Column(np.bool_)
+        """Whether bytes of a frame were cut off from their packets."""
+        self.is_alone = Column(np.bool_)
+        """Whether a frame is all that one segment has."""
+        self._last = Column(np.int64, -1)
+        """The last row of each direction, -1 for none."""
+        self.cut_frames = 0
+        """How many of them there were so far."""
+        self.snap_length = 0
+        """The most bytes of a packet that the snap length cut; 0 where none is known."""
         self._address = Column(np.int64)
         """Of a frame in one piece; else -2 - the first row of its pieces."""
         self._piece_address = Column(np.int64)
@@ -50,6 +60,8 @@ class FrameTable:
         self.size.extend(np.minimum(batch.size, 2**31 - 1))
         self.time_ns.extend(batch.time_ns)
         self.packet.extend(batch.packet)
+        self.is_cut.extend(batch.is_cut)
+        self.cut_frames += int(np.count_nonzero(batch.is_cut))
         counts = np.diff(batch.piece)
         address = batch.piece_address[np.minimum(batch.piece[:-1], len(batch.piece_address) - 1)]
         in_pieces = counts != 1
@@ -59,7 +71,24 @@ class FrameTable:
         self._address.extend(address)
         self._piece_address.extend(batch.piece_address[rows])
         self._piece_size.extend(batch.piece_size[rows])
+        self._find_alone(batch, first, ~in_pieces)
         return first
+
+    def _find_alone(self, batch: FrameBatch, first: int, is_alone: Bool) -> None:
+        """Find which frames of a batch, which has the rows from `first` on, are all that a segment has."""
+        is_other = np.diff(batch.direction) != 0
+        shares = ~is_other & (np.diff(batch.packet) == 0)
+        is_alone[1:] &= ~shares
+        is_alone[:-1] &= ~shares
+        begins = np.flatnonzero(np.concatenate([np.ones(min(1, len(batch)), np.bool_), is_other]))
+        directions = batch.direction[begins]
+        self._last.grow(int(directions.max(initial=-1)) + 1)
+        last = self._last.values[directions]
+        goes_on = (last >= 0) & (self.packet.values[last] == batch.packet[begins])
+        is_alone[begins[goes_on]] = False
+        self.is_alone.values[last[goes_on]] = False
+        self._last.values[directions] = first + np.append(begins[1:], len(batch))[: len(begins)] - 1
+        self.is_alone.extend(is_alone)
 
     def contiguous(self, rows: Int64) -> Int64:
         """Return the addresses of frames in one piece; negative numbers for the others."""
@@ -149,7 +178,8 @@ class FrameTable:
         """Get ready for a checkpoint that has only these rows, ascending, and the others in `looked_back` without their
         bytes. Row numbers stay."""
         self._kept, self._first = rows, len(self)
-        for column in (self.direction, self.start, self.size, self.time_ns, self.packet):
+        self._last.values[:] = -1
+        for column in (self.direction, self.start, self.size, self.time_ns, self.packet, self.is_cut, self.is_alone):
             column.keep(np.union1d(rows, looked_back))
         self._address.keep(rows)
         in_pieces = rows[self._address.values[rows] < NOWHERE]

@@ -23,7 +23,7 @@ from dissector.protocol.embedded.secrets import (
     names_metadata_log,
 )
 from dissector.protocol.kernel.shredding import Arena, FrameMemory
-from dissector.protocol.masking import is_sound
+from dissector.protocol.masking import has_header
 from dissector.protocol.message import PREFIX, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import apis
@@ -64,11 +64,11 @@ def is_harmless(key: int, version: int, data: bytes, whole: int, *, is_whole: bo
     secrets; of one that is there in part, whether its header is one. In a whole Fetch, numbers may look like the topic
     id of the metadata log (`metadata_fetches`)."""
     layout = request_layout(key, version, data)
-    found = read(data, layout, whole)
     if layout.body is None or layout.unread is not None:
         return False
     if not is_whole:
-        return is_sound(found.header) and not names_metadata_log(data)
+        return has_header(data, layout, whole) and not names_metadata_log(data)
+    found = read(data, layout, whole)
     is_fetch = key == ApiKey.FETCH
     names_log = may_name_metadata_log(found.body.get("topics")) if is_fetch else names_metadata_log(data)
     return not (found.rest or found.findings or names_log)

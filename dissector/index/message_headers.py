@@ -15,7 +15,7 @@ from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.store import Store
 from dissector.index.frame_table import FrameTable
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import is_unclean, may_hold_secrets
+from dissector.protocol.embedded.secrets import is_client_id, may_hold_secrets
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import numbered
 from dissector.protocol.masking import NEWER
@@ -46,7 +46,7 @@ class _Trust(IntEnum):
 
 def _is_believed(raw: bytes, trust: int) -> bool:
     if trust == _Trust.TEXT:
-        return not is_unclean(raw.decode("utf-8", "surrogateescape"))
+        return is_client_id(raw.decode("utf-8", "surrogateescape"))
     return trust == _Trust.ANY and 0 not in raw
 
 

@@ -55,6 +55,8 @@ class Secrecy:
         """Of connections whose first request was seen; `NEVER` where it was not captured, or can't be read."""
         self._plain_behind: dict[int, int] = {}
         """The same if the capture may lack the beginning of the connection, or a part of the request."""
+        self._versions_from: dict[int, int] = {}
+        """Of connections that begin with ApiVersions, and have sent nothing else that is not harmless."""
         self._with_secrets: set[int] = set()
         """Connections that have sent a request with secrets."""
         self._read_to: dict[int, int] = {}
@@ -71,6 +73,11 @@ class Secrecy:
     def may_cut_secrets(self, connection: int, packet: int) -> bool:
         """Whether a message in that packet that is there in part may have another one's secret in it."""
         return packet <= self._plain_behind.get(connection, NEVER) or self.has_secrets(connection)
+
+    def begins_with_versions(self, connection: int, packet: int) -> bool:
+        """Whether the capture has the connection from its beginning, and it has sent ApiVersions and what is harmless,
+        but nothing that logs in: a response to one of these is what it seems to be."""
+        return packet >= self._versions_from.get(connection, NEVER) and not self.has_secrets(connection)
 
     def has_secrets(self, connection: int) -> bool:
         """Whether a request with secrets was sent."""
@@ -93,7 +100,7 @@ class Secrecy:
         """Get ready for a checkpoint: forget other connections."""
         self._with_secrets &= connections
         self._cut &= connections
-        for known in (self._harmless_from, self._plain_behind, self._read_to):
+        for known in (self._harmless_from, self._plain_behind, self._read_to, self._versions_from):
             for connection in known.keys() - connections:
                 del known[connection]
 
@@ -119,6 +126,12 @@ class Secrecy:
         reached = np.flatnonzero(is_reached & may_be_harmless)
         is_harmless, is_cut = self._are_harmless(sent.where(reached))
         self._cut.update(sent.connection[reached[is_cut]].tolist())
+        of_versions = reached[is_harmless & ~is_cut]
+        of_versions = of_versions[sent.is_opened[of_versions] & (sent.api_key[of_versions] == ApiKey.API_VERSIONS)]
+        for connection, packet in zip(
+            sent.connection[of_versions].tolist(), sent.packet[of_versions].tolist(), strict=True
+        ):
+            self._versions_from.setdefault(connection, packet)
         plain_behind = np.full(len(of), NEVER)
         plain_behind[reached[is_harmless]] = sent.packet[reached[is_harmless]]
         deciding = np.flatnonzero(is_reached & (decides | (plain_behind == NEVER)))
@@ -136,6 +149,9 @@ class Secrecy:
         self._plain_behind.update(zip(connection, plain_behind.tolist(), strict=True))
         harmless_from = np.where(is_whole, plain_behind, NEVER).tolist()
         self._harmless_from.update(zip(connection, harmless_from, strict=True))
+        for each, first in zip(connection, harmless_from, strict=True):
+            if first == NEVER:
+                self._versions_from.pop(each, None)
 
     def _in_stream_order(self, rows: Int64) -> "_SentFrames":
         """What clients sent in these rows, by connection, without the rest of a message that was sent in part before

@@ -1,15 +1,22 @@
 """Masks a frame's secrets before anything reads it: of a message that is understood, the secret fields; else the whole.
 
 Invariants:
-  * in a message that may hold a secret, what is not understood is masked: a message that was cut, is damaged, has bytes
-    behind its last field or fields that no schema has, or whose layout is a guess, keeps at most its header;
-  * on a connection that may have secrets, no byte is shown that is not of a message that was read to its end: a
-    wrong size prefix makes the login a part of its neighbor. Where a login is not to be expected (`index.secrecy`), the
-    fields before a cut are shown;
+  * in a message that may hold a secret, what is not understood is masked: a message that was cut, is damaged, or has
+    bytes behind its last field keeps its header and the fields that surely are what they seem to be
+    (`masked_reasons.first_fields`); one with fields that no schema has, or whose layout is a guess, its header alone;
+  * on a connection that may have secrets, the same is true of all messages: a wrong size prefix makes the login a part
+    of its neighbor. Where a login is not to be expected (`index.secrecy`), the fields before a cut are shown;
+  * why a message was not read to its end is never masked (`masked_reasons.reasons_of`): where, what was expected, what
+    came, how many bytes there are;
+  * a header with an API, a version and a client id is one: no token of a login reads so. PLAIN is (RFC 4616, 2)
+    `[authzid] NUL authcid NUL passwd`, texts without controls: where a header has the high byte of its version, 0, is
+    a NUL, and where the low one, a character, 0x20 at least; no API has such a version. SCRAM (RFC 5802, 7) and
+    OAUTHBEARER (RFC 7628, 3.1) begin with printable characters, and so with an API key above 0x2020. Kerberos begins
+    with 0x60, or with the ids of its tokens, 0x0504 and the like (RFC 4121, 4.2; RFC 2743, 3.1): no API keys. For keys
+    of others (vendors) the length of the client id decides, too: two characters are one of 2,313 bytes at least;
   * masked bytes are not read as fields: `MessageLayout.masked_from` is where they begin.
 """
 
-from collections.abc import Set
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -17,19 +24,38 @@ from dissector.core.finding import Finding, Severity
 from dissector.core.text import counted
 from dissector.protocol.codec.reader import DECODE_ERRORS, UNKNOWN_TAGS, reader
 from dissector.protocol.embedded.context import DecodingContext
-from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_clean, is_unclean, masked, may_hold_secrets
-from dissector.protocol.message import ONLY_HEADER, PREFIX, UNKNOWN_MESSAGE, Decoded, MessageLayout, Values, read, trace
+from dissector.protocol.embedded.secrets import (
+    MESSAGES_WITH_SECRETS,
+    is_clean,
+    is_client_id,
+    masked,
+    may_hold_secrets,
+)
+from dissector.protocol.masked_reasons import UNREAD, first_fields, reasons_of
+from dissector.protocol.message import (
+    ONLY_HEADER,
+    PREFIX,
+    UNKNOWN_MESSAGE,
+    Decoded,
+    MessageLayout,
+    Traced,
+    Values,
+    read,
+    trace,
+)
 from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.loader import api
-from dissector.protocol.tree import UNPARSED
+from dissector.protocol.tree import UNPARSED, Node
 
-MALFORMED: Final = "malformed"
-OVER_LIMIT: Final = "over-limit"
-UNREAD: Final = frozenset((MALFORMED, "trailing-bytes", OVER_LIMIT))
-"""Codes of findings of a message that was not read to its end."""
 NEWER: Final = 100
 """How far a version may be above the known ones; a header with more is none."""
+MOST_OF_OTHERS: Final = 32
+"""Versions that an unknown API may have: below all printable characters."""
+TWO_CHARACTERS: Final = 0x0909
+"""Two characters of a text, tabs among them, are no smaller number: no client id is as long."""
+CLIENT_ID: Final = PREFIX + 8
+"""Where a request has the length of its client id."""
 
 
 class MaskedFrame(NamedTuple):
@@ -64,15 +90,15 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
         if context.may_have_secrets:
             return _of_other_api(data, layout, end, context, is_whole=is_whole)
         return MaskedFrame(data, layout)
-    if not is_whole:
-        return _masked_whole(data, layout, end)
-    decoded = without_secrets(data, layout, context)
+    decoded = without_secrets(data, layout, context) if is_whole else None
     if decoded is not None:
         return MaskedFrame(data, layout, decoded)
     traced = trace(data, layout, end, context)
     codes = {finding.code for finding in traced.findings}
-    if codes & UNREAD or (layout.body is not None and not is_clean(traced.tree)):
-        return _masked_whole(data, layout, end, codes)
+    if not is_whole or codes & UNREAD:
+        return _masked_behind_first_fields(data, layout, end, traced)
+    if layout.body is not None and not is_clean(traced.tree):
+        return _masked_whole(data, layout, end)
     return MaskedFrame(masked(data, traced.tree), layout)
 
 
@@ -84,30 +110,54 @@ def _of_other_api(
     data: bytes, layout: MessageLayout, end: int, context: DecodingContext, *, is_whole: bool
 ) -> MaskedFrame:
     """Mask what is not understood of a message whose API has no secrets, on a connection that may have some."""
-    if layout.header is None or (context.may_cut_secrets and not is_whole):
+    if layout.header is None:
         return _masked_whole(data, layout, end)
     decoded = read(data, layout, end)
     codes = {finding.code for finding in decoded.findings}
-    if not is_sound(decoded.header) or (is_whole and (codes & UNREAD or decoded.rest)):
-        return _masked_whole(data, layout, end, codes)
-    if is_whole or (not decoded.rest and end == len(data)):
+    is_read = not (codes & UNREAD or decoded.rest)
+    if not is_sound(decoded.header) or (is_read and context.may_cut_secrets and not is_whole):
+        return _masked_behind_first_fields(data, layout, end, trace(data, layout, end, context))
+    if is_read and (is_whole or end == len(data)):
         return MaskedFrame(data, layout, decoded)
-    unread = (child.start for child in trace(data, layout, end).tree.children if child.type == UNPARSED)
-    start = min(unread, default=0)
-    return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, layout.findings))
+    if not is_whole and end == len(data) and not context.may_cut_secrets:
+        return MaskedFrame(data, layout, decoded)
+    traced = trace(data, layout, end, context)
+    start = min((child.start for child in traced.tree.children if child.type == UNPARSED), default=end)
+    is_surplus = bool(decoded.body) and len(data) - start <= PREFIX and is_clean(_explained(traced.tree))
+    if (is_whole and not is_surplus) or (not is_whole and context.may_cut_secrets):
+        return _masked_behind_first_fields(data, layout, end, traced)
+    reasons = reasons_of(traced.findings)
+    return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, (*layout.findings, *reasons)))
 
 
-def _masked_whole(data: bytes, layout: MessageLayout, end: int, codes: Set[str] = frozenset()) -> MaskedFrame:
+def _explained(tree: Node) -> Node:
+    """A tree without the bytes that no field explains."""
+    return replace(tree, children=[child for child in tree.children if child.type != UNPARSED])
+
+
+def _masked_behind_first_fields(data: bytes, layout: MessageLayout, end: int, traced: Traced) -> MaskedFrame:
+    """Mask a message that was not read to its end behind the fields that surely are what they seem to be, and say why
+    it was not."""
+    reasons = reasons_of(traced.findings)
+    body = traced.tree.find("body")
+    header_end = _header_end(data, layout, end)
+    if layout.body is None or layout.unread is not None or body is None or header_end is None:
+        return _masked_whole(data, layout, end, reasons)
+    start = first_fields(body)
+    if start <= header_end or start >= len(data):
+        return _masked_whole(data, layout, end, reasons)
+    return MaskedFrame(_with_mask(data, start), _marked(layout, data, start, (*layout.findings, *reasons)))
+
+
+def _masked_whole(data: bytes, layout: MessageLayout, end: int, reasons: tuple[Finding, ...] = ()) -> MaskedFrame:
     """Mask all bytes behind the header; behind the first fields of one that can't be relied on."""
     header_end = _header_end(data, layout, end)
     start = _least_header(data, layout) if header_end is None else header_end
+    findings = (*_plain_findings(layout), *reasons)
     if start >= len(data):
-        return MaskedFrame(data, layout._replace(body=None, token=False, findings=_plain_findings(layout)))
-    findings = _plain_findings(layout)
-    if MALFORMED in codes:
-        findings += (Finding(MALFORMED, Severity.ERROR, "the body can't be read to its end"),)
-    elif OVER_LIMIT in codes:
-        findings += (Finding(OVER_LIMIT, Severity.WARNING, "the body has more fields than a message may have"),)
+        shown = layout._replace(body=None, token=False, findings=_plain_findings(layout))
+        is_said = header_end is None or UNREAD & {each.code for each in read(data, shown, end).findings}
+        return MaskedFrame(data, shown if is_said else shown._replace(findings=findings))
     plain = layout._replace(body=None, token=False, header=None if header_end is None else layout.header)
     return MaskedFrame(_with_mask(data, start), _marked(plain, data, start, findings))
 
@@ -133,20 +183,39 @@ def _plain_findings(layout: MessageLayout) -> tuple[Finding, ...]:
     )
 
 
+def has_header(data: bytes, layout: MessageLayout, end: int) -> bool:
+    """Whether a message begins with a header that can be relied on, or with what is there of one."""
+    return _header_end(data, layout, end) is not None
+
+
 def _header_end(data: bytes, layout: MessageLayout, end: int) -> int | None:
-    """Return where the header ends; None if there is none that can be relied on."""
-    if layout.header is None or (layout.header == "RequestHeader" and not _is_plausible(data)):
+    """Return where the header ends, or what is there of one; None if there is none that can be relied on."""
+    if layout.header is None or (layout.header == "RequestHeader" and not is_plausible(data)):
         return None
     try:
         values, at = reader(layout.header, layout.header_version)(data[:end], PREFIX, end)
     except DECODE_ERRORS:
-        return None
+        return end if layout.header == "RequestHeader" and _is_cut_header(data, end) else None
     return at if is_sound(values) else None
+
+
+def _is_cut_header(request: bytes, end: int) -> bool:
+    """Whether bytes end in the client id of a request of a known version, as far as they show."""
+    key, version = _key_and_version(request)
+    known = api(key)
+    if known is None or not known.versions.contains(version) or not CLIENT_ID <= end == len(request):
+        return False
+    length = int.from_bytes(request[CLIENT_ID : CLIENT_ID + 2], "big", signed=True)
+    there = request[CLIENT_ID + 2 :]
+    if len(request) < CLIENT_ID + 2:
+        return True
+    return len(there) < length < TWO_CHARACTERS and is_client_id(there.decode("utf-8", "surrogateescape"))
 
 
 def is_sound(header: Values) -> bool:
     """Whether a header has only what a header may have."""
-    is_text = not any(isinstance(value, str) and is_unclean(value) for value in header.values())
+    client_id = header.get("client_id")
+    is_text = not isinstance(client_id, str) or is_client_id(client_id)
     return bool(header) and is_text and UNKNOWN_TAGS not in header
 
 
@@ -157,11 +226,18 @@ def _least_header(data: bytes, layout: MessageLayout) -> int:
         return PREFIX if layout.token else 0
     if layout.header == "ResponseHeader":
         return PREFIX + 4
-    return PREFIX + 8 if _is_plausible(data) else PREFIX
+    is_known = api(_key_and_version(data)[0]) is not None
+    return CLIENT_ID if is_known and is_plausible(data) else PREFIX
 
 
-def _is_plausible(request: bytes) -> bool:
-    """Whether a request begins with an API that is known, in a version that it may have one day."""
-    key, version = (int.from_bytes(request[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+def is_plausible(request: bytes) -> bool:
+    """Whether a request begins with an API that is known, in a version that it may have one day; or with an API of
+    someone else's, in a version that none has passed."""
+    key, version = _key_and_version(request)
     known = api(key)
-    return known is not None and 0 <= version <= known.versions.high + NEWER
+    return 0 <= version < MOST_OF_OTHERS if known is None else 0 <= version <= known.versions.high + NEWER
+
+
+def _key_and_version(request: bytes) -> tuple[int, int]:
+    key, version = (int.from_bytes(request[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+    return key, version

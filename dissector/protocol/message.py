@@ -298,7 +298,7 @@ def trace(
     root = Node("frame", "", "STRUCT", 0, len(data))
     root.findings += layout.findings
     records = RecordTracer(sources, frame_budget(bounds))
-    tracer = Tracer(data, 0, stop, records)
+    tracer = Tracer(data, 0, stop, records, frame_end=0 if layout.masked_from is None else len(data))
     try:
         if layout.token:
             tracer.prefix(root)
@@ -320,10 +320,7 @@ def trace(
     except LimitError as error:
         root.findings.append(over_limit(error, stop - tracer.at))
     except WireError as error:
-        at = _last_node(root)
-        unread = (len(data) if end is None else end) - tracer.at
-        words = f"{error}; {counted(unread, 'byte')} could not be read"
-        root.findings.append(Finding("malformed", Severity.ERROR, words, at.path))
+        root.findings += _malformed(error, root, layout, (len(data) if end is None else end) - tracer.at)
     else:
         if layout.body is not None and tracer.at < stop:
             root.findings.append(_trailing_bytes_finding(stop - tracer.at))
@@ -335,6 +332,15 @@ def trace(
             root.children.append(rest)
     root.end = len(data)
     return Traced(root, sources, [f for node in root.walk() if node.findings for f in _findings_with_paths(node)])
+
+
+def _malformed(error: WireError, root: Node, layout: MessageLayout, unread: int) -> list[Finding]:
+    """The finding about bytes that don't fit; none of masked ones, as reading ends before what the layout's own finding
+    is about."""
+    if layout.masked_from is not None:
+        return []
+    words = f"{error}, at offset {error.at:,}; {counted(unread, 'byte')} could not be read"
+    return [Finding("malformed", Severity.ERROR, words, _last_node(root).path)]
 
 
 def _findings_with_paths(node: Node) -> list[Finding]:

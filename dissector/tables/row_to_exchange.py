@@ -46,6 +46,8 @@ Cells = Mapping[str, Any]
 SUFFIX: Final = "_decoded"
 TOPIC_ID: Final = "topic_id"
 DECODED_TOKEN: Final = f"{AUTH_BYTES}{SUFFIX}"
+MOST_MASKED: Final = 1 << 20
+"""Masked bytes of a row that are made again."""
 _MECHANISMS: Final = ("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256")
 
 
@@ -164,7 +166,7 @@ def _message(
 def _masked(content: dict[str, Any], layout: MessageLayout, data: bytes | None, kept: bytes | None) -> ExchangeMessage:
     """Return a message of which a part is masked, and so is no fields."""
     whole = kept or b""
-    body = layout.body if PARTIAL_BYTES in content else None
+    body = layout.body if PARTIAL_BYTES in content or content.get("body") else None
     plain = layout._replace(body=body, masked_from=max(0, len(whole) - content["masked"]), findings=())
     plain = plain if content.get("header") else plain._replace(header=None)
     message = ExchangeMessage(content["time_ns"], content["size"], whole, len(whole), plain, masked=True)
@@ -173,7 +175,10 @@ def _masked(content: dict[str, Any], layout: MessageLayout, data: bytes | None, 
     if data is None:
         return RowMessage.of(message, content)
     context = DecodingContext(topic_names=dict(_topic_names(content.get("body"))))
-    shown = replace(message, data=data, whole=len(data), layout=plain._replace(masked_from=None), context=context)
+    end, masked = len(data), bytes(min(content["masked"], MOST_MASKED))  # its size says how much an array may hold
+    shown = replace(
+        message, data=data + masked, whole=end + len(masked), layout=plain._replace(masked_from=end), context=context
+    )
     return RowMessage.of(message, content | {"header": shown.header, "body": shown.decoded_body})
 
 

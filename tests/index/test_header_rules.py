@@ -39,7 +39,16 @@ def table_of(frames: Iterable[Pieces]) -> tuple[Store, FrameTable]:
     size_of = np.add.reduceat(np.array(sizes), counts[:-1])
     table.extend(
         FrameBatch(
-            zeros, zeros.astype(np.uint8), zeros, size_of, zeros, zeros, counts, np.array(addresses), np.array(sizes)
+            zeros,
+            zeros.astype(np.uint8),
+            zeros,
+            size_of,
+            zeros,
+            zeros,
+            counts,
+            np.array(addresses),
+            np.array(sizes),
+            zeros > 0,
         )
     )
     return store, table

@@ -1,5 +1,7 @@
 """Messages with secrets, cut at each byte, with bytes too many, next to a login: what is masked, and from where on."""
 
+import random
+import string
 from dataclasses import replace
 
 import pytest
@@ -8,11 +10,13 @@ import dissector
 from dissector.core.finding import Finding, Severity
 from dissector.protocol import masking
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
-from dissector.protocol.masking import MALFORMED, NEWER, OVER_LIMIT, MaskedFrame, is_public, is_sound, mask_secrets
+from dissector.protocol.masked_reasons import OVER_LIMIT
+from dissector.protocol.masking import NEWER, MaskedFrame, is_public, is_sound, mask_secrets
 from dissector.protocol.message import (
     PREFIX,
     SASL_TOKEN,
     UNFRAMED,
+    UNKNOWN_MESSAGE,
     UNKNOWN_RESPONSE,
     MessageLayout,
     read,
@@ -56,10 +60,10 @@ def words(found: MaskedFrame) -> list[str]:
     return [f"{each.code}: {each.message}" for each in found.layout.findings]
 
 
-def check_masked_from(found: MaskedFrame, data: bytes, start: int) -> None:
+def check_masked_from(found: MaskedFrame, data: bytes, start: int, body: str | None = None) -> None:
     assert found.data == data[:start] + b"*" * (len(data) - start)
     assert found.layout.masked_from == start
-    assert (found.layout.body, found.layout.token) == (None, False)
+    assert (found.layout.body, found.layout.token) == (body, False)
     assert words(found)[-1] == secret_words(len(data) - start)
 
 
@@ -76,12 +80,17 @@ def test_of_a_message_that_is_understood_the_secret_fields_are_masked() -> None:
     assert found == MaskedFrame(SCRAM.replace(SALT, b"*" * len(SALT)).replace(PASSWORD, b"*" * len(PASSWORD)), OF_SCRAM)
 
 
-def test_a_message_with_secrets_is_masked_behind_its_header_wherever_it_is_cut() -> None:
-    for cut in range(HEADER, len(SCRAM)):
-        check_masked_from(masked(SCRAM, OF_SCRAM, end=cut), SCRAM, HEADER)
-        if cut > HEADER:
-            check_masked_from(masked(SCRAM[:cut], OF_SCRAM, size=len(SCRAM)), SCRAM[:cut], HEADER)
-    check_masked_from(masked(SCRAM, OF_SCRAM, size=len(SCRAM) + 1), SCRAM, HEADER)
+def test_a_message_with_secrets_is_masked_behind_its_first_count_wherever_it_is_cut() -> None:
+    count = HEADER + 1
+    check_masked_from(masked(SCRAM, OF_SCRAM, end=HEADER), SCRAM, HEADER)
+    for cut in range(count, len(SCRAM)):
+        found = masked(SCRAM, OF_SCRAM, end=cut)
+        check_masked_from(found, SCRAM, count, OF_SCRAM.body)
+        assert words(found)[0].startswith("malformed: ")
+        assert f", at offset {cut}; " in words(found)[0] or "runs past the end, at offset" in words(found)[0]
+        if cut > count:
+            check_masked_from(masked(SCRAM[:cut], OF_SCRAM, size=len(SCRAM)), SCRAM[:cut], count, OF_SCRAM.body)
+    check_masked_from(masked(SCRAM, OF_SCRAM, size=len(SCRAM) + 1), SCRAM, count, OF_SCRAM.body)
     found = masked(SCRAM[:HEADER], OF_SCRAM, size=len(SCRAM))
     assert (found.data, found.layout.body, found.layout.masked_from) == (SCRAM[:HEADER], None, None)
 
@@ -91,17 +100,71 @@ def test_a_message_with_secrets_whose_header_is_cut_keeps_what_a_header_begins_w
         found = masked(SCRAM, OF_SCRAM, end=end)
         check_masked_from(found, SCRAM, PREFIX + 8)
         assert found.layout.header is None
-    unknown = SCRAM[:PREFIX] + b"\x7f\xff" + SCRAM[PREFIX + 2 :]
+    unknown = SCRAM[:PREFIX] + b"\x7f\xff\0\x20" + SCRAM[PREFIX + 4 :]
     check_masked_from(masked(unknown, OF_SCRAM, end=HEADER), unknown, PREFIX)
 
 
-@cases(("more", "code"), [(b"x", None), (b"", MALFORMED)])
-def test_a_message_with_secrets_is_masked_where_its_fields_do_not_end_with_it(more: bytes, code: str | None) -> None:
+def test_what_is_there_of_a_header_is_shown_where_the_capture_ends_in_its_client_id() -> None:
+    for end in range(PREFIX + 8, PREFIX + 8 + 2 + len("tests")):
+        part = SCRAM[:end]
+        found = masked(part, OF_SCRAM, LOGIN, size=len(SCRAM))
+        assert (found.data, found.layout.header) == (part, "RequestHeader")
+        assert [each.code for each in read(part, found.layout).findings] == ["malformed"]
+    odd = SCRAM[: PREFIX + 10] + b"te\1"
+    assert masked(odd, OF_SCRAM, LOGIN, size=len(SCRAM)).layout.header is None
+    long = SCRAM[: PREFIX + 8] + b"\x09\x09te"
+    assert masked(long, OF_SCRAM, LOGIN, size=9_000).layout.header is None
+
+
+def test_the_header_of_an_api_of_others_is_shown() -> None:
+    """kafka-proxy 185: a vendor's API key. Its body is masked."""
+    data = request(1, api_key=10001, version=1, client_id=b"tests", body=b"hunter2")
+    found = masked(data, request_layout(10001, 1, data), LOGIN)
+    assert found.data == data.replace(b"hunter2", b"*" * 7)
+    assert found.layout.header == "RequestHeader"
+    other = data[: PREFIX + 2] + b"\0\x20" + data[PREFIX + 4 :]
+    assert masked(other, request_layout(10001, 32, other), LOGIN).layout.header is None
+
+
+TOKENS = {
+    "PLAIN": (
+        b"\0alice\0hunter2-hunter2", b"alice\0alice\0hunter2", b"\0a\0hunter2", b"ab\0bob\0hunter2", b"\0\0hunter2",
+    ),
+    "SCRAM": (b"n,,n=alice,r=abc", b"y,,n=alice,r=abc", b"p=tls-unique,,n=a,r=b", b"c=biws,r=abc,p=cHJvb2Y="),
+    "OAUTHBEARER": (b"n,,\1host=kafka\1auth=Bearer abc\1\1", b"n,a=me,\1auth=Bearer abc\1\1", b"\1"),
+    "GSSAPI": (
+        bytes.fromhex("6082025806092a864886f71201020201006e82"), bytes.fromhex("606006092a864886f712010202020"[:28]),
+        bytes.fromhex("0504 04ff 000c 0000 0000 0000 1234 5678".replace(" ", "")), bytes.fromhex("050400ff000c000c"),
+    ),
+}  # fmt: skip
+"""First bytes of tokens, by mechanism: RFC 4616, RFC 5802, RFC 7628, RFC 4121 and RFC 2743."""
+
+
+@cases("mechanism", TOKENS)
+def test_no_token_of_a_login_is_a_header(mechanism: str) -> None:
+    chance = random.Random(mechanism)
+    for token in TOKENS[mechanism]:
+        for _ in range(200):
+            word = "".join(chance.choices(string.printable[:94], k=chance.randint(12, 200))).encode()
+            data = with_size(bytes(4) + token + word)
+            key, version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (PREFIX, PREFIX + 2))
+            layout = request_layout(key, version, data)
+            for size in (len(data), len(data) + 1):
+                found = masked(data, layout._replace(unread=UNKNOWN_MESSAGE), LOGIN, size=size)
+                assert found.layout.header is None, (token, word)
+
+
+@cases(("more", "reason"), [
+    (b"x", "trailing-bytes: 1 byte after the last field"),
+    (b"", "malformed: salted_password: length 15 runs past the end, at offset 47; 15 bytes could not be read"),
+])  # fmt: skip
+def test_of_a_message_with_secrets_that_does_not_end_with_its_fields_the_reason_is_shown(
+    more: bytes, reason: str
+) -> None:
     data = with_size(SCRAM, more) if more else with_size(SCRAM[:-3])
     found = masked(data, OF_SCRAM)
-    check_masked_from(found, data, HEADER)
-    said = "malformed: the body can't be read to its end"
-    assert words(found)[:-1] == ([said] if code else [])
+    check_masked_from(found, data, HEADER + 1, OF_SCRAM.body)
+    assert words(found)[:-1] == [reason]
     assert found.layout.header == OF_SCRAM.header
 
 
@@ -146,23 +209,40 @@ def test_a_response_without_its_request_keeps_its_id_if_it_is_whole() -> None:
 def test_a_message_without_secrets_is_shown_unless_a_login_may_be_in_it() -> None:
     for context in (EMPTY_CONTEXT, LOGIN, CUT_LOGIN):
         assert masked(METADATA, OF_METADATA, context).data == METADATA
-    for data in (with_size(METADATA, b"x"), with_size(METADATA[:-2])):
+    for data in (with_size(METADATA, b"12345"), with_size(METADATA[:-2])):
         assert masked(data, OF_METADATA).data == data
-        check_masked_from(masked(data, OF_METADATA, LOGIN), data, HEADER)
+        check_masked_from(masked(data, OF_METADATA, LOGIN), data, HEADER + 1, OF_METADATA.body)
+
+
+def test_bytes_that_are_no_more_than_the_size_of_another_message_hide_no_fields_before_them() -> None:
+    for more in (b"x", b"1234"):
+        data = with_size(METADATA, more)
+        found = masked(data, OF_METADATA, LOGIN)
+        check_masked_from(found, data, len(METADATA), OF_METADATA.body)
+        assert words(found)[0].startswith("trailing-bytes: ")
 
 
 def test_of_a_cut_message_without_secrets_the_fields_before_the_cut_are_shown_behind_a_harmless_request() -> None:
     name = METADATA.index(b"orders")
     for end in (len(METADATA) - 1, name + 6, name + 3):
         assert masked(METADATA, OF_METADATA, end=end).data == METADATA
-        check_masked_from(masked(METADATA, OF_METADATA, CUT_LOGIN, end=end), METADATA, HEADER)
+        check_masked_from(masked(METADATA, OF_METADATA, CUT_LOGIN, end=end), METADATA, HEADER + 1, OF_METADATA.body)
         found = masked(METADATA, OF_METADATA, LOGIN, end=end)
         shown = found.layout.masked_from
         assert shown is not None
         assert HEADER < shown <= end
         assert found.data == METADATA[:shown] + b"*" * (len(METADATA) - shown)
         assert found.layout.body == OF_METADATA.body
-        assert words(found) == [secret_words(len(METADATA) - shown)]
+        assert words(found)[0].startswith("malformed: ")
+        assert words(found)[1:] == [secret_words(len(METADATA) - shown)]
+
+
+def test_a_client_id_with_a_tab_is_one() -> None:
+    data = request(1, version=1, client_id=b"a\tb")
+    assert masked(data, request_layout(ApiKey.METADATA, 1), LOGIN).data == data
+    assert is_sound({"client_id": "te\tsts"})
+    secret = SCRAM.replace(b"tests", b"te\tts")
+    assert masked(secret, OF_SCRAM).layout == OF_SCRAM
 
 
 @cases("client_id", [b"a\nb", b"a\x7fb", b"a\0b"])
@@ -192,8 +272,8 @@ def test_more_fields_than_a_message_may_have_are_masked_and_said(monkeypatch: py
     over = Finding(OVER_LIMIT, Severity.WARNING, "more than 1,000,000 fields")
     monkeypatch.setattr(masking, "trace", lambda *args: replace(trace(*args), findings=[over]))
     found = masked(SCRAM, OF_SCRAM)
-    check_masked_from(found, SCRAM, HEADER)
-    assert words(found)[:-1] == ["over-limit: the body has more fields than a message may have"]
+    check_masked_from(found, SCRAM, HEADER + 1, OF_SCRAM.body)
+    assert words(found)[:-1] == ["over-limit: more than 1,000,000 fields"]
 
 
 def test_a_text_that_no_client_sends_hides_a_message_with_secrets() -> None:

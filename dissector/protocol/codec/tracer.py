@@ -30,10 +30,13 @@ from dissector.protocol.wire import WireError, uuid_text, uvarint
 
 class Tracer(SpanCursor):
     """Reads one frame from `at` on, and appends nodes to the parents that the caller passes. A budget is charged for
-    each."""
+    each. Of a frame whose end is not to be read, `frame_end` says how much an array may hold."""
 
-    def __init__(self, data: bytes, at: int, end: int, records: RecordTracer, source: int = 0) -> None:
+    def __init__(
+        self, data: bytes, at: int, end: int, records: RecordTracer, source: int = 0, frame_end: int = 0
+    ) -> None:
         super().__init__(data, at, end, source)
+        self._frame_end = frame_end
         self._records = records
         self._budget = records.budget
         self._message = ""
@@ -132,10 +135,10 @@ class Tracer(SpanCursor):
     def _variable(self, plan: VariablePlan, parent: Node, name: str, schema: Field | None) -> None:
         size, start = self._length(plan, "int16" if plan.type == "string" else "int32")
         if size < 0 and not plan.nullable:
-            raise WireError(f"{name} is null where the schema has none", self.at)
+            raise WireError(f"{name}: length {size:,} where null is not allowed", self.at)
         end = start + max(size, 0)
         if end > self.end:
-            raise WireError(f"{name} runs past the end", self.at)
+            raise WireError(f"{name}: length {size:,} runs past the end", self.at)
         if plan.type == "records" and size > 0:
             self._record_batches(plan, parent, name, schema, start, end)
             return
@@ -156,8 +159,8 @@ class Tracer(SpanCursor):
     def _array(self, plan: ArrayPlan, parent: Node, name: str, schema: Field | None) -> None:
         count, start = self._length(plan, "int32")
         if count < 0 and not plan.nullable:
-            raise WireError(f"{name} is null where the schema has none", self.at)
-        if count * max(1, least_size(plan.element)) > self.end - start:
+            raise WireError(f"{name}: count {count:,} where null is not allowed", self.at)
+        if count * max(1, least_size(plan.element)) > max(self.end, self._frame_end) - start:
             raise WireError(f"{name}: count {count:,} runs past the end", self.at)
         node = self.begin(parent, name, wire_type(plan), schema)
         with self.within(node, self.end):
@@ -174,7 +177,7 @@ class Tracer(SpanCursor):
         size, start = uvarint(self.data, after)
         end = start + size
         if end > self.end:
-            raise WireError(f"tagged field {tag} runs past the end", self.at)
+            raise WireError(f"tagged field {tag:,}: length {size:,} runs past the end", self.at)
         field = next((f for f in plan.tagged if f.tag == tag), None)
         name = field.name if field else f"(tag {tag})"
         node = self.begin(parent, name, wire_type(field.type) if field else "TAGGED_FIELD")

@@ -23,6 +23,8 @@ _UNQUOTING: Final = re.compile(
     r"|".join((
         r"Authentication failed: Invalid username or password",
         r"Authentication failed during authentication due to invalid credentials with SASL mechanism [A-Z0-9-]{1,20}",
+        r"Authentication failed\.?",
+        r"Invalid (credentials|username or password|SASL mechanism response)\.?",
         r"Sasl(Authenticate|Handshake) request received after successful authentication",
         r"(Cluster|Topic|Group)? ?[Aa]uthorization failed\.?",
         r"Topic '[a-zA-Z0-9._-]{1,249}' (already exists|is marked for deletion)\.",

@@ -1,0 +1,39 @@
+"""Frames that the snap length cut say so, and say no other cause; what is there is shown."""
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+import dissector
+from dissector.capture_session.tally import CaptureTally
+from dissector.cli.main import app
+from tests.traffic import Turn, conversation, ethernet, pcap
+from tools.fuzz.logins import METADATA, VERSIONS
+
+SNAP = 80
+
+
+def snapped(folder: Path) -> Path:
+    turns = [Turn(each.from_client, each.data) for each in (*VERSIONS, *METADATA, *VERSIONS)]
+    path = folder / "snapped.pcap"
+    path.write_bytes(pcap([ethernet(each) for each in conversation(turns, handshake=True)], snaplen=SNAP))
+    return path
+
+
+def test_rows_and_stderr_say_that_the_snap_length_cut_frames(tmp_path: Path) -> None:
+    path = snapped(tmp_path)
+    found = CliRunner().invoke(app, ["show", str(path)])
+    assert found.exit_code == 0
+    assert found.stderr.count("2 frames cut by snap length 80") == 1
+    assert "cut off by the snap length" in found.stdout
+    with dissector.open(path) as capture:
+        findings = [each for exchange in capture.exchanges() for each in exchange.findings]
+    assert any("bytes were cut off by the snap length; " in each.message for each in findings)
+    assert "cut-short" not in {each.code for each in findings}
+
+
+def test_frames_that_were_cut_are_counted_over_partitions() -> None:
+    parts = [CaptureTally(cut_frames=2, snap_length=80), CaptureTally(cut_frames=1)]
+    [found] = CaptureTally.merged([], parts).problems
+    assert found.message == "3 frames cut by snap length 80"
+    assert not CaptureTally(snap_length=80).problems
