@@ -80,7 +80,9 @@ class Fed:
         places, sizes = np.array(pieces, np.int64).T
         counts = np.append(firsts, len(pieces))
         self.indexer.feed(
-            FrameBatch(direction, kind.astype(np.uint8), start, size, time, packets, counts, places, sizes)
+            FrameBatch(
+                direction, kind.astype(np.uint8), start, size, time, packets, counts, places, sizes, direction < 0
+            )
         )
         return self
 
