@@ -8,6 +8,7 @@ a section is compressed again after its content is replaced. A section that does
 import re
 import zlib
 from collections import defaultdict
+from contextlib import suppress
 from typing import Final
 
 import google_crc32c
@@ -22,7 +23,8 @@ from dissector.protocol.message import AUTH_BYTES, Traced
 from dissector.protocol.records.entries import LOG_OVERHEAD, MAGIC_AT
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
 
-_IPV4: Final = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])")
+_ADDRESS: Final = re.compile(r"(/?)(\d{1,3}(?:\.\d{1,3}){3})", re.ASCII)
+"""An IPv4 address as a host, perhaps as Java prints one. An address in a longer name is a part of that name."""
 _SIZE_AT: Final = 8
 _NO_WORDS: Final = frozenset(("UUID", "LENGTH"))
 """Leaves whose value is text only for display."""
@@ -81,15 +83,10 @@ class Redactor:
         if is_allowed(leaf, text):
             return raw
         word = pseudonym_prefix(leaf)
-        if word == "host" and _IPV4.search(text):
-            return _IPV4.sub(self._address, text).encode("utf-8", "surrogateescape")
+        if word == "host" and (found := _ADDRESS.fullmatch(text)):
+            with suppress(ValueError):  # 999.1.1.1
+                return (found[1] + self.addresses.of(found[2])).encode()
         return self.names.of(raw, word)
-
-    def _address(self, found: re.Match[str]) -> str:
-        try:
-            return self.addresses.of(found[0])
-        except ValueError:  # 999.1.1.1
-            return self.names.of(found[0].encode(), "host").decode()
 
     def _pack(self, source: ByteSource, content: bytes, free: list[Span], outer: bytearray) -> None:
         """Compress a section's content into its place."""
