@@ -26,7 +26,7 @@ from dissector.export.redaction.addresses import AddressPseudonyms
 from dissector.export.redaction.allowed_words import is_allowed, pseudonym_prefix
 from dissector.export.redaction.compress_to_size import Span, compress_to_size
 from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
-from dissector.export.redaction.remnants import Remnants
+from dissector.export.redaction.remnants import PIECE, RUN, Remnants
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.message import AUTH_BYTES, PREFIX, Traced, read
@@ -82,14 +82,14 @@ class Redactor:
         kept = _header_end_if_damaged(traced)
         made = self._redacted(traced) if kept is None else None
         if made is None:
-            made = self._redacted(_without_body(traced))
+            made = self._redacted(_without_body(traced), PIECE)
         data = traced.sources[0].data
         if made is None:  # what should be its header is a name
             made = bytes(len(data))
         return data[:PREFIX] + made[PREFIX:] if _has_its_size(data) else made
 
-    def _redacted(self, traced: Traced) -> bytes | None:
-        """Redact a tree; None if a name is where a length is."""
+    def _redacted(self, traced: Traced, run: int = RUN) -> bytes | None:
+        """Redact a tree; None if a name is where a length is. So many letters in a row are a name."""
         parts = [_SourcePart(source) for source in traced.sources]
         damaged: list[Node] = []
         opened = {(source.compressed.source, source.compressed.start) for source in traced.sources if source.compressed}
@@ -106,7 +106,7 @@ class Redactor:
             for node in damaged:
                 if node.source == part.source.number:
                     _clear(node, part)
-            if not self._without_remnants(part):
+            if not self._without_remnants(part, run):
                 return None
             for node in part.checksummed:
                 _update_checksum(node, part.source.data, part.out)
@@ -128,11 +128,11 @@ class Redactor:
         elif isinstance(leaf.value, str) and leaf.value and leaf.type not in _NO_WORDS:
             part.put(leaf.end, self.text(leaf, leaf.value))
 
-    def _without_remnants(self, part: "_SourcePart") -> bool:
+    def _without_remnants(self, part: "_SourcePart", run: int) -> bool:
         """Change numbers that have pieces of names; the same number becomes the same other. False if there is a piece
         of none but lengths."""
         changed = -1
-        for start, end in self.remnants.find(bytes(part.out), part.stays):
+        for start, end in self.remnants.find(bytes(part.out), part.stays, run):
             if start <= changed < end:
                 continue
             at = next((at for at in range(end - 1, start - 1, -1) if part.is_number(at)), None)

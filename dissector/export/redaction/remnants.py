@@ -2,7 +2,8 @@
 
 A damaged frame may read well and have a name where its numbers are: where a length, an API key or a version changed.
 So all names of the rows are learned first. Bytes that stay are then compared with every four bytes of a name, in any
-case; six letters or digits in a row are no number either.
+case; six letters or digits in a row are no number either. In the header of a damaged frame, four are none: a name may
+be there alone.
 """
 
 import re
@@ -60,8 +61,9 @@ class Remnants:
         self._sizes[type(value)] += len(raw)
         self._pieces = None
 
-    def find(self, data: bytes, stays: bytearray) -> Iterator[Span]:
-        """Yield the spans of pieces of names among the bytes of `data` that stay, where `stays` is not 0."""
+    def find(self, data: bytes, stays: bytearray, run: int = RUN) -> Iterator[Span]:
+        """Yield the spans of pieces of names among the bytes of `data` that stay, where `stays` is not 0; and of `run`
+        letters and digits in a row."""
         if len(data) < PIECE:
             return
         lower = np.frombuffer(data.lower(), np.uint8)
@@ -72,7 +74,7 @@ class Remnants:
         found = np.searchsorted(pieces, windows)
         is_piece = pieces[np.minimum(found, len(pieces) - 1)] == windows if len(pieces) else np.zeros(len(starts), bool)
         spans = [(at, at + PIECE) for at in starts[is_piece].tolist()]
-        spans += [(at, at + RUN) for at in np.flatnonzero(_runs(kept & _IS_LETTER[lower], RUN)).tolist()]
+        spans += [(at, at + run) for at in np.flatnonzero(_runs(kept & _IS_LETTER[lower], run)).tolist()]
         yield from sorted(spans)
 
     def _known_pieces(self) -> UInt32:

@@ -77,6 +77,15 @@ def test_what_should_be_a_header_and_is_a_name_goes_too() -> None:
         assert redactor.message(message(other, layout)) == other[:4] + bytes(len(other) - 4)
 
 
+def test_a_name_alone_in_the_header_of_a_damaged_frame_goes() -> None:
+    data = metadata()
+    shifted = sized(data[:8] + NAME[:6] + data[20:])
+    made = Redactor().message(message(shifted))
+    assert len(made) == len(shifted)
+    assert made[8:12] == NAME[:3] + bytes([NAME[3] ^ 0x80])
+    assert NAME[4:6] not in made
+
+
 def test_numbers_that_are_names_change_and_stay_numbers() -> None:
     redactor = Redactor()
     redactor.learn(message(metadata()))
