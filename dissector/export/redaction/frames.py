@@ -132,7 +132,7 @@ class Redactor:
         """Change numbers that have pieces of names; the same number becomes the same other. False if there is a piece
         of none but lengths."""
         changed = -1
-        for start, end in self.remnants.find(bytes(part.out), part.stays, run):
+        for start, end in self.remnants.find(bytes(part.kept), run):
             if start <= changed < end:
                 continue
             at = next((at for at in range(end - 1, start - 1, -1) if part.is_number(at)), None)
@@ -168,8 +168,8 @@ class _SourcePart:
     def __init__(self, source: ByteSource) -> None:
         self.source = source
         self.out = bytearray(source.data)
-        self.stays = bytearray(b"\x01") * len(source.data)
-        """For each byte whether it is still the original's."""
+        self.kept = bytearray(source.data)
+        """The bytes that are still the original's; 0 in place of the others."""
         self.leaves: list[Node] = []
         """In order: they tile the source, but for compressed ones."""
         self.checksummed: list[Node] = []
@@ -179,8 +179,7 @@ class _SourcePart:
     def put(self, end: int, content: bytes, *, stays: bool = False) -> None:
         """Replace the bytes before `end`."""
         self.out[end - len(content) : end] = content
-        if not stays:
-            self.stays[end - len(content) : end] = bytes(len(content))
+        self.kept[end - len(content) : end] = content if stays else bytes(len(content))
 
     def is_number(self, at: int) -> bool:
         """Whether a byte is of a number that no length depends on."""

@@ -25,6 +25,7 @@ _TEXT: Final = re.compile(
     rb"(?:[ -~]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}){2,}", re.DOTALL
 )
 """Text in UTF-8 without control characters: zeros between numbers are no name."""
+_NO_CONTROL: Final = re.compile(rb"[^\x00-\x1f\x7f]{%d,}" % PIECE)
 _LONGEST_CONTENT: Final = 256
 """Bytes of the longest content that is taken for a name: keys of records are names often, documents are not."""
 _MAX_BYTES: Final = 1 << 22
@@ -61,21 +62,19 @@ class Remnants:
         self._sizes[type(value)] += len(raw)
         self._pieces = None
 
-    def find(self, data: bytes, stays: bytearray, run: int = RUN) -> Iterator[Span]:
-        """Yield the spans of pieces of names among the bytes of `data` that stay, where `stays` is not 0; and of `run`
-        letters and digits in a row."""
-        if len(data) < PIECE:
-            return
-        lower = np.frombuffer(data.lower(), np.uint8)
-        kept = np.frombuffer(stays, np.uint8).astype(np.bool_)
-        starts = np.flatnonzero(_runs(kept, PIECE))
-        pieces = self._known_pieces()
-        windows = _windows(lower, starts)
-        found = np.searchsorted(pieces, windows)
-        is_piece = pieces[np.minimum(found, len(pieces) - 1)] == windows if len(pieces) else np.zeros(len(starts), bool)
-        spans = [(at, at + PIECE) for at in starts[is_piece].tolist()]
-        spans += [(at, at + run) for at in np.flatnonzero(_runs(kept & _IS_LETTER[lower], run)).tolist()]
-        yield from sorted(spans)
+    def find(self, kept: bytes, run: int = RUN) -> Iterator[Span]:
+        """Yield the spans of pieces of names, and of `run` letters and digits in a row; bytes that don't stay are 0."""
+        for found in _NO_CONTROL.finditer(kept):
+            at = found.start()
+            yield from ((at + start, at + end) for start, end in self._in_text(found[0].lower(), run))
+
+    def _in_text(self, text: bytes, run: int) -> list[Span]:
+        data = np.frombuffer(text, np.uint8)
+        pieces, windows = self._known_pieces(), _windows(data, np.arange(len(data) - PIECE + 1))
+        places = np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)
+        starts = np.flatnonzero(pieces[places] == windows).tolist() if len(pieces) else ()
+        spans = [(at, at + PIECE) for at in starts]
+        return sorted(spans + [(at, at + run) for at in np.flatnonzero(_runs(_IS_LETTER[data], run)).tolist()])
 
     def _known_pieces(self) -> UInt32:
         if self._pieces is None:

@@ -145,10 +145,10 @@ def test_nothing_of_a_changed_message_of_any_api_is_left(
 PIECES = sorted({word[at : at + 4].lower() for word in HIDDEN for at in range(len(word) - 3) if word.isalpha()})
 
 
-def found(data: bytes, stays: bytes = b"") -> list[bytes]:
+def found(data: bytes) -> list[bytes]:
     remnants = Remnants()
     remnants.learn(_of(NAME.decode(), "Größe", b"a key", b"\0\0\0\0", "abc"))
-    return [data[start:end] for start, end in remnants.find(data, bytearray(stays or b"\1" * len(data)))]
+    return [data[start:end] for start, end in remnants.find(data)]
 
 
 def _of(*values: str | bytes) -> Traced:
@@ -166,14 +166,9 @@ def test_pieces_of_names_in_any_case_are_found(data: bytes, pieces: list[bytes])
     assert found(data) == pieces
 
 
-def test_nothing_is_found_where_nothing_stays() -> None:
-    assert found(b"WxYz others", bytes(11)) == []
-    assert found(b"WxYzQ", b"\0\1\1\1\1") == [b"xYzQ"]
-
-
 def test_ids_are_no_names() -> None:
     remnants = Remnants()
     traced = _of("AAAAAAAAQv")
     traced.tree.children[0].type = "UUID"
     remnants.learn(traced)
-    assert list(remnants.find(b"\0AAAA\0", bytearray(b"\1" * 6))) == []
+    assert list(remnants.find(b"\0AAAA\0")) == []
