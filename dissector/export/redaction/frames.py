@@ -80,7 +80,8 @@ class Redactor:
     def frame(self, traced: Traced) -> bytes:
         """Return the redacted frame, of the size of its first source."""
         kept = _header_end_if_damaged(traced)
-        made = self._redacted(traced) if kept is None else None
+        run = PIECE if traced.tree.findings else RUN  # of a layout that is a guess, any number may be a name
+        made = self._redacted(traced, run) if kept is None else None
         if made is None:
             made = self._redacted(_without_body(traced), PIECE)
         data = traced.sources[0].data
@@ -88,7 +89,7 @@ class Redactor:
             made = bytes(len(data))
         return data[:PREFIX] + made[PREFIX:] if _has_its_size(data) else made
 
-    def _redacted(self, traced: Traced, run: int = RUN) -> bytes | None:
+    def _redacted(self, traced: Traced, run: int) -> bytes | None:
         """Redact a tree; None if a name is where a length is. So many letters in a row are a name."""
         parts = [_SourcePart(source) for source in traced.sources]
         damaged: list[Node] = []

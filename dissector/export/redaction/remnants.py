@@ -2,8 +2,8 @@
 
 A damaged frame may read well and have a name where its numbers are: where a length, an API key or a version changed.
 So all names of the rows are learned first. Bytes that stay are then compared with every four bytes of a name, in any
-case; six letters or digits in a row are no number either. In the header of a damaged frame, four are none: a name may
-be there alone.
+case; six letters or digits in a row are no number either. In the header of a damaged frame, and where the layout is a
+guess, four are none: a name may be there alone.
 """
 
 import re

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dissector
+from dissector.core.finding import Finding, Severity
 from dissector.exchange.model import ExchangeMessage
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.remnants import Remnants
@@ -84,6 +85,16 @@ def test_a_name_alone_in_the_header_of_a_damaged_frame_goes() -> None:
     assert len(made) == len(shifted)
     assert made[8:12] == NAME[:3] + bytes([NAME[3] ^ 0x80])
     assert NAME[4:6] not in made
+
+
+def test_a_name_alone_in_a_frame_whose_layout_is_a_guess_goes() -> None:
+    expiry = int.from_bytes(b"\0\1\0\x0f" + NAME[:4], "big")
+    data = dissector.encode_response("RenewDelegationToken", 1, {"expiry_timestamp_ms": expiry})
+    layout = response_layout(39, 1, data)
+    guess = layout._replace(findings=(Finding("inferred", Severity.NOTE, "a guess"),))
+    assert NAME[:4] in Redactor().message(message(data, layout))
+    made = Redactor().message(message(data, guess))
+    assert read(made, layout).body["expiry_timestamp_ms"] == expiry ^ 0x80
 
 
 def test_numbers_that_are_names_change_and_stay_numbers() -> None:
