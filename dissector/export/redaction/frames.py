@@ -66,7 +66,9 @@ class Redactor:
     def message(self, message: ExchangeMessage) -> bytes:
         """Return the redacted frame of a message, as many bytes of it as can be read."""
         shown = message.with_mask()
-        made, kept = self.frame(shown.traced), _header_end_if_damaged(shown.traced)
+        # Where the layout is a guess, or unknown, any number may be a name.
+        run = PIECE if shown.layout.findings or shown.layout.unread is not None else RUN
+        made, kept = self.frame(shown.traced, run), _header_end_if_damaged(shown.traced)
         if kept is None or shown.layout.body is None:
             return made[: message.whole]
         codes = _damage_codes(shown.findings)
@@ -77,10 +79,9 @@ class Redactor:
                 return filled[: message.whole]
         return made[: message.whole]
 
-    def frame(self, traced: Traced) -> bytes:
-        """Return the redacted frame, of the size of its first source."""
+    def frame(self, traced: Traced, run: int = RUN) -> bytes:
+        """Return the redacted frame, of the size of its first source. So many letters in a row are a name."""
         kept = _header_end_if_damaged(traced)
-        run = PIECE if traced.tree.findings else RUN  # of a layout that is a guess, any number may be a name
         made = self._redacted(traced, run) if kept is None else None
         if made is None:
             made = self._redacted(_without_body(traced), PIECE)

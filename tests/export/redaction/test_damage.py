@@ -11,7 +11,7 @@ from dissector.exchange.model import ExchangeMessage
 from dissector.export.redaction.frames import Redactor
 from dissector.export.redaction.remnants import Remnants
 from dissector.protocol.codec.plan import plan
-from dissector.protocol.message import MessageLayout, Traced, read, request_layout, response_layout
+from dissector.protocol.message import UNKNOWN_RESPONSE, MessageLayout, Traced, read, request_layout, response_layout
 from dissector.protocol.records.from_json import batch_bytes
 from dissector.protocol.schema.model import Api
 from dissector.protocol.tree import ByteSource, Node
@@ -93,6 +93,8 @@ def test_a_name_alone_in_a_frame_whose_layout_is_a_guess_goes() -> None:
     layout = response_layout(39, 1, data)
     guess = layout._replace(findings=(Finding("inferred", Severity.NOTE, "a guess"),))
     assert NAME[:4] in Redactor().message(message(data, layout))
+    orphan = b"\0\0\0\4" + NAME[:4]
+    assert Redactor().message(message(orphan, UNKNOWN_RESPONSE)) == orphan[:7] + bytes([NAME[3] ^ 0x80])
     made = Redactor().message(message(data, guess))
     assert read(made, layout).body["expiry_timestamp_ms"] == expiry ^ 0x80
 
