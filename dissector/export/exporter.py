@@ -110,13 +110,16 @@ def _redacted(
 def _redacted_capture(
     capture: Capture, rows: Sequence[int], redactor: Redactor, warn: Callable[[str], object]
 ) -> Iterator[bytes]:
+    for exchange in capture.at(np.asarray(rows, np.int64)):
+        for message in filter(None, (exchange.request, exchange.response)):
+            redactor.learn(message)
     encrypted = capture.frames.decrypted_connections(rows)
     is_encrypted = [any(span.direction >> 1 in encrypted for span in capture.frames.spans(row)) for row in rows]
     plain = redacted_packets(capture, compress(rows, map(not_, is_encrypted)), redactor)
     made = made_packets(
         capture,
         compress(rows, is_encrypted),
-        lambda message: redactor.frame(message.with_mask().traced)[: message.whole],
+        redactor.message,
         redactor.addresses.of,
     )
     both = merge(plain, made, key=lambda packet: packet.time_ns) if encrypted else plain

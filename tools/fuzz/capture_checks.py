@@ -19,6 +19,7 @@ from tools.fuzz.accounting import Streams
 from tools.fuzz.case import Case
 from tools.fuzz.leaks import leak, rare_faces
 from tools.fuzz.message_checks import check_line, check_message
+from tools.fuzz.redactions import left_of_names
 
 LIMITS: Final = replace(DEFAULT, key_search=1 << 18)
 """A search for TLS keys may cost as much for a small capture as for a large one: here little."""
@@ -50,6 +51,9 @@ def check_captures(case: Case) -> None:
         try:
             with Capture([str(path) for path in paths], LIMITS) as capture:
                 _check(capture, case)
+            if case.names:
+                found = left_of_names(paths[0], [bytes.fromhex(each) for each in case.names])
+                assert not found, "a name is left"
         except CaptureError as error:
             words = str(error)
         assert folder in words

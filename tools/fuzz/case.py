@@ -29,6 +29,8 @@ class Case:
     enveloped: tuple[int, int] | None = None
     secrets: tuple[str, ...] | None = None
     """What no face of a capture may show, as hex."""
+    names: tuple[str, ...] | None = None
+    """What no redacted export of a capture may hold, as hex."""
     packets: int | None = None
     """How many a capture has, if it is whole."""
     frames: int | None = None
@@ -82,6 +84,7 @@ class Case:
         present = {name: value for name, value in orjson.loads(line).items() if name in cls.__dataclass_fields__}
         if "enveloped" in present:
             present["enveloped"] = tuple(present["enveloped"])
-        if "secrets" in present:
-            present["secrets"] = tuple(present["secrets"])
+        for name in ("secrets", "names"):
+            if name in present:
+                present[name] = tuple(present[name])
         return cls(**present | {"data": b64decode(present["data"])})

@@ -25,6 +25,7 @@ from tools.fuzz.jars import schemas_of
 from tools.fuzz.logins import login_file
 from tools.fuzz.mutation import INTERESTING, mutated
 from tools.fuzz.record_headers import section
+from tools.fuzz.redactions import redaction_file
 from tools.fuzz.sections import sections_file
 from tools.fuzz.seeds import Seeds, framed
 from tools.fuzz.shrinking import shrinking_file
@@ -245,6 +246,12 @@ def secrets(_seeds: Seeds, chance: random.Random) -> Case:
     return Case("secrets", "capture", data, secrets=tuple(each.hex() for each in hidden))
 
 
+def redacted(_seeds: Seeds, chance: random.Random) -> Case:
+    """A recording with letters for names, changed: no redacted export may hold a piece of one."""
+    data, names = redaction_file(chance)
+    return Case("redacted", "capture", data, names=tuple(each.hex() for each in names))
+
+
 def files(seeds: Seeds, chance: random.Random) -> Case:
     """Several captures that overlap in time, some damaged, some compressed, read as one."""
     packets = chance.choice(seeds.captures)
@@ -299,7 +306,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 4_599),
+    "frame": Kind(frame, 4_559),
     "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),
@@ -308,6 +315,7 @@ KINDS: Final = {
     "files": Kind(files, 100),
     "jar": Kind(jar, 100),
     "secrets": Kind(secrets, 100),
+    "redacted": Kind(redacted, 40),
     "headers": Kind(headers, 300),
     "sections": Kind(sections, 100),
     "both": Kind(both, 60),

@@ -291,7 +291,7 @@ def _made_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
     packets = conversation(turns, handshake=chance.random() < 0.7)
     for change, share in ((resegmented, 0.3), (lossy, 0.2), (reordered, 0.1)):
         packets = change(packets, chance) if chance.random() < share else packets
-    return _file(packets, chance), login.secrets
+    return packets_file(packets, chance), login.secrets
 
 
 Recording = tuple[list[bytes], tuple[bytes, ...]]
@@ -337,7 +337,7 @@ def recording_changed(recording: Recording, chance: random.Random) -> tuple[byte
     return pcap(login_changed(packets, chance), snaplen=chance.choice((262144, 262144, 96))), secrets
 
 
-def _file(packets: list[Packet], chance: random.Random) -> bytes:
+def packets_file(packets: list[Packet], chance: random.Random) -> bytes:
     wire = packets_changed([ethernet(packet) for packet in packets], chance, chance.choice((0, 0, 0, 1, 2)))
     if wire and chance.random() < 0.2:
         wire = wire[chance.randrange(len(wire)) :]

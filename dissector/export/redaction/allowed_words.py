@@ -9,15 +9,20 @@ from typing import Final
 from dissector.protocol.embedded.topics import INTERNAL_TOPICS
 from dissector.protocol.tree import Node
 
-_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9.-]{0,63}")
-_MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
-_FORMS: Final = {
-    "client_software_name": _SOFTWARE,
-    "client_software_version": _SOFTWARE,
-    "mechanism": _MECHANISM,
-    "mechanisms": _MECHANISM,
-}
-"""Fields with programs (KIP-511) and mechanisms (RFC 4422, 3.1): text of this form stays."""
+_CLIENTS: Final = frozenset(
+    ("aiokafka", "apache-kafka-java", "brod", "confluent-kafka-dotnet", "confluent-kafka-go",
+     "confluent-kafka-javascript", "confluent-kafka-python", "cppkafka", "fluent-bit", "franz-go", "kafka-go",
+     "kafka-node", "kafka-python", "kafka-python-ng", "kafka_ex", "kafkajs", "karafka", "kcat", "kdissect", "kgo",
+     "librdkafka", "logstash", "modern-cpp-kafka", "node-rdkafka", "php-rdkafka", "pykafka", "rdkafka-ruby",
+     "rskafka", "ruby-kafka", "rust-rdkafka", "sarama", "segmentio", "telegraf", "vector")
+)  # fmt: skip
+"""Known clients as they call themselves (KIP-511). A user may set any other name, so it is one of the user's."""
+_MECHANISMS: Final = frozenset(
+    ("ANONYMOUS", "AWS_MSK_IAM", "CRAM-MD5", "CRAM-SHA1", "DIGEST-MD5", "EXTERNAL", "GSSAPI", "LDAP", "LOGIN", "NTLM",
+     "OAUTHBEARER", "PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256", "SCRAM-SHA-512")
+)  # fmt: skip
+_VERSION: Final = re.compile(r"v?\d{1,4}(?:\.\d{1,4}){1,2}(?:-rdkafka-\d{1,4}(?:\.\d{1,4}){2})?", re.ASCII)
+"""A client's version: two or three numbers, which is no address, and librdkafka's behind that of its binding."""
 _EVERYWHERE: Final = frozenset(("*", *INTERNAL_TOPICS))
 _PROTOCOL_TYPES: Final = frozenset(("consumer", "connect", "share", "streams"))
 _ASSIGNORS: Final = frozenset(
@@ -46,6 +51,9 @@ _TOPIC_CONFIGS: Final = frozenset(
 _HOSTS: Final = frozenset(("localhost", "/localhost"))
 
 _WORDS: Final = {
+    "client_software_name": _CLIENTS,
+    "mechanism": _MECHANISMS,
+    "mechanisms": _MECHANISMS,
     "protocol_type": _PROTOCOL_TYPES,
     "protocols.name": _ASSIGNORS,
     "supported_protocols.name": _ASSIGNORS,
@@ -82,8 +90,8 @@ _WORDS: Final = {
 def is_allowed(node: Node, text: str) -> bool:
     """Return whether a string of a message is one of Kafka's words, not a user's."""
     *_, outer, name = ("", *_fields(node))
-    if name in _FORMS:
-        return _FORMS[name].fullmatch(text) is not None
+    if name == "client_software_version":
+        return _VERSION.fullmatch(text) is not None
     return text in _EVERYWHERE or text in (_WORDS.get(name) or _WORDS.get(f"{outer}.{name}") or ())
 
 
@@ -98,9 +106,9 @@ def pseudonym_prefix(node: Node) -> str:
 _ENTITIES: Final = {"topicName": "topic", "groupId": "group", "transactionalId": "txn"}
 _PARTS: Final = {
     "topic": "topic", "group_instance": "instance", "group": "group", "transactional": "txn", "client_id": "client",
-    "member": "member", "host": "host", "rack": "rack", "principal": "user", "user": "user", "owner": "user",
-    "cluster": "cluster", "coordinator": "group", "key": "key", "message": "message", "config": "config",
-    "listener": "listener", "value": "value",
+    "software": "client", "mechanism": "MECHANISM", "member": "member", "host": "host", "rack": "rack",
+    "principal": "user", "user": "user", "owner": "user", "cluster": "cluster", "coordinator": "group", "key": "key",
+    "message": "message", "config": "config", "listener": "listener", "value": "value",
 }  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def redacted_packets(capture: Capture, rows: Iterable[int], redactor: Redactor) 
     def content(row: int, of_client: bool) -> bytes:
         [exchange] = capture.at(range(row, row + 1))
         message = exchange.request if of_client else exchange.response
-        return b"" if message is None else redactor.frame(message.with_mask().traced)[: message.whole]
+        return b"" if message is None else redactor.message(message)
 
     for part in streams.parts(chosen):
         payload = b""

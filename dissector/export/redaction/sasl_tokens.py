@@ -13,6 +13,9 @@ from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
 USER: Final = "user"
 _BOUND: Final = b"biws"
 """SCRAM's ``c=`` of a client that binds to no channel: ``n,,`` in base64."""
+_PAIRS: Final = frozenset((b"auth", b"host", b"port"))
+"""Keys of a bearer token that are not the user's (RFC 7628, 3.1)."""
+_COUNT: Final = re.compile(rb"i=\d{1,9}")
 _GS2: Final = re.compile(rb"([npy](?:=[^,]*)?),(?:a=([^,]*))?,")
 _JWT: Final = re.compile(rb"(bearer +)([^.]*)\.([^.]*)\.(.*)", re.IGNORECASE | re.DOTALL)
 _BEARER: Final = re.compile(rb"(bearer +)(.*)", re.IGNORECASE | re.DOTALL)
@@ -51,8 +54,10 @@ def _scram(raw: bytes, names: Pseudonyms) -> bytes:
 
 def _attribute(attribute: bytes, names: Pseudonyms) -> bytes:
     letter, value = attribute[:2], attribute[2:]
-    if (letter == b"i=" and value.isdigit()) or attribute == b"c=" + _BOUND:
+    if _COUNT.fullmatch(attribute) or attribute == b"c=" + _BOUND:
         return attribute
+    if not letter.endswith(b"="):
+        return MASK * len(attribute)
     return letter + (_user(value, names) if letter == b"n=" else MASK * len(value))
 
 
@@ -65,13 +70,20 @@ def _bearer(raw: bytes, names: Pseudonyms) -> bytes:
 def _pair(pair: bytes) -> bytes:
     key, equals, value = pair.partition(b"=")
     if key != b"auth":
-        return (key if equals else MASK * len(key)) + equals + MASK * len(value)
+        return _key(key, equals) + equals + MASK * len(value)
     if found := _JWT.fullmatch(value):
         scheme, header, claims, signature = found.groups()
         return b"auth=" + scheme + b".".join((_piece(header), _piece(claims), MASK * len(signature)))
     if found := _BEARER.fullmatch(value):
         return b"auth=" + found[1] + MASK * len(found[2])
     return b"auth=" + MASK * len(value)
+
+
+def _key(key: bytes, equals: bytes) -> bytes:
+    """Return a key: of the user's the length, in letters as the syntax wants them."""
+    if not equals:
+        return MASK * len(key)
+    return key if key in _PAIRS else b"x" * len(key)
 
 
 def _piece(encoded: bytes) -> bytes:

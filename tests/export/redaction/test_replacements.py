@@ -114,6 +114,8 @@ USER = Pseudonyms().of(b"ann", "user")
     ("OAUTHBEARER", b"n,a=ann,\1auth=x\1\1", b"n,a=" + USER + b",\1auth=*\1\1"),
     ("OAUTHBEARER", b"n,,\1auth=bearer  aaaaaaa.bbb.c.c\1\1", b"n,,\1auth=bearer  eyB9ICA.e30.***\1\1"),
     ("OAUTHBEARER", b"n,,\1auth=Basic abc\1key\1\1", b"n,,\1auth=*********\1***\1\1"),
+    ("OAUTHBEARER", b"n,,\1auth=x\1acme=y\1port=9\1\1", b"n,,\1auth=*\1xxxx=*\1port=*\1\1"),
+    ("SCRAM-SHA-512", b"r=x,acme,i=1234567890,", b"r=*,****,i=**********,"),
     ("OAUTHBEARER", b'{"status":"x"}', b"{}            "),
     ("GSSAPI", b"\1\2\3", b"***"),
 ])  # fmt: skip
@@ -174,14 +176,48 @@ def test_a_batch_cut_by_a_fetch_keeps_its_length_and_magic(size: int, is_kept: b
     assert _redact_unparsed(leaf) == bytes(size)
 
 
-def test_addresses_in_names_of_hosts_are_replaced_as_those_of_packets() -> None:
+def test_a_host_that_is_an_address_is_replaced_as_that_of_packets() -> None:
     redactor = Redactor()
     host = Node("host", "body.host", "STRING", 0, 9, "10.0.0.17")
-    assert redactor.text(host, "ip-10.0.0.17-x") == b"ip-" + redactor.addresses.of("10.0.0.17").encode() + b"-x"
+    for before in ("", "/"):
+        address = redactor.addresses.of("10.0.0.17")
+        assert redactor.text(host, f"{before}10.0.0.17") == f"{before}{address}".encode()
     assert redactor.text(host, "999.1.1.1") == redactor.names.of(b"999.1.1.1", "host")
-    assert redactor.text(host, "kafka-1") == redactor.names.of(b"kafka-1", "host")
     topic = Node("name", "body.topics[0].name", "STRING", 0, 9, "10.0.0.17")
     assert b"10.0.0" not in redactor.text(topic, "10.0.0.17")
+
+
+@cases("text", ["kafka-1", "ip-10.0.0.17-acme", "kafka-10.1.2.3-acme.internal", "/10.9.8.7-acme", "//10.9.8.7",
+                "acme@10.1.2.4", "10.0.0.17:acme", "10.0.0.1.acme", "acme/10.0.0.17"])  # fmt: skip
+def test_an_address_in_a_name_keeps_nothing_of_the_name(text: str) -> None:
+    redactor = Redactor()
+    for field in ("host", "client_host", "principal", "client_host_address"):
+        made = redactor.text(Node(field, f"body.{field}", "STRING", 0, 9, text), text)
+        assert made == redactor.names.of(text.encode(), "host")
+        assert not {*_pieces(text)} & {*_pieces(made.decode())}
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[at : at + 4] for at in range(len(text) - 3) if text[at : at + 4] != "host"]
+
+
+@cases(("field", "stays", "goes"), [
+    ("client_software_name", ["apache-kafka-java", "kgo"], ["acme-kafka", "apache-kafka-java-acme", "Kgo"]),
+    ("client_software_version", ["4.3.1", "v1.61.1", "1.0", "2.16.1-rdkafka-2.16.0"],
+     ["4.3.1-acme", "acme", "10.1.2.3", "2026", "1.0-rdkafka-acme", "20261.1", "4.3.1\n"]),
+    ("mechanism", ["PLAIN", "SCRAM-SHA-512", "GSSAPI"], ["ACME", "SCRAM-ACME", "plain"]),
+    ("mechanisms[0]", ["PLAIN"], ["ACME_LOGIN"]),
+])  # fmt: skip
+def test_known_clients_versions_and_mechanisms_stay_and_nothing_else(
+    field: str, stays: list[str], goes: list[str]
+) -> None:
+    redactor = Redactor()
+    node = Node(field, f"body.{field}", "STRING", 0, 9, "")
+    assert [redactor.text(node, each) for each in stays] == [each.encode() for each in stays]
+    for each in goes:
+        made = redactor.text(node, each)
+        assert made == redactor.names.of(each.encode(), "text")
+        assert made != each.encode()
 
 
 def test_a_token_is_replaced_in_its_place() -> None:

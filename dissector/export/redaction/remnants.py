@@ -1,0 +1,102 @@
+"""Finds what is left of a capture's names in bytes that redaction keeps: numbers, ids and lengths.
+
+A damaged frame may read well and have a name where its numbers are: where a length, an API key or a version changed.
+So all names of the rows are learned first. Bytes that stay are then compared with every four bytes of a name, in any
+case; six letters or digits in a row are no number either. In the header of a damaged frame, and where the layout is a
+guess, four are none: a name may be there alone.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dissector.core.arrays import UInt8
+from dissector.protocol.message import Traced
+from dissector.protocol.tree import Node
+
+PIECE: Final = 4
+"""Bytes of a name that are no chance."""
+RUN: Final = 6
+"""Letters and digits in a row that are no number."""
+_TEXT: Final = re.compile(
+    rb"(?:[ -~]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}){2,}", re.DOTALL
+)
+"""Text in UTF-8 without control characters: zeros between numbers are no name."""
+_NO_CONTROL: Final = re.compile(rb"[^\x00-\x1f\x7f]{%d,}" % PIECE)
+_LONGEST_CONTENT: Final = 256
+"""Bytes of the longest content that is taken for a name: keys of records are names often, documents are not."""
+_MAX_BYTES: Final = 1 << 22
+"""Bytes of names, and of contents, that are remembered."""
+_IS_LETTER: Final = np.zeros(256, np.bool_)
+_IS_LETTER[list(b"abcdefghijklmnopqrstuvwxyz0123456789._-@/:")] = True
+"""In lower case."""
+
+Span = tuple[int, int]
+UInt32 = npt.NDArray[np.uint32]
+
+
+class Remnants:
+    """The names of a capture, and the search for pieces of them."""
+
+    def __init__(self) -> None:
+        self._names: set[bytes] = set()
+        self._sizes = {str: 0, bytes: 0}
+        """Bytes that were learned, of texts and of contents."""
+        self._pieces: UInt32 | None = None
+        """Every piece of a name, sorted; None after a name was learned."""
+
+    def learn(self, traced: Traced) -> None:
+        """Learn the names in a frame."""
+        for node in traced.tree.walk():
+            if isinstance(node.value, str) or (isinstance(node.value, bytes) and len(node.value) <= _LONGEST_CONTENT):
+                self._learn(node, node.value)
+
+    def _learn(self, node: Node, value: str | bytes) -> None:
+        raw = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+        if node.type == "UUID" or len(raw) < PIECE or raw in self._names or self._sizes[type(value)] > _MAX_BYTES:
+            return
+        self._names.add(raw)
+        self._sizes[type(value)] += len(raw)
+        self._pieces = None
+
+    def find(self, kept: bytes, run: int = RUN) -> Iterator[Span]:
+        """Yield the spans of pieces of names, and of `run` letters and digits in a row; bytes that don't stay are 0."""
+        for found in _NO_CONTROL.finditer(kept):
+            at = found.start()
+            yield from ((at + start, at + end) for start, end in self._in_text(found[0].lower(), run))
+
+    def _in_text(self, text: bytes, run: int) -> list[Span]:
+        data = np.frombuffer(text, np.uint8)
+        pieces, windows = self._known_pieces(), _windows(data, np.arange(len(data) - PIECE + 1))
+        places = np.minimum(np.searchsorted(pieces, windows), len(pieces) - 1)
+        starts = np.flatnonzero(pieces[places] == windows).tolist() if len(pieces) else ()
+        spans = [(at, at + PIECE) for at in starts]
+        return sorted(spans + [(at, at + run) for at in np.flatnonzero(_runs(_IS_LETTER[data], run)).tolist()])
+
+    def _known_pieces(self) -> UInt32:
+        if self._pieces is None:
+            texts = b"\n".join(text for name in self._names for text in _TEXT.findall(name.lower()))
+            every = np.frombuffer(texts, np.uint8)
+            starts = np.flatnonzero(_runs(every != ord("\n"), PIECE))
+            self._pieces = np.unique(_windows(every, starts))
+        return self._pieces
+
+
+def _runs(flags: npt.NDArray[np.bool_], size: int) -> npt.NDArray[np.bool_]:
+    """Return where so many flags in a row begin that are set."""
+    count = max(0, len(flags) - size + 1)
+    out = np.ones(count, np.bool_)
+    for at in range(size):
+        out &= flags[at : at + count]
+    return out
+
+
+def _windows(data: UInt8, starts: npt.NDArray[np.int64]) -> UInt32:
+    """Return the four bytes at each start as a number."""
+    out = np.zeros(len(starts), np.uint32)
+    for at in range(PIECE):
+        out = (out << np.uint32(8)) | data[starts + at]
+    return out
