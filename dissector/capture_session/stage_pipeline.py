@@ -101,6 +101,7 @@ class StagePipeline:
         """The same as counts, once reading is finished."""
         self.is_finished = False
         """Whether all packets are read and the stages are flushed."""
+        self._is_partition = any(isinstance(each, CapturePartition) for each in sources)
         self.packets = 0 if restored is None else restored.packets
         """Packets read."""
         self._looks, self._bytes = 0, (self.done, self.total)
@@ -250,17 +251,19 @@ class StagePipeline:
             self.start_ns = int(batch.time_ns[0])
         self.comments |= {int(batch.number[row]): text for row, text in batch.comments.items()}
         self.packets += len(batch)
-        self._learn_snap_length(batch.captured[batch.captured < batch.length])
+        self._learn_snap_length(batch)
         self._index(self.streams.feed(batch))
         closed = self.transport.closed_connections
         self._index(self.streams.end(closed))
         self.indexer.end(closed)
 
-    def _learn_snap_length(self, cut: Int64) -> None:
-        """Learn it from packets that were cut, unless the ends of their files cut them."""
-        frames = self.indexer.frames
-        if len(cut) and (frames.snap_length or len(cut) > len(self._truncations())):
-            frames.snap_length = max(frames.snap_length, int(cut.max()))
+    def _learn_snap_length(self, batch: PacketBatch) -> None:
+        """Learn from the packets of a batch that are cut, unless it is files that end inside a packet. Of a partition
+        nobody says so: there a lone one at the end of a batch may be that."""
+        is_cut, frames = batch.captured < batch.length, self.indexer.frames
+        ends = int(is_cut[-1]) if self._is_partition else len(self._truncations())
+        if is_cut.any() and (frames.snap_length or int(is_cut.sum()) > ends):
+            frames.snap_length = max(frames.snap_length, int(batch.captured[is_cut].max()))
 
     def _truncations(self) -> list[Finding]:
         return [problem for reader in self._readers for problem in reader.problems if problem.code == TRUNCATED]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.findings.conversations import Talk, written
-from tests.pipeline.test_whole_rows import assert_same
+from tests.pipeline.test_packed_rows import assert_same
 from tests.pipeline.without_spark import tables
 
 Object = dict[str, Any]
