@@ -88,7 +88,7 @@ class _Connections(urllib.request.AbstractHTTPHandler):
     def _made(self, kind: type[HTTPConnection], host: str, **settings: Any) -> HTTPConnection:
         made: Any = kind(host, **settings)
         made._create_connection = partial(self._watched, made._create_connection)
-        return made  # type: ignore[no-any-return]
+        return made  # type: ignore[no-any-return]  # Any, as the standard library gives that attribute no type
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
