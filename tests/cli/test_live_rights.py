@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import select
 import signal
 import socket
 import subprocess
@@ -9,17 +10,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+import dissector
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
 from tests.probe.servers import frame
+from tests.terminal import terminal
 from tests.traffic import request
+from tui.run import GONE
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,6 +36,8 @@ SUDO: Final = {"SUDO_UID": str(CALLER), "SUDO_GID": "2345"}
 NOBODY: Final = pwd.getpwnam("nobody")
 HANGS: Final = 60
 NOTHING: Final = "0000000000000000"
+END: Final = "\x05"
+"""ctrl+e, which ends a capture on the screen, and starts another one."""
 RECORDER: Final = "dissector.capture.live.recorder"
 
 
@@ -228,3 +234,109 @@ for bad in (b"x\\0\\0\\0\\0", b"c\\4\\0\\0\\0....", b"c\\0\\0\\0\\0", b"p\\xff\\
     assert holder.processes_of([pair]) == {}
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=HANGS)
+
+
+def recorders(path: Path) -> list[int]:
+    """The processes that capture to a file."""
+    found = []
+    for each in Path("/proc").iterdir():
+        with suppress(OSError):
+            words = (each / "cmdline").read_bytes() if each.name.isdecimal() else b""
+            if RECORDER.encode() in words and f'"{path}"'.encode() in words:
+                found.append(int(each.name))
+    return found
+
+
+def test_the_screen_starts_another_capture_as_the_same_user(tmp_path: Path) -> None:
+    path = tmp_path / "kept.pcapng"
+    with broker() as port:
+        words = [*KDISSECT, "live", "-p", str(port), "-w", str(path)]
+        with terminal(words, XDG_STATE_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path), **SUDO) as screen:
+            screen.until("on lo, port")
+            talk(port, 3)
+            screen.until("Metadata")
+            screen.send(END)
+            screen.until("ended")
+            screen.written = b""
+            screen.send(END)
+            screen.until("listening on lo")
+            talk(port, 4)
+            screen.until("Metadata")
+            [recorder] = recorders(tmp_path / "kept-2.pcapng")
+            for each in (screen.process.pid, recorder):
+                assert_is_no_more_than(each, CALLER, 2_345, "2345")
+            ends = os.pidfd_open(recorder)
+            screen.send("q")
+            assert screen.process.wait(HANGS) == 0
+            assert select.select([ends], [], [], HANGS)[0], "the capture process goes on"
+            os.close(ends)
+    for kept, exchanges in ((path, 3), (tmp_path / "kept-2.pcapng", 4)):
+        assert kept.stat().st_uid == CALLER
+        with Capture([str(kept)]) as capture:
+            assert sum(1 for _ in capture.exchanges()) == exchanges
+
+
+def test_a_program_that_only_root_can_reach_goes_on_as_somebody_else(tmp_path: Path) -> None:
+    """Modules and tables that are read late come from where root has installed them."""
+    place = tmp_path / "packages"  # below a folder that is root's alone
+    place.symlink_to(Path(dissector.__file__).parents[1])
+    words = [sys.executable, "-P", "-m", "dissector", "live"]
+    folders = {"PYTHONPATH": str(place), "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    with broker() as port:
+        with terminal([*words, "-p", str(port)], **folders, **SUDO) as screen:
+            screen.until("listening on lo")
+            talk(port, 3)
+            screen.until("Metadata")
+            assert_is_no_more_than(screen.process.pid, CALLER, 2_345, "2345")
+            for keys in ("?", "\x1b", "F"):
+                screen.press(keys)
+            assert screen.process.poll() is None
+            screen.hang_up()
+            assert screen.process.wait(HANGS) == GONE
+        assert b"Traceback" not in screen.written
+        with live("--format", "json", "-Y", "severity == error || api == Metadata", "-p", str(port), **folders) as it:
+            talk(port, 3)
+            time.sleep(1)
+            assert ended(it).count('"api":"Metadata"') == 3
+
+
+def test_what_a_capability_gives_is_given_up_as_well() -> None:
+    code = """
+import os
+from dissector.capture.live.privileges import User, give_up_rights, rights_are_held, NET_RAW
+from dissector.capture.live.rights import Rights
+give_up_rights(User("somebody", 1234, 2345, (2345,), "/"), [NET_RAW])
+assert rights_are_held()
+rights = Rights()
+rights._program.stay_reachable = lambda user: None  # Python may be where only root can go
+rights.give_up()
+print(open("/proc/self/status").read())
+assert not rights_are_held() and rights.user is None and not rights.warning
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANGS)
+    found = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line)
+    assert found["Uid"].split() == [str(CALLER)] * 4
+    assert {found[f"Cap{each}"].strip() for each in ("Inh", "Prm", "Eff", "Amb")} == {NOTHING}
+    assert found["NoNewPrivs"].strip() == "1"
+
+
+def test_a_root_that_can_t_become_another_user_goes_on_without_capabilities() -> None:
+    """As in a container that has few of them."""
+    code = """
+import ctypes, os, sys
+CAP_SETGID, CAP_SETUID, PR_CAPBSET_DROP = 6, 7, 24
+for right in (CAP_SETGID, CAP_SETUID):
+    assert not ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, right, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-c", '''
+from dissector.capture.live.rights import Rights
+rights = Rights()
+rights.give_up()
+print(rights.warning)
+print(open("/proc/self/status").read())
+'''])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANGS)
+    assert done.stdout.startswith("this system does not let root become another user")
+    found = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line)
+    assert {found[f"Cap{each}"].strip() for each in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {NOTHING}
+    assert found["NoNewPrivs"].strip() == "1"

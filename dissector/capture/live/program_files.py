@@ -28,9 +28,9 @@ class ProgramFiles:
     """The folders that modules come from, opened while this process may open them."""
 
     def __init__(self) -> None:
-        folders = {os.path.realpath(each) for each in (*sys.path, str(_PACKAGES)) if Path(each or ".").is_dir()}
-        given = {each for each in (*sys.path, str(_PACKAGES)) if each and Path(each).is_dir()}
-        self._open = {folder: os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in folders | given}
+        given = [each for each in (*sys.path, str(_PACKAGES)) if os.path.isdir(each)]  # noqa: PTH112  # False if denied
+        folders = {*given, *map(os.path.realpath, given)}
+        self._open = {folder: os.open(folder, os.O_PATH | os.O_DIRECTORY) for folder in folders}
 
     def stay_reachable(self, user: User | None) -> None:
         """Have all that is loaded later come from where the new user reaches it. Raises `CaptureError` if that user may
