@@ -3,6 +3,7 @@
 import os
 import pwd
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ import dissector
 from dissector.capture_session import Capture
 from tests.capture.live.loopback import broker, needs_rights, talk
 from tests.cli.test_commands import KDISSECT
+from tests.needs import needs
 from tests.probe.servers import frame
 from tests.terminal import terminal
 from tests.traffic import request
@@ -193,11 +195,9 @@ def test_processes_of_others_are_still_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", ["dumpcap", "tcpdump"])
 def test_capture_programs_may_capture_and_nothing_else(tool: str, tmp_path: Path) -> None:
-    program = next((Path(folder) / tool for folder in os.get_exec_path() if (Path(folder) / tool).exists()), None)
-    if program is None:
-        pytest.skip(f"NOT TESTED with {tool}: it is not installed")
+    needs(tool)
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / tool).symlink_to(program)
+    (tmp_path / "bin" / tool).symlink_to(str(shutil.which(tool)))
     path = tmp_path / "kept.pcapng"
     words = ("--text", "-i", "any", "-w", str(path))
     with (
@@ -267,6 +267,7 @@ def test_the_screen_starts_another_capture_as_the_same_user(tmp_path: Path) -> N
                 assert_is_no_more_than(each, CALLER, 2_345, "2345")
             ends = os.pidfd_open(recorder)
             screen.send("q")
+            screen.rest()
             assert screen.process.wait(HANGS) == 0
             assert select.select([ends], [], [], HANGS)[0], "the capture process goes on"
             os.close(ends)
