@@ -2,9 +2,18 @@
 
 Garbage collection is infrequent from the first import on: imports create objects that stay, and searching them for
 cycles takes a tenth of the time of a small capture.
+
+An interrupt ends `kdissect live` at any moment, from here on: shells start what scripts run in the background with
+interrupts ignored, and imports take longer than a script may wait. Once it captures, an interrupt ends it in order.
 """
 
 import gc
+import signal
+import sys
+
+if sys.argv[1:2] == ["live"]:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from typing import Final
 
 _COLLECT_AFTER: Final = 100_000

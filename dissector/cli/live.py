@@ -3,6 +3,8 @@
 Stderr names what is captured, and soon shows if there is no traffic. The first Ctrl+C ends the capture, and rows
 captured by then are still shown; the second one ends at once. When the reader of the rows has gone, a terminal or a
 pipe, the capture ends by itself; the file of `-w` is complete.
+
+Invariant: no packet is read with rights that the user who called sudo does not have.
 """
 
 import os
@@ -21,13 +23,16 @@ from dissector.capture.live import (
     interfaces,
     no_traffic_message,
     recording_source,
+    start_and_give_up_rights,
 )
+from dissector.capture.live.local_processes import processes_of
 from dissector.capture_session import Capture
 from dissector.capture_session.process_watch import ProcessWatch
 from dissector.cli.errors import UsageError, is_output_closed, print_error
 from dissector.cli.options import CaptureOptions
 from dissector.cli.render.printing import RowRenderer
 from dissector.cli.show import follow, print_problems
+from dissector.core.kept_files import keep_open
 from dissector.core.text import clean, counted
 
 if TYPE_CHECKING:  # imported on use: without a filter its parser is not needed
@@ -71,10 +76,21 @@ def live(
     """Capture, and print rows, or show the screen if `printing` is None; return the exit code: 0 even without traffic,
     2 if capturing failed."""
     captures: list[tuple[Capture, Recording]] = []
+    for key_log in options.key_logs:
+        keep_open(key_log)
+    opener = options.chosen_opener  # it reads schemas
+    first, holder = start_and_give_up_rights(settings)
+    if holder is not None and holder.warning:
+        print_error(holder.warning)
+    processes = [first]
+    find = processes_of if holder is None else holder.processes_of
     with ExitStack() as stack:
+        if holder is not None:
+            stack.enter_context(holder)
 
         def begin(settings: CaptureSettings) -> tuple[Capture, Recording, CaptureSettings]:
-            recording = stack.enter_context(Recording(settings))
+            process = processes.pop() if processes else holder.start_recorder() if holder is not None else None
+            recording = stack.enter_context(Recording(settings, process))
             if not (recording.has_priority or captures):
                 os.nice(LOWER_PRIORITY)
             if duration is not None:
@@ -88,11 +104,11 @@ def live(
                     key_logs=options.key_logs,
                     show_secrets=options.show_secrets,
                     resolves=options.resolve,
-                    opener=options.chosen_opener,
+                    opener=opener,
                 )
             )
             if shows_processes:
-                stack.enter_context(ProcessWatch(capture, recording.comment))
+                stack.enter_context(ProcessWatch(capture, recording.comment, find))
             captures.append((capture, recording))
             return capture, recording, settings
 
@@ -100,6 +116,7 @@ def live(
         if printing is None:
             from dissector.cli.screen import run_live
 
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # the screen gives the terminal back
             run_live(capture, recording, settings, begin)
         else:
             _print(capture, recording, settings, printing, limit, row_filter)
@@ -128,8 +145,9 @@ def _print(
         if is_output_closed():
             raise BrokenPipeError
 
-    print_error(f"capturing on {settings.interface}, {settings.filter_label}, with {recording.engine}; Ctrl+C ends it")
     with _end_on_signals(recording):
+        words = f"capturing on {settings.interface}, {settings.filter_label}, with {recording.engine}; Ctrl+C ends it"
+        print_error(words)
         follow(capture, printing, sys.stdout.buffer, limit, step, row_filter)
 
 

@@ -12,9 +12,9 @@ passed over, other lines counted; what is kept is bounded, and no text of this o
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from dissector.core.kept_files import open_kept
 from dissector.tls.key_derivation import MASTER_SECRET_SIZE, PREFIX
 
 MOST_SECRETS: Final = 1 << 20
@@ -210,7 +210,7 @@ class KeyLogFile:
         self._read = 0
         self._identity = (0, 0)
         try:
-            with Path(path).open("rb"):
+            with open_kept(path):
                 pass
         except OSError as error:
             raise KeyLogError(f"{path}: {(error.strerror or str(error)).lower()}") from None
@@ -218,7 +218,7 @@ class KeyLogFile:
     def read(self) -> None:
         """Add what came since the last call."""
         try:
-            with Path(self.path).open("rb") as file:
+            with open_kept(self.path) as file:
                 self._read_on(file)
         except OSError:  # removed for now: what was read stays
             return

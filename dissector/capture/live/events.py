@@ -1,14 +1,22 @@
-"""Events from the capture process to the analyzing one: one JSON object per line, on standard output."""
+"""Events from the capture process to the analyzing one: lines of JSON, over the socket that is its standard input.
+
+The event of a file comes with the file itself, open: the other process may have no right to open it by its name.
+"""
 
 import json
-import sys
+import select
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
 from typing import Final
 
+CHANNEL: Final = 0
+"""The descriptor of the socket: standard input."""
 STARTED: Final = "started"
 """Capturing has started; `engine` is the program that captures; `raised` says whether it runs with higher priority."""
 FILE: Final = "file"
-"""A file was begun; `path`."""
+"""A file was begun; its descriptor comes with this."""
 STATISTICS: Final = "statistics"
 """Packets `captured` to the file, and `dropped` by the kernel; both since the start."""
 NOTE: Final = "note"
@@ -21,9 +29,19 @@ ENDED: Final = "ended"
 Event = Mapping[str, object]
 
 
-def send_event(event: str, **values: object) -> None:
-    """Send an event immediately. If the reader has gone, the end of standard input ends the process, not this."""
-    try:
-        print(json.dumps({"event": event} | values), flush=True)
-    except BrokenPipeError:
-        sys.stdout = None  # `print` then does nothing
+@cache
+def _channel() -> socket.socket:
+    return socket.socket(fileno=CHANNEL)
+
+
+def send_event(event: str, *, file: int | None = None, **values: object) -> None:
+    """Send an event immediately, with an open file to read. Statistics, of which more will come, are left out while
+    the reader is busy. If it has gone, the end of its side of the socket ends the process, not this."""
+    line = json.dumps({"event": event} | values).encode() + b"\n"
+    if event == STATISTICS and not select.select([], [CHANNEL], [], 0)[1]:
+        return
+    with suppress(BrokenPipeError, ConnectionResetError):
+        if file is None:
+            _channel().sendall(line)
+        else:
+            socket.send_fds(_channel(), [line], [file])

@@ -1,9 +1,13 @@
 """External programs that capture: dumpcap, or else tcpdump. They may have privileges that this process lacks.
 
-dumpcap writes pcapng and rings, tcpdump pcap. SIGINT ends either, after it has written its packets. Their standard
-error is read as it arrives: start, files, dropped packets.
+dumpcap writes pcapng, tcpdump pcap. SIGINT ends either, after it has written its packets. Their standard error is read
+as it arrives: start, dropped packets. What they write to standard output is copied to the files, so that they need no
+right to any (`tool_output`).
+
+Invariant: where this process is root, they are not: they run as the user who goes on, and may do nothing but capture.
 """
 
+import fcntl
 import os
 import re
 import select
@@ -12,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -19,7 +24,10 @@ from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
 from dissector.capture.live.events import send_event
 from dissector.capture.live.interfaces import LINUX
+from dissector.capture.live.output_files import TEMPORARY, Files
+from dissector.capture.live.privileges import User, capture_as
 from dissector.capture.live.settings import CaptureSettings
+from dissector.capture.live.tool_output import ToolOutput
 from dissector.core.text import clean
 
 START_SECONDS: Final = 15
@@ -27,8 +35,11 @@ DELIVERY_SECONDS: Final = 0.4
 """The kernel delivers packets with a delay, and those that it still holds at the end are lost."""
 END_SECONDS: Final = 10
 BUFFER_MIB: Final = 64
-_FILE: Final = re.compile(r"File: (.+)")
-_LISTENING: Final = re.compile(r"(?:tcpdump: )?listening on ")
+_STDOUT: Final = "-"
+_COPY_BYTES: Final = 1 << 20
+_SET_PIPE_SIZE: Final = 1031
+"""F_SETPIPE_SZ."""
+_BEGUN: Final = re.compile(r"File: |(?:tcpdump: )?listening on ")
 _CAPTURED: Final = re.compile(r"Packets(?: captured)?: (\d+)|(\d+) packets? captured")
 _DROPPED: Final = re.compile(r"Packets received/dropped on interface .*: \d+/(\d+) |(\d+) packets? dropped by kernel")
 _ASIDE: Final = re.compile(r"Capturing on |tcpdump: (?:data link type|verbose output) |\d+ packets? received by filter")
@@ -38,25 +49,39 @@ _DENIED: Final = re.compile(r"permission|not permitted", re.IGNORECASE)
 class CaptureTool:
     """A running external capture program."""
 
-    def __init__(self, name: str, program: str, settings: CaptureSettings) -> None:
+    def __init__(self, name: str, program: str, settings: CaptureSettings, files: Files, user: User | None) -> None:
+        """Raises `OSError` or `SubprocessError` if it can't be executed."""
         self._name = name
-        self._path = settings.path
-        words = _dumpcap(settings) if name == "dumpcap" else _tcpdump(settings)
+        self._path = settings.path or TEMPORARY
+        self._output = ToolOutput(settings, files, lambda file: send_event(events.FILE, file=file))
+        words = _dumpcap(settings) if name == "dumpcap" else _tcpdump(settings, user)
         self._process = subprocess.Popen(
-            [program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, umask=0o077
+            [os.path.realpath(program), *words],  # the user may not go where a link to it is
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=(lambda: capture_as(user, program)) if user is not None else None,  # one thread
         )
+        assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._stderr = self._process.stderr.fileno()
-        os.set_blocking(self._stderr, False)
+        self._stdout, self._stderr = self._process.stdout.fileno(), self._process.stderr.fileno()
+        for each in self.readable:
+            os.set_blocking(each, False)
+        if LINUX:
+            with suppress(OSError):  # not more than the system allows
+                fcntl.fcntl(self._stdout, _SET_PIPE_SIZE, _COPY_BYTES)
         self._part = ""
         self._words: list[str] = []
         """Other lines: the reason if it ends."""
-        self._began = False
+        self._began = self._copies = False
         self._captured = self._dropped = 0
 
     @classmethod
-    def start(cls, name: str, settings: CaptureSettings, refused: list[str]) -> Self | None:
-        """Start the program; return None if it does not capture, with its reason in `refused`."""
+    def start(
+        cls, name: str, settings: CaptureSettings, files: Files, user: User | None, refused: list[str]
+    ) -> Self | None:
+        """Start the program, as `user` if this process is root; return None if it does not capture, with its reason in
+        `refused`. Raises `CaptureError` if its file can't be made."""
         program = shutil.which(name)
         if program is None:
             refused.append(_missing_reason(name))
@@ -64,22 +89,30 @@ class CaptureTool:
         if name == "tcpdump" and settings.ring is not None:
             refused.append("tcpdump can't write a ring buffer of pcapng files")
             return None
-        tool = cls(name, program, settings)
+        try:
+            tool = cls(name, program, settings, files, user)
+        except (OSError, subprocess.SubprocessError) as error:
+            refused.append(f"{name}: {(getattr(error, 'strerror', None) or str(error)).lower()}")
+            return None
         deadline = time.monotonic() + START_SECONDS
         while not tool._began and tool.read_output() and time.monotonic() < deadline:
-            select.select([tool], [], [], 0.2)
+            select.select(tool.readable, [], [], 0.2)
         if tool._began:
+            tool._begin_file()
             return tool
         tool.end()
         refused.append(tool.reason())
         return None
 
-    def fileno(self) -> int:
-        """Return the descriptor of its standard error, for `select`."""
-        return self._stderr
+    @property
+    def readable(self) -> tuple[int, int]:
+        """Descriptors to wait on: there is something for `read_output`."""
+        return self._stdout, self._stderr
 
     def read_output(self) -> bool:
-        """Read its output; return False once it has ended."""
+        """Read its messages, and copy its packets to the file; return False once it has ended. Raises `CaptureError` if
+        the file can't be written."""
+        self._copy_packets()
         try:
             data = os.read(self._stderr, 1 << 16)
         except BlockingIOError:
@@ -101,22 +134,20 @@ class CaptureTool:
             if self._began:
                 time.sleep(DELIVERY_SECONDS)
             self._process.send_signal(signal.SIGINT)
-        try:
-            self._process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        deadline = time.monotonic() + END_SECONDS
         while self.read_output():
-            pass
+            select.select(self.readable, [], [], 0.2)
+            if time.monotonic() > deadline:
+                self._process.kill()
+        self._copy_packets()
+        exit_code = self._process.wait() if exit_code is None else exit_code
         if self._began and exit_code:
             raise CaptureError(f"{self.reason()}; capturing ended")
         return self._captured, self._dropped
 
     def _take(self, line: str) -> None:
-        if match := _FILE.fullmatch(line):
-            self._begin(match[1])
-        elif _LISTENING.match(line):
-            self._begin(self._path)
+        if _BEGUN.match(line):
+            self._began = True
         elif match := _CAPTURED.search(line):
             self._captured = int(match[1] or match[2])
             send_event(events.STATISTICS, captured=self._captured, dropped=self._dropped)
@@ -125,34 +156,39 @@ class CaptureTool:
         elif line and not _ASIDE.match(line):
             self._words.append(line)
 
-    def _begin(self, path: str) -> None:
-        self._began = True
-        send_event(events.FILE, path=path)
+    def _begin_file(self) -> None:
+        """Make the first file, while this process may. Raises `CaptureError`."""
+        try:
+            self._output.begin()
+            self._copies = True
+        except OSError as error:
+            self._process.kill()
+            raise CaptureError(f"{self._path}: {(error.strerror or str(error)).lower()}") from None
+
+    def _copy_packets(self) -> None:
+        """Copy what it has written to standard output. Raises `CaptureError`."""
+        try:
+            while self._copies and (data := os.read(self._stdout, _COPY_BYTES)):
+                self._output.write(data)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._copies = False
+            self._process.kill()
+            reason = (error.strerror or str(error)).lower()
+            raise CaptureError(f"{self._path}: {reason}; capturing ended") from None
 
 
 def _dumpcap(settings: CaptureSettings) -> list[str]:
-    words = [
-        "-n",
-        "-i",
-        settings.interface,
-        "-B",
-        str(BUFFER_MIB),
-        "-f",
-        settings.filter_expression,
-        "-w",
-        settings.path,
-    ]
-    if settings.ring is not None:
-        limits = {"filesize": settings.ring.kilobytes, "duration": settings.ring.seconds, "files": settings.ring.files}
-        words += [word for name, count in limits.items() if count for word in ("-b", f"{name}:{count}")]
+    words = ["-n", "-i", settings.interface, "-B", str(BUFFER_MIB), "-f", settings.filter_expression, "-w", _STDOUT]
     return words if settings.promiscuous else [*words, "-p"]
 
 
-def _tcpdump(settings: CaptureSettings) -> list[str]:
+def _tcpdump(settings: CaptureSettings, user: User | None) -> list[str]:
     words = ["-n", "-i", settings.interface, "-B", str(BUFFER_MIB << 10), "-s", "0", "-U", "--immediate-mode"]
-    words += ["-w", settings.path]
-    if LINUX and os.geteuid() == 0:
-        words += ["-Z", "root"]  # by default it switches to another user, who may not write here
+    words += ["-w", _STDOUT]
+    if LINUX and user is None and os.geteuid() == 0:
+        words += ["-Z", "root"]  # by default it switches to another user, which this root can't
     return [*words, *([] if settings.promiscuous else ["-p"]), "--", settings.filter_expression]
 
 

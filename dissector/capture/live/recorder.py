@@ -3,6 +3,8 @@
 It is separate from the analyzing process, so that it keeps up whatever that process does, and runs with higher priority
 if it may. It writes a file that the other process follows. It ends cleanly when standard input ends: the other process
 closes it to stop the capture, and the kernel closes it if that process dies. Its messages are in `events`.
+
+Invariant: with the rights that opening a packet socket takes, it reads no packet. It gives them up before that.
 """
 
 import contextlib
@@ -19,7 +21,9 @@ from dissector.capture.live.bpf import compile_expression, ports_filter
 from dissector.capture.live.events import send_event
 from dissector.capture.live.external_tools import CaptureTool, permission_message
 from dissector.capture.live.interfaces import LINUX, Interface, interface, interfaces
+from dissector.capture.live.output_files import TEMPORARY, Files, output_files
 from dissector.capture.live.packet_ring import PacketRing
+from dissector.capture.live.rights import Rights
 from dissector.capture.live.scapy_socket import ENGINE as SCAPY_ENGINE
 from dissector.capture.live.scapy_socket import NOTE as SLOW
 from dissector.capture.live.scapy_socket import ScapySocket
@@ -37,7 +41,7 @@ class TrafficWait:
 
     def __init__(self, *readable: int) -> None:
         self._poll = select.poll()
-        self._poll.register(sys.stdin.fileno(), select.POLLIN)
+        self._poll.register(events.CHANNEL, select.POLLIN)
         self._begun = b""
         """Of a line that is not complete."""
         self._lines: list[str] = []
@@ -46,9 +50,9 @@ class TrafficWait:
 
     def end_requested(self, milliseconds: int = POLL_MS) -> bool:
         """Wait; return whether to end. Returns early if there is something to read."""
-        if all(number != sys.stdin.fileno() for number, _ in self._poll.poll(milliseconds)):
+        if all(number != events.CHANNEL for number, _ in self._poll.poll(milliseconds)):
             return False
-        data = os.read(sys.stdin.fileno(), 1 << 16)
+        data = os.read(events.CHANNEL, 1 << 16)
         *lines, self._begun = (self._begun + data).split(b"\n")
         self._lines += [line.decode(errors="replace") for line in lines]
         return not data
@@ -64,11 +68,13 @@ def record(settings: CaptureSettings) -> None:
     where = _find_interface(settings.interface)
     if not where.up:
         send_event(events.NOTE, words=f"interface {where.name} is down: no packets until it is up")
+    rights = Rights()
+    files = output_files(settings, rights.user)
     ring = _packet_ring(settings, where) if LINUX else None
     if ring is not None:
-        _capture_here(BUILT_IN_ENGINE, ring, settings, where)
+        _capture_here(BUILT_IN_ENGINE, ring, settings, where, files, rights)
     else:
-        _capture_with_another(settings, where)
+        _capture_with_another(settings, where, files, rights)
     send_event(events.ENDED)
 
 
@@ -98,12 +104,21 @@ def _packet_ring(settings: CaptureSettings, where: Interface) -> PacketRing | No
         raise CaptureError(f"{where.name}: {(error.strerror or str(error)).lower()}") from None
 
 
-def _capture_here(engine: str, ring: PacketRing | ScapySocket, settings: CaptureSettings, where: Interface) -> None:
+def _capture_here(
+    engine: str,
+    ring: PacketRing | ScapySocket,
+    settings: CaptureSettings,
+    where: Interface,
+    files: Files,
+    rights: Rights,
+) -> None:
     """Capture in this process, and write the file."""
+    name = settings.path or TEMPORARY
     try:
-        output = CaptureWriter(settings, ring.link_type, lambda path: send_event(events.FILE, path=path))
+        output = CaptureWriter(settings, ring.link_type, lambda file: send_event(events.FILE, file=file), files)
     except OSError as error:
-        raise CaptureError(f"{settings.path}: {(error.strerror or str(error)).lower()}") from None
+        raise CaptureError(f"{name}: {(error.strerror or str(error)).lower()}") from None
+    rights.give_up()
     _started(engine)
     wait = TrafficWait(ring.fileno())
     reported_at = time.monotonic()
@@ -123,7 +138,7 @@ def _capture_here(engine: str, ring: PacketRing | ScapySocket, settings: Capture
             output.packets(packets)
         _write_statistics(ring, output)
     except OSError as error:
-        raise CaptureError(f"{settings.path}: {(error.strerror or str(error)).lower()}; capturing ended") from None
+        raise CaptureError(f"{name}: {(error.strerror or str(error)).lower()}; capturing ended") from None
     finally:
         output.close()
 
@@ -145,24 +160,25 @@ def _check_interface(where: Interface) -> None:
         raise CaptureError(f"interface {where.name} is gone; capturing ended")
 
 
-def _capture_with_another(settings: CaptureSettings, where: Interface) -> None:
+def _capture_with_another(settings: CaptureSettings, where: Interface, files: Files, rights: Rights) -> None:
     """Capture with the first external program that may, or with scapy."""
     refused: list[str] = []
     for name in ("dumpcap", "tcpdump"):
-        tool = CaptureTool.start(name, settings, refused)
+        tool = CaptureTool.start(name, settings, files, rights.user, refused)
         if tool is not None:
+            rights.give_up()
             return _capture_with_tool(name, tool)
     sniffing = ScapySocket.open(settings, where, refused)
     if sniffing is None:
         raise CaptureError(permission_message(settings, refused))
     send_event(events.NOTE, words=SLOW)
-    return _capture_here(SCAPY_ENGINE, sniffing, settings, where)
+    return _capture_here(SCAPY_ENGINE, sniffing, settings, where, files, rights)
 
 
 def _capture_with_tool(name: str, tool: CaptureTool) -> None:
     """Capture with an external program that has started."""
     _started(name)
-    wait = TrafficWait(tool.fileno())
+    wait = TrafficWait(*tool.readable)
     try:
         while tool.read_output() and not wait.end_requested():
             pass

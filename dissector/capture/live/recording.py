@@ -1,7 +1,7 @@
 """Controls the capture process from the analyzing process: start, events, end.
 
-A thread reads its events and opens each file at once: a file of a ring may be removed before it is read, but an open
-file stays readable.
+A thread reads its events. Each file comes open: one of a ring may be removed before it is read, and this process may
+have no right to go where it is.
 
 Invariants:
   * the capture process ends cleanly when this one ends, however it does: its standard input ends;
@@ -12,35 +12,32 @@ import contextlib
 import json
 import os
 import queue
-import subprocess
-import sys
-import tempfile
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
 from dissector.capture.errors import CaptureError
 from dissector.capture.live import events
 from dissector.capture.live.events import Event
+from dissector.capture.live.recorder_process import RecorderProcess, start_recorder
 from dissector.capture.live.settings import CaptureSettings
 
 START_SECONDS: Final = 40
 """Time for several capture programs to be tried in turn."""
 END_SECONDS: Final = 30
-_ROOT: Final = Path(__file__).parents[3]
-"""The folder of the package, for the capture process's import path."""
+_EVENT_BYTES: Final = 1 << 16
 
 
 class Recording:
-    """A running capture. The constructor waits until capturing has started. Raises `CaptureError`.
+    """A running capture, of a capture process that was started for it, or of one that is started now. The constructor
+    waits until capturing has started. Raises `CaptureError`.
 
     Without a `path` it is written to a temporary file, which is unlinked once it is open."""
 
-    def __init__(self, settings: CaptureSettings) -> None:
+    def __init__(self, settings: CaptureSettings, process: RecorderProcess | None = None) -> None:
         self.engine = ""
         """The program that captures."""
         self.captured = 0
@@ -52,7 +49,6 @@ class Recording:
         """Why it ended by itself; empty if it did not."""
         self.has_priority = False
         """Whether the capture process has a higher priority than others."""
-        self._is_saved = bool(settings.path)
         self._is_ring = settings.ring is not None
         self._files: queue.SimpleQueue[IO[bytes] | None] = queue.SimpleQueue()
         self._current_file: IO[bytes] | None = None
@@ -60,11 +56,8 @@ class Recording:
         self._ended = threading.Event()
         self._since = time.monotonic()
         self._until: float | None = None
-        if not self._is_saved:
-            number, path = tempfile.mkstemp(prefix="kdissect-", suffix=".pcapng")
-            os.close(number)
-            settings = replace(settings, path=path)
-        self._process = self._run(settings)
+        self._process = process or start_recorder(settings)
+        self._channel = self._process.channel
         self._listener = threading.Thread(target=self._listen, name="recording", daemon=True)
         self._listener.start()
         self._wait_for_start(settings)
@@ -106,16 +99,13 @@ class Recording:
         """Stop capturing; packets already received are still written. May be called from signal handlers, and twice."""
         if self._until is None:
             self._until = time.monotonic()
-            assert self._process.stdin is not None
             with contextlib.suppress(OSError):
-                self._process.stdin.close()
+                self._channel.shutdown(socket.SHUT_WR)
 
     def comment(self, text: str) -> None:
         """Have a comment of one line written to the file. External programs that capture take none."""
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # it has ended
-            self._process.stdin.write(text.encode() + b"\n")
-            self._process.stdin.flush()
+        with contextlib.suppress(OSError):  # it has ended
+            self._channel.sendall(text.encode() + b"\n")
 
     def stop_after(self, seconds: float) -> None:
         """Call `stop` after so many seconds."""
@@ -140,36 +130,29 @@ class Recording:
         self._current_file = self._files.get()
         return f"/dev/fd/{self._current_file.fileno()}" if self._current_file is not None else None
 
-    def _run(self, settings: CaptureSettings) -> subprocess.Popen[bytes]:
-        path = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
-        command = [sys.executable, "-P", "-m", "dissector.capture.live.recorder", settings.as_json()]
-        try:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=os.environ | {"PYTHONPATH": path},
-                start_new_session=True,  # Ctrl+C reaches this process only, which then stops the other
-            )
-        except OSError as error:
-            raise CaptureError(f"{sys.executable}: {(error.strerror or str(error)).lower()}") from None
-
     def _wait_for_start(self, settings: CaptureSettings) -> None:
         began = self._started.wait(START_SECONDS)
         if began and self.engine:
             return
         self.stop()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # not killed: it may have to end a capture program
-            self._process.wait(END_SECONDS)
-        if not self._is_saved:
-            Path(settings.path).unlink(missing_ok=True)
+        self._listener.join(END_SECONDS)  # not killed: it may have to end a capture program
         raise CaptureError(self.failure or f"{settings.interface}: the capture process does not answer")
 
     def _listen(self) -> None:
         """Handle the events of the capture process until it ends."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._handle(json.loads(line))
+        begun, files = b"", list[int]()
+        while True:
+            try:
+                data, opened, _, _ = socket.recv_fds(self._channel, _EVENT_BYTES, 1)
+            except ConnectionResetError:  # it ended with a comment unread
+                break
+            if not data:
+                break
+            files += opened
+            *lines, begun = (begun + data).split(b"\n")
+            for line in lines:
+                self._handle(json.loads(line), files)
+        self._channel.close()
         self._process.wait()
         self._files.put(None)
         if not self.stopping:
@@ -178,10 +161,12 @@ class Recording:
         self._ended.set()
         self._started.set()
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: Event, files: list[int]) -> None:
+        """Take an event; those of files take the first of the files that came."""
         match event["event"]:
             case events.FILE:
-                self._open_file(Path(str(event["path"])))
+                os.set_inheritable(files[0], False)
+                self._files.put(os.fdopen(files.pop(0), "rb"))
             case events.STARTED:
                 self.engine, self.has_priority = str(event["engine"]), bool(event["raised"])
                 self._since = time.monotonic()
@@ -192,9 +177,3 @@ class Recording:
                 self._messages.put(str(event["words"]))
             case events.FAILED:
                 self.failure = str(event["words"])
-
-    def _open_file(self, path: Path) -> None:
-        file = path.open("rb")
-        if not self._is_saved:
-            path.unlink()
-        self._files.put(file)

@@ -4,6 +4,7 @@ They are sent as one JSON object, so that the process needs no other options.
 """
 
 import json
+import os
 import re
 from dataclasses import asdict, dataclass, replace
 from itertools import count
@@ -44,6 +45,10 @@ class RingSettings:
             raise CaptureError(f"-b files:{ring.files}: at least {MIN_RING_FILES} files make a ring")
         return ring
 
+    def is_full(self, size: int, seconds: float) -> bool:
+        """Return whether the next file begins, after so many bytes and seconds."""
+        return 0 < self.kilobytes * 1_000 <= size or 0 < self.seconds <= seconds
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
@@ -79,7 +84,7 @@ class CaptureSettings:
         stem, number = _NUMBERED.fullmatch(path.stem).groups()  # type: ignore[union-attr]  # it matches every name
         numbers = count(int(number or 1) + 1)
         names = (path.with_name(f"{stem}-{each}{path.suffix}") for each in numbers)
-        return replace(self, path=str(next(name for name in names if not name.exists())))
+        return replace(self, path=str(next(name for name in names if not os.path.lexists(name))))
 
     @property
     def filter_expression(self) -> str:

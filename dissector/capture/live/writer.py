@@ -11,16 +11,14 @@ Invariants:
 import os
 import struct
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import IO, Final
 
 from dissector.capture.live.bpf import WHOLE_PACKETS
+from dissector.capture.live.output_files import Files, OutputFiles
 from dissector.capture.live.packet_ring import Packet
-from dissector.capture.live.settings import CaptureSettings, RingSettings
+from dissector.capture.live.settings import CaptureSettings
 from dissector.conversation.pcapng import block, interface, option, section
-from dissector.core.private_files import private
 
 _PACKET: Final = 6
 _COMMENT: Final = 1
@@ -35,16 +33,18 @@ _PADDING: Final = [bytes(-size % 4) for size in range(4)]
 
 
 class CaptureWriter:
-    """Writes the file or files of a capture. `on_file` is called with the path of each once it can be opened."""
+    """Writes the file or files of a capture. `on_file` is called with a descriptor to read each, once it has a
+    head."""
 
-    def __init__(self, settings: CaptureSettings, link_type: int, on_file: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: CaptureSettings, link_type: int, on_file: Callable[[int], None], files: Files | None = None
+    ) -> None:
         self._settings = settings
+        self._files = files or OutputFiles(settings)
         self._on_file = on_file
         options = option(_IF_NAME, settings.interface.encode())
         options += option(_IF_FILTER, _FILTER_STRING + settings.filter_expression.encode())
         self._head = section() + interface(link_type, WHOLE_PACKETS, options)
-        self._file_count = 0
-        self._kept: deque[Path] = deque()
         self.delivered = 0
         """Packets written, to all files."""
         self._file = self._begin()
@@ -60,7 +60,8 @@ class CaptureWriter:
             parts += (head, data, padding + size.to_bytes(4, "little"))
         self._append(b"".join(parts))
         self.delivered += len(packets)
-        if self._settings.ring is not None and self._is_full(self._settings.ring):
+        ring = self._settings.ring
+        if ring is not None and ring.is_full(self._file.tell(), time.monotonic() - self._since):
             self._file.close()
             self._file = self._begin()
 
@@ -98,19 +99,10 @@ class CaptureWriter:
         self._file.close()
 
     def _begin(self) -> IO[bytes]:
-        path, ring = Path(self._settings.path), self._settings.ring
-        self._file_count += 1
         self._since = time.monotonic()
-        if ring is not None:
-            path = path.with_name(f"{path.stem}_{self._file_count:05}_{time.strftime('%Y%m%d%H%M%S')}{path.suffix}")
-        file = os.fdopen(private(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb", buffering=0)
+        made = self._files.next()
+        file = os.fdopen(made.writing, "wb", buffering=0)
         file.write(self._head)
-        self._on_file(str(path))
-        self._kept.append(path)
-        if ring is not None and 0 < ring.files < len(self._kept):
-            self._kept.popleft().unlink(missing_ok=True)
+        self._on_file(made.reading)
+        os.close(made.reading)
         return file
-
-    def _is_full(self, ring: RingSettings) -> bool:
-        full = 0 < ring.kilobytes * 1_000 <= self._file.tell()
-        return full or 0 < ring.seconds <= time.monotonic() - self._since

@@ -74,7 +74,13 @@ def test_only_dumpcap_writes_rings(tool: str, tmp_path: Path) -> None:
             recording.stop()
             recording.join()
         assert not recording.failure
-        assert len([path for path in tmp_path.iterdir() if path.suffix == ".pcapng"]) == 2
+        files = sorted(path for path in tmp_path.iterdir() if path.suffix == ".pcapng")
+        assert len(files) == 2
+        for path in files:
+            with Capture([str(path)]) as capture:
+                for _ in capture.read():
+                    pass
+                assert not capture.problems
 
 
 @needs_rights

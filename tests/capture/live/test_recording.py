@@ -112,7 +112,7 @@ def test_other_programs_read_the_file(tmp_path: Path) -> None:
 
 @needs_rights
 def test_a_capture_without_a_name_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with broker() as port, Recording(wanted(port)) as recording:
         name = recording.next_path()
         assert name is not None
