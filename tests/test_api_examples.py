@@ -30,6 +30,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[dissector.Capture]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_examples_give_what_they_say(module: ModuleType, opened: dissector.Capture) -> None:
     for test in doctest.DocTestFinder().find(module, globs={"dissector": dissector, "capture": opened}):

@@ -53,6 +53,7 @@ def from_middle(path: Path) -> dissector.Capture:
     return dissector.open(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FEW, ids=lambda path: path.stem)
 @pytest.mark.parametrize("opened", [from_bytes, from_file, from_gzip, from_middle])
 def test_bytes_and_open_files_are_what_they_contain(path: Path, opened: Callable[[Path], dissector.Capture]) -> None:
@@ -68,6 +69,7 @@ def test_a_reader_of_dpkts_gives_the_rows_of_its_file(bundled: Path) -> None:
     assert without_times(found) == without_times(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", FEW, ids=lambda path: path.stem)
 def test_a_packet_list_of_scapys_gives_the_rows_of_its_file(path: Path) -> None:
     utils = pytest.importorskip("scapy.utils", reason="NOT TESTED with scapy: it is not installed")
@@ -84,6 +86,7 @@ def raw_packets(path: Path) -> Iterator[tuple[int, bytes]]:
             yield from ((packet.time_ns, packet.data) for packet in exchange.packets())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", [Decimal, Fraction])
 def test_exact_times_count_to_the_nanosecond(second: Callable[[int], Any]) -> None:
     packets = dict(raw_packets(PCAPS / "java.pcapng"))

@@ -31,6 +31,7 @@ def as_text(rows: Objects, columns: set[str]) -> list[str]:
     return sorted(repr([(name, row[name]) for name in sorted(columns)]) for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_columns_are_those_of_tables(written: dict[str, Objects], name: str) -> None:
     with dissector.open(CAPTURE) as capture:

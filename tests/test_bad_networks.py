@@ -42,6 +42,7 @@ from tests.transport.wrapping import TUNNELS, fragments
 from tests.transport.wrapping import ethernet as framed
 
 
+@pytest.mark.slow
 @cases("mangle", HARMLESS.values(), ids=HARMLESS)
 def test_a_network_that_loses_nothing_gives_every_exchange(tmp_path: Path, mangle: Mangling) -> None:
     clean = traffic()

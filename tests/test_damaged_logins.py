@@ -174,6 +174,7 @@ def test_a_damaged_token_of_scram_is_no_name_of_plain(
     assert not holds(shown(tmp_path, [*turns_of(*handshake), *login]))
 
 
+@pytest.mark.slow
 def test_a_token_with_more_parts_than_a_frame_may_have_is_masked() -> None:
     parts = b"x=y\x01" * (limits.DEFAULT.tree_nodes + 1)
     token = b"n,,\x01auth=Bearer " + HIDDEN + b"\x01" + parts + b"\x01"

@@ -43,6 +43,7 @@ def ran(code: str, *words: str, before: str = "") -> subprocess.CompletedProcess
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "100"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -60,11 +61,13 @@ def test_commands_print_the_same_without_what_only_linux_has(words: tuple[str, .
     assert (there.returncode, there.stdout) == (here.returncode, here.stdout.decode()), there.stderr
 
 
+@pytest.mark.slow
 def test_bytes_are_opened_without_files_in_memory() -> None:
     code = "import dissector; print(len(dissector.open(open(sys.argv[1], 'rb').read())))"
     assert ran(code, JAVA, before=WITHOUT).stdout == ran(code, JAVA).stdout
 
 
+@pytest.mark.slow
 def test_every_module_of_the_screen_and_of_live_capture_is_imported() -> None:
     code = (
         "import pkgutil, importlib, tui, dissector.capture.live as live\n"

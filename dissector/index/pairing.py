@@ -233,7 +233,8 @@ class Pairing:
 
     def pending(self, frames: Int64) -> Int64:
         """Rows of frames that wait for a partner; `frames` has that of each request by its row in the index."""
-        return np.concatenate([frames[self._requests.row].astype(np.int64), self._responses.row])
+        requests: Int64 = frames[self._requests.row].astype(np.int64)
+        return np.concatenate([requests, self._responses.row])
 
     def flush(self) -> Int64:
         """Forget all that waits; return rows of responses without a request."""

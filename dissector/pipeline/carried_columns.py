@@ -13,7 +13,7 @@ from dissector.bulk.record_columns import CarriedColumns
 from dissector.core.arrays import Bool, Int64
 from dissector.core.gathering import gathered
 from dissector.protocol.records.batch import CONTROL, HEADER, LOG_APPEND_TIME, TRANSACTIONAL
-from dissector.protocol.records.columns import RecordColumns
+from dissector.protocol.records.columns import RecordColumns, column
 from dissector.protocol.records.compression import CODEC_MASK, CODECS
 from dissector.tables.arrow_types import chosen
 
@@ -25,7 +25,8 @@ _TIMESTAMP_TYPES: Final = ("CreateTime", "LogAppendTime")
 def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
     """The columns of those entries that are batches."""
     entries = carried.records.entries[is_batch]
-    attributes, base, delta = entries["attributes"], entries["base_offset"], entries["last_offset_delta"]
+    attributes, base = column(entries, "attributes"), column(entries, "base_offset")
+    delta = column(entries, "last_offset_delta")
     with np.errstate(over="ignore"):
         last = base + delta
     is_wide = (last < base) != (delta < 0)
@@ -36,8 +37,9 @@ def batch_columns(carried: CarriedColumns, is_batch: Bool) -> Columns:
     return {
         "topic": _topics(carried, is_batch), "partition": pa.array(carried.partition[is_batch], pa.int32()),
         "base_offset": of("base_offset", pa.int64()), "last_offset": pa.array(last, mask=is_wide),
-        "record_count": of("records_count", pa.int64()), "size": pa.array(entries["end"] - entries["start"]),
-        "uncompressed_size": pa.array(entries["section_end"] - entries["section_start"] + HEADER.size),
+        "record_count": of("records_count", pa.int64()),
+        "size": pa.array(column(entries, "end") - column(entries, "start")),
+        "uncompressed_size": pa.array(column(entries, "section_end") - column(entries, "section_start") + HEADER.size),
         "codec": chosen(_CODECS, attributes & CODEC_MASK),
         "timestamp_type": chosen(_TIMESTAMP_TYPES, (attributes & LOG_APPEND_TIME != 0).astype(np.int64)),
         "first_timestamp_ms": of("base_timestamp", pa.int64()), "max_timestamp_ms": of("max_timestamp", pa.int64()),
@@ -61,8 +63,8 @@ def record_columns(carried: CarriedColumns) -> Columns:
     def of_batch(name: str, kind: pa.DataType) -> pa.Array:
         return pa.array(entries[name][batch], kind)
 
-    first = entries["base_sequence"][batch]
-    sequence = (first + records.offset - entries["base_offset"][batch]) % SEQUENCES
+    first = column(entries, "base_sequence")[batch]
+    sequence = (first + records.offset - column(entries, "base_offset")[batch]) % SEQUENCES
     count = len(records.offset)
     return {
         "topic": _topics(carried, batch),
@@ -114,7 +116,7 @@ def kept(carried: CarriedColumns) -> CarriedColumns:
     records, entries = carried.records, carried.records.entries.copy()
     some = entries[entries["records"] > 0]
     start, end = (some["section_start"].min(), some["section_end"].max()) if len(some) else (0, 0)
-    columns = {name: column.copy() for name, column in records._asdict().items() if name not in ("data", "entries")}
+    columns = {name: values.copy() for name, values in records._asdict().items() if name not in ("data", "entries")}
     for name in _POSITIONS:
         columns[name] -= start
     for name in _SECTION:

@@ -89,7 +89,7 @@ def _paired(sent: OfPartitions, received: OfPartitions) -> _Pairs:
     place = np.concatenate([np.arange(each) for each in counts])
     is_received = np.repeat(np.array([False, True]), counts)
     order = np.lexsort((is_received, partition, topic, row))  # stable: equal ones stay in their order
-    keys = np.stack([row, topic, partition])[:, order]
+    keys: Int64 = np.stack([row, topic, partition])[:, order]
     is_new = np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0))[: len(order)]
     first = np.flatnonzero(is_new)
     size = np.diff(np.append(first, len(order)))

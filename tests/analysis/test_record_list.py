@@ -51,6 +51,7 @@ def one_by_one(capture: Capture) -> Iterator[tuple[object, ...]]:
             yield contents(row, place, record)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_records_of_many_exchanges_are_those_of_each(path: Path) -> None:
     with opened(path) as capture:

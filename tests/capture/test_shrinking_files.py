@@ -103,6 +103,7 @@ def while_followed(path: Path) -> None:
         assert "file-truncated" in {problem.code for problem in capture.problems}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [after_reading, grown_again, while_reading, while_followed])
 def test_a_file_that_becomes_shorter_keeps_its_rows(work: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "capture"

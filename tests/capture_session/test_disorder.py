@@ -81,6 +81,7 @@ def test_segments_that_move_by_six_places_change_no_exchange(path: Path, tmp_pat
     assert exchanges(disordered)[0] == exchanges(ordered)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", some_of([(side, ms) for side in ("client", "server") for ms in (5, 1_000)], *LATE))
 @pytest.mark.parametrize("path", WITH_HEADERS, ids=lambda path: path.stem)
 def test_the_two_directions_captured_with_two_clocks_give_the_exchanges(

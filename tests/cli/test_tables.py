@@ -46,6 +46,7 @@ def test_a_program_that_read_tables_and_showed_a_long_message_ends_without_a_wor
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_rows_that_the_screen_cannot_show_are_counted(folder: str, capsys: pytest.CaptureFixture[str]) -> None:
     from dissector.cli.table_captures import show_on_screen
     from dissector.pipeline.ingest_here import ingest_here

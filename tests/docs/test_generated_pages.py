@@ -19,6 +19,7 @@ def missing(page: str, wanted: list[str]) -> list[str]:
     return [each for each in wanted if each not in page]
 
 
+@pytest.mark.slow
 def test_every_finding_is_explained_and_most_have_an_example() -> None:
     page = findings.page()
     assert missing(page, [f"{{ #{code} }}" for code in CODES]) == []
@@ -43,6 +44,7 @@ def test_every_command_and_option_stands_there() -> None:
     assert missing(page, [f"`{line.names}`" for each in pages for line in each.parameters]) == []
 
 
+@pytest.mark.slow
 def test_every_command_has_examples_that_are_no_mistakes() -> None:
     pages = list(command_pages(get_command(app)))
     assert [each.name for each in pages if not each.examples] == []

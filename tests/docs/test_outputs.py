@@ -27,12 +27,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", WITH_OUTPUT, ids=lambda path: path.stem)
 def test_commands_print_what_stands_behind_them(document: Path, folder: Path) -> None:
     for each in shown(document.read_text(encoding="utf-8")):
         assert run(each.command, folder) == each.output, f"{each.command}: to write outputs again: make docs-outputs"
 
 
+@pytest.mark.slow
 @cases("document", DOCUMENTS, ids=lambda path: path.stem)
 def test_commands_without_output_have_options_that_exist(document: Path) -> None:
     for block in _SHELL.findall(document.read_text(encoding="utf-8")):

@@ -61,6 +61,7 @@ def test_later_orphans_are_inferred_as_among_all_layouts(tmp_path: Path, monkeyp
     assert len(found[0]) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [30, 2_000])
 def test_the_same_responses_of_many_connections_are_inferred_once(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

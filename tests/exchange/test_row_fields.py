@@ -65,6 +65,7 @@ def printed(value: object) -> str:
     return "" if value is None else str(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capture", CAPTURES)
 @cases("name", NAMES)
 def test_all_surfaces_agree_on_values(capture: str, name: str) -> None:
@@ -102,6 +103,7 @@ def in_json(value: dict[str, Any], field: RowField) -> object:
     return NOT_IN_JSON
 
 
+@pytest.mark.slow
 @cases("capture", CAPTURES)
 @cases("name", NAMES)
 def test_a_filter_finds_the_rows_that_have_a_value(capture: str, name: str) -> None:

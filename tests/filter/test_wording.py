@@ -52,6 +52,7 @@ def test_the_filter_of_every_value_selects_where_it_came_from(name: str) -> None
             assert wanted.matches(exchange), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_filter_of_a_cell_selects_its_row(name: str) -> None:
     for exchange in exchanges(name):

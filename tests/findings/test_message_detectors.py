@@ -170,6 +170,7 @@ def opened(path: Path) -> Capture:
     return capture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "detector", [AllAcks, RoundWatermark, OddEpoch, LongClientId, OffsetsOfBoth, EvenAnywhere, EpochOfFeatures]
@@ -271,6 +272,7 @@ FACES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["made", "producer", "consumers"])
 @pytest.mark.parametrize("face", FACES)
 def test_rows_with_and_without_findings_go_by_columns(
@@ -292,6 +294,7 @@ def test_rows_with_and_without_findings_go_by_columns(
         assert sum(decoded) <= 0.05 * count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["made", "producer", "consumers"])
 def test_rows_of_tables_with_findings_are_made_by_columns(
     paths: dict[str, Path], name: str, monkeypatch: pytest.MonkeyPatch
@@ -321,6 +324,7 @@ def test_rows_of_tables_with_findings_are_made_by_columns(
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["made", "producer", "consumers"])
 def test_all_faces_agree(paths: dict[str, Path], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = paths[name]
@@ -453,6 +457,7 @@ def positions(capture: Capture, rows: Int64) -> list[tuple[int, int]]:
     return list(zip(packets_of_rows.tolist(), starts.tolist(), strict=True))
 
 
+@pytest.mark.slow
 def test_pieces_of_a_capture_have_the_findings_of_the_whole(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, AllAcks, RoundWatermark)
     blocks, state, found = packets(made), None, []

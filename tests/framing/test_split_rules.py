@@ -531,6 +531,7 @@ def test_where_too_much_is_held_the_oldest_are_released_down_to_half() -> None:
     detector, store = Recording(**says), Store()
     framer = Framer(store, detector, Limits(held_runs=10))
     for number in range(6):
+        assert [framer.ignored(2 * each) for each in range(6)] == [0] * 6, "ten are as many as may be held"
         for part in (0, 1):
             feed(framer, store, 2 * number, bytes(4), start=4 * part, packet=10 * number + part)
     assert [framer.ignored(2 * number) for number in range(6)] == [8, 8, 8, 0, 0, 0]

@@ -42,6 +42,14 @@ def test_long_client_ids_beyond_the_bound_are_cut_and_say_so(monkeypatch: pytest
     assert ids.texts == [None, "a" * 900, "b" * 256 + "… (300 bytes)", "c" * 256]
 
 
+def test_long_client_ids_may_have_as_many_bytes_as_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.index.message_headers.LONG_CLIENT_IDS", 1_000)
+    ids = ClientIds()
+    for raw in (b"a" * 600, b"b" * 400, b"c" * 257):
+        ids.number(raw, 0)
+    assert ids.texts == [None, "a" * 600, "b" * 400, "c" * 256 + "… (257 bytes)"]
+
+
 def test_controlled_shutdown_v0_has_no_client_id(tmp_path: Path) -> None:
     frame = struct.pack(">ihhii", 12, 7, 0, 5, 0x00010041)
     turns = [Turn(True, frame), Turn(False, response(5, bytes(6)))]

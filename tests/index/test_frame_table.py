@@ -87,6 +87,20 @@ def test_a_row_has_as_many_bytes_as_a_number_of_32_bits_holds(size: int, kept: i
     assert table.size.values.tolist() == [kept]
 
 
+def test_a_frame_is_alone_if_no_other_of_its_direction_is_in_its_packet() -> None:
+    packets, directions = np.array([5, 5, 6, 7, 7, 8, 8]), np.array([0, 0, 0, 0, 1, 1, 1])
+    zeros = np.zeros(7, np.int64)
+    whole = FrameTable(Store())
+    in_parts = FrameTable(Store())
+    for table, parts in ((whole, [slice(0, 7)]), (in_parts, [slice(0, 1), slice(1, 3), slice(3, 6), slice(6, 7)])):
+        for part in parts:
+            count = len(packets[part])
+            columns = (zeros[part].astype(np.uint8), zeros[part], zeros[part] + 9, zeros[part], packets[part])
+            pieces = np.arange(count + 1), np.full(count, NOWHERE), np.full(count, 9)
+            table.extend(FrameBatch(directions[part], *columns, *pieces, zeros[part] > 0))
+        assert table.is_alone.values.tolist() == [False, False, True, True, True, False, False]
+
+
 @given(st.lists(PIECES, min_size=1, max_size=5))
 def test_large_frames_are_read_as_others_are(frames: list[list[tuple[bool, int]]]) -> None:
     table = table_of(frames)

@@ -60,6 +60,7 @@ def messages(found: list[Finding]) -> list[str]:
     return sorted(each.message for each in found if each.code != OTHER_CONNECTIONS)
 
 
+@pytest.mark.slow
 @recordings
 @pytest.mark.parametrize("parts", [1, 3])
 def test_tables_of_an_encrypted_capture_are_what_show_prints(path: Path, parts: int) -> None:
@@ -69,6 +70,7 @@ def test_tables_of_an_encrypted_capture_are_what_show_prints(path: Path, parts: 
     assert {row["kind"] for row in made["exchanges"]} >= {"exchange"}
 
 
+@pytest.mark.slow
 @recordings
 @pytest.mark.parametrize("of", [0, 1, 2])
 def test_a_key_log_beside_a_capture_decrypts_what_it_has(path: Path, of: int, tmp_path: Path) -> None:
@@ -101,6 +103,7 @@ def test_no_secret_is_in_a_table_or_in_a_text_of_what_carries_them(tmp_path: Pat
         pickle.dumps(held)
 
 
+@pytest.mark.slow
 def test_what_was_ingested_before_its_secrets_came_is_replaced_with_them(tmp_path: Path) -> None:
     bare, log, lines = parted(next(path for path in ENCRYPTED if path.stem == "java-1.3"), tmp_path)
     early, out = tmp_path / "early.log", tmp_path / "tables"
@@ -113,6 +116,7 @@ def test_what_was_ingested_before_its_secrets_came_is_replaced_with_them(tmp_pat
         replace(str(out), [bare.stem])
 
 
+@pytest.mark.slow
 def test_a_capture_is_ingested_again_once_there_is_a_key_log(tmp_path: Path) -> None:
     path = next(each for each in ENCRYPTED if each.stem == "java-1.3")
     bare, log, _ = parted(path, tmp_path)

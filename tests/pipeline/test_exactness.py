@@ -66,6 +66,7 @@ def gaps(lines: Counter[str]) -> Iterator[tuple[object, ...]]:
             yield made["kind"], made["client"], made["time_ns"], made["direction"], made["size"]
 
 
+@pytest.mark.slow
 @given(how=dealt)
 @FEW
 @some_bundled
@@ -85,6 +86,7 @@ def test_every_table_is_the_same_for_any_number_of_parts(name: str, how: dict[st
         assert Counter(map(repr, one[table])) == Counter(map(repr, many[table]))
 
 
+@pytest.mark.slow
 @given(how=dealt)
 @FEW
 @networks
@@ -110,6 +112,7 @@ def test_fragments_belong_to_one_part(tmp_path: Path, lost: int | None, how: dic
     assert left == ([] if lost is None else ["packets-skipped"])
 
 
+@pytest.mark.slow
 @given(how=dealt)
 @FEW
 @pytest.mark.parametrize("tunnels", some_of(TUNNELED, *TUNNELED[1:]))

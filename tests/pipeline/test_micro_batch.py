@@ -195,6 +195,7 @@ def origins_of(plans: list[FileScan]) -> FileOrigins:
     return FileOrigins(ranges, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java-1.3", "java-1.2-resumed"])
 def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no_secret(
     name: str, tmp_path: Path
@@ -215,6 +216,7 @@ def test_an_encrypted_capture_in_pieces_is_decrypted_and_its_carry_overs_have_no
     assert not [secret for secret in secrets if any(secret in each for each in carried)]
 
 
+@pytest.mark.slow
 @some_bundled
 def test_rows_are_those_of_all_files_at_once(bundled: Path, tmp_path: Path) -> None:
     plans = cut(bundled, tmp_path, pieces=(2, 5, 11)[CAPTURES.index(bundled) % 3])
@@ -265,6 +267,7 @@ def test_rows_over_a_bad_network_do_not_depend_on_where_files_end(
     assert one_by_one(plans, origins, tmp_path / "left", learned(dealt(plans, 0))) == at_once(plans, origins)
 
 
+@pytest.mark.slow
 def test_a_sasl_token_waits_for_the_response_that_a_lost_packet_holds_back(tmp_path: Path) -> None:
     """The mechanism is known with the response to SaslHandshake. That is behind a hole, and the file ends there."""
     blocks = packets(next(path for path in CAPTURES if path.stem == "plain-socket-sasl-v0"))

@@ -55,17 +55,20 @@ def assert_same(files: list[Path], parts: int, monkeypatch: pytest.MonkeyPatch) 
     return by_columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", some_of([1, 3], 3))
 def test_rows_of_a_capture(bundled: Path, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same([bundled], parts, monkeypatch)
 
 
+@pytest.mark.slow
 def test_most_rows_come_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     path = PCAPS / "librdkafka-pipelined.pcapng"
     by_columns = assert_same([path], 1, monkeypatch)
     assert by_columns > 0.8 * len(tables([path])["exchanges"])
 
 
+@pytest.mark.slow
 def test_records_that_columns_cannot_hold_are_made_one_by_one_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     path = PCAPS / "librdkafka-pipelined.pcapng"
     whole = assert_same([path], 1, monkeypatch)

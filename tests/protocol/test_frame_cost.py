@@ -111,6 +111,7 @@ def test_values_grow_with_the_size_on_the_wire() -> None:
     assert found.codes == {"bad-compression"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [
     lambda: produce(*[batch(b"\x0c\0\0\0\x01\x01\0" * 20_000, 20_000, ZSTD)] * 10),
     lambda: produce(*[batch(b"\x0c\0\0\0\x01\x01\0" * 20_000, 20_000, 0)] * 2),

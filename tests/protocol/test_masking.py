@@ -114,16 +114,23 @@ def test_what_is_there_of_a_header_is_shown_where_the_capture_ends_in_its_client
     assert masked(odd, OF_SCRAM, LOGIN, size=len(SCRAM)).layout.header is None
     long = SCRAM[: PREFIX + 8] + b"\x09\x09te"
     assert masked(long, OF_SCRAM, LOGIN, size=9_000).layout.header is None
+    for start in (b"\0\x33\0\1", b"\x27\x11\0\0"):  # a version, and an API, that are not known
+        unknown = SCRAM[:PREFIX] + start + SCRAM[PREFIX + 4 : PREFIX + 12]
+        assert masked(unknown, OF_SCRAM, LOGIN, size=len(SCRAM)).layout.header is None
+    assert masked(SCRAM[: PREFIX + 12], OF_SCRAM, LOGIN, size=len(SCRAM), end=PREFIX + 11).layout.header is None
 
 
 def test_the_header_of_an_api_of_others_is_shown() -> None:
     """kafka-proxy 185: a vendor's API key. Its body is masked."""
-    data = request(1, api_key=10001, version=1, client_id=b"tests", body=b"hunter2")
-    found = masked(data, request_layout(10001, 1, data), LOGIN)
-    assert found.data == data.replace(b"hunter2", b"*" * 7)
-    assert found.layout.header == "RequestHeader"
-    other = data[: PREFIX + 2] + b"\0\x20" + data[PREFIX + 4 :]
-    assert masked(other, request_layout(10001, 32, other), LOGIN).layout.header is None
+    for version in (-1, 0, 1, 31, 32):
+        data = request(1, api_key=10001, version=version, client_id=b"tests", body=b"hunter2")
+        found = masked(data, request_layout(10001, version, data), LOGIN)
+        if 0 <= version < 32:
+            assert found.data == data.replace(b"hunter2", b"*" * 7)
+            assert found.layout.header == "RequestHeader"
+        else:
+            check_masked_from(found, data, PREFIX)
+            assert found.layout.header is None
 
 
 TOKENS = {
@@ -208,7 +215,8 @@ def test_a_response_without_its_request_keeps_its_id_if_it_is_whole() -> None:
 
 def test_a_message_without_secrets_is_shown_unless_a_login_may_be_in_it() -> None:
     for context in (EMPTY_CONTEXT, LOGIN, CUT_LOGIN):
-        assert masked(METADATA, OF_METADATA, context).data == METADATA
+        found = masked(METADATA, OF_METADATA, context)
+        assert (found.data, found.layout) == (METADATA, OF_METADATA)
     for data in (with_size(METADATA, b"12345"), with_size(METADATA[:-2])):
         assert masked(data, OF_METADATA).data == data
         check_masked_from(masked(data, OF_METADATA, LOGIN), data, HEADER + 1, OF_METADATA.body)
@@ -217,24 +225,37 @@ def test_a_message_without_secrets_is_shown_unless_a_login_may_be_in_it() -> Non
 def test_bytes_that_are_no_more_than_the_size_of_another_message_hide_no_fields_before_them() -> None:
     for more in (b"x", b"1234"):
         data = with_size(METADATA, more)
-        found = masked(data, OF_METADATA, LOGIN)
-        check_masked_from(found, data, len(METADATA), OF_METADATA.body)
-        assert words(found)[0].startswith("trailing-bytes: ")
+        for context in (LOGIN, CUT_LOGIN):
+            found = masked(data, OF_METADATA, context)
+            check_masked_from(found, data, len(METADATA), OF_METADATA.body)
+            assert words(found)[0].startswith("trailing-bytes: ")
 
 
 def test_of_a_cut_message_without_secrets_the_fields_before_the_cut_are_shown_behind_a_harmless_request() -> None:
     name = METADATA.index(b"orders")
-    for end in (len(METADATA) - 1, name + 6, name + 3):
+    for end, least in ((len(METADATA) - 1, name + 6), (name + 6, name + 6), (name + 3, HEADER + 1)):
         assert masked(METADATA, OF_METADATA, end=end).data == METADATA
         check_masked_from(masked(METADATA, OF_METADATA, CUT_LOGIN, end=end), METADATA, HEADER + 1, OF_METADATA.body)
         found = masked(METADATA, OF_METADATA, LOGIN, end=end)
         shown = found.layout.masked_from
         assert shown is not None
-        assert HEADER < shown <= end
+        assert least <= shown <= end
         assert found.data == METADATA[:shown] + b"*" * (len(METADATA) - shown)
         assert found.layout.body == OF_METADATA.body
         assert words(found)[0].startswith("malformed: ")
         assert words(found)[1:] == [secret_words(len(METADATA) - shown)]
+
+
+def test_what_is_there_of_a_message_without_secrets_is_shown_unless_a_login_may_be_what_was_cut() -> None:
+    """The capture has no more of it, other than where bytes are there that can't be read."""
+    for end in range(HEADER + 2, len(METADATA)):
+        part = METADATA[:end]
+        found = masked(part, OF_METADATA, LOGIN, size=len(METADATA))
+        assert (found.data, found.layout) == (part, OF_METADATA)
+        hidden = masked(part, OF_METADATA, CUT_LOGIN, size=len(METADATA))
+        start = hidden.layout.masked_from
+        assert start in (HEADER, HEADER + 1)
+        assert hidden.data == part[:start] + b"*" * (len(part) - start)
 
 
 def test_a_client_id_with_a_tab_is_one() -> None:

@@ -78,6 +78,7 @@ def shown(packet: Packet) -> str:
     return output.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_session_has_the_messages_of_the_capture(name: str, bound: Any) -> None:
     path = PCAPS / f"{name}.pcapng"

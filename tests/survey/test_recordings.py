@@ -41,6 +41,7 @@ def test_every_client_is_in_every_scenario_that_it_can_do() -> None:
     assert max(path.stat().st_size for path in found) < LARGEST
 
 
+@pytest.mark.slow
 def test_no_message_of_any_recording_is_undecodable() -> None:
     with Capture(sorted(map(str, RECORDINGS.glob("*/*.zst")))) as capture:
         rows = list(capture.exchanges())

@@ -216,6 +216,7 @@ def test_a_snapshot_has_the_facts_of_each_of_its_captures(folder: Path, monkeypa
     assert looks.count("captures") == 2
 
 
+@pytest.mark.slow
 @cases("path", ["../captures/_delta_log/x", "/etc/passwd", "a/../../b", "file:///etc/passwd", "s3://bucket/x", ".."])
 def test_a_log_that_names_files_elsewhere_is_refused(tmp_path: Path, path: str) -> None:
     create_tables(str(tmp_path))

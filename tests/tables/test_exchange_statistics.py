@@ -40,6 +40,7 @@ def of_fields(statistics: Statistics) -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [None, "api == Fetch", 'topic contains "o" && latency < 100ms'])
 def test_every_line_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:
     from dissector.tables.exchange_statistics import statistics
@@ -63,6 +64,7 @@ def test_nothing_that_fits_is_nothing_counted(tables: "Tables") -> None:
     assert found == Statistics()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [None, "api == Fetch"])
 def test_latency_over_time_is_that_of_the_captures(tables: "Tables", text: str | None) -> None:
     from dissector.tables.exchange_statistics import over_time

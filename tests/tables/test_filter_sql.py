@@ -47,6 +47,7 @@ NARROWED = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(tables: "Tables") -> None:
     from dissector.tables.filter_sql import push_down
 
@@ -68,6 +69,7 @@ def test_every_filter_finds_the_rows_that_it_finds_on_the_captures(tables: "Tabl
             assert wanted == let_through or not narrow[at].is_exact, text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ['topic == "orders"', "error && !(api == Fetch)", "conn == 3 && size > 100"])
 def test_rows_that_columns_cannot_decide_are_decoded(tables: "Tables", text: str) -> None:
     import pyarrow as pa
@@ -84,6 +86,7 @@ def test_rows_that_columns_cannot_decide_are_decoded(tables: "Tables", text: str
     assert tables.counted(parse(text)) == len(numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["it's", "a\\b", 'say "so"', "\u202e", "100%", ""])
 def test_texts_are_compared_as_they_are(tables: "Tables", word: str) -> None:
     dialect = tables.engine.dialect

@@ -125,6 +125,7 @@ def test_pandas_gives_the_same_answers(folder: str, answers: list[Answer]) -> No
         assert sorted(map(repr, plain)) == sorted(map(repr, wanted))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_reader_reads_every_table(folder: str, name: str) -> None:
     """Rows and columns; a reader of Parquet has nothing to read where a table has no file."""
@@ -167,6 +168,7 @@ def test_spark_without_jars_gives_the_same_answers(folder: str, answers: list[An
     assert_same([spark.sql(sql).toArrow().to_pylist() for sql in QUESTIONS], answers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     some_of([name for name in BY_NAME if name not in ("gaps", "quarantine")], "exchanges", "connections", "records"),

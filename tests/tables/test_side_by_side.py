@@ -30,6 +30,10 @@ from tests.tables.test_maintenance import live, physical, seen
 JAVA, SLOW, RDKAFKA = (str(PCAPS / f"{name}.pcapng") for name in ("java", "trouble-slow", "librdkafka"))
 
 
+PAUSE = 0.1
+"""Seconds between compactions: without, they would take more of the processor than the ingests beside them."""
+
+
 class KilledError(BaseException):
     """In place of a signal: nothing that handles errors handles it."""
 
@@ -76,6 +80,7 @@ def test_an_ingest_that_dies_behind_any_commit_leaves_what_was_there(
     assert physical(folder) == live(folder), "what the killed ones left is removed"
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_while_it_is_ingested_again_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ingest has written its rows, and comes to `captures` last."""
     folder = ingested(tmp_path, JAVA)
@@ -100,7 +105,7 @@ def test_ingests_compactions_and_a_forgetting_at_once_give_what_one_after_the_ot
     compacting = threading.Event()
 
     def compact_again_and_again() -> None:
-        while not compacting.is_set():
+        while not compacting.wait(PAUSE):
             compact(str(folder))
 
     with ExitStack() as programs, ThreadPoolExecutor() as threads:

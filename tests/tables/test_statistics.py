@@ -82,6 +82,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", [by_dataset, by_polars, by_datafusion])
 @pytest.mark.parametrize("name", ["connections", "exchanges", "bodies", "records", "findings"])
 def test_every_reader_finds_every_value_and_every_null(written: Path, name: str, reader: Reader) -> None:

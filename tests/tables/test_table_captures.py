@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dissector.tables.reader import Tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [None, "api == Fetch && latency > 5ms"])
 def test_rows_that_fit_are_a_capture(tables: "Tables", text: str | None, tmp_path: Path) -> None:
     fitting: Filter | None = None if text is None else parse(text)
@@ -47,6 +48,7 @@ def test_topics_have_names_that_only_other_exchanges_carry(tables: "Tables", tmp
         assert sorted(each.row.info for each in without_state.exchanges()) != wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java", "aiokafka"])
 def test_a_capture_s_side_does_what_the_capture_does(tables: "Tables", name: str, tmp_path: Path) -> None:
     [named] = tables.captures_named(name)

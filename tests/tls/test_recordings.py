@@ -33,6 +33,7 @@ def sessions_of(capture: Capture) -> list[TlsSession]:
     return [exchange.tls for exchange in capture.exchanges() if exchange.tls is not None]
 
 
+@pytest.mark.slow
 def test_a_recording_opens_with_its_own_secrets_and_all_of_it(recording: Path) -> None:
     with Capture([str(recording)]) as capture:
         for _ in (*capture.read(), *capture.findings.examine()):
@@ -61,6 +62,7 @@ def test_the_sessions_that_are_resumed_are_those_of_clients_that_come_again(reco
     assert not any(session.is_resumed and session.server_certificate for session in sessions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["java-1.3-resumed", "librdkafka-1.3-key-update"])
 def test_both_ends_change_their_keys_where_the_recording_is_for_that(name: str) -> None:
     needs("tshark")
@@ -72,6 +74,7 @@ def test_both_ends_change_their_keys_where_the_recording_is_for_that(name: str) 
     assert senders.count(False) > 2
 
 
+@pytest.mark.slow
 def test_an_exported_copy_has_the_same_rows_and_problems(recording: Path, tmp_path: Path) -> None:
     path = tmp_path / "copy.pcapng"
     with Capture([str(recording)]) as capture:
@@ -123,6 +126,7 @@ def test_without_its_secrets_a_recording_says_what_it_is(recording: Path, tmp_pa
         assert provenance["scenario"].startswith(version)
 
 
+@pytest.mark.slow
 def test_about_how_many_exchanges_went_by_is_known_without_secrets(recording: Path, tmp_path: Path) -> None:
     """One of a connection is wrong at most, on average."""
     with Capture([str(recording)]) as capture:

@@ -97,6 +97,7 @@ def test_plaintext_is_what_was_sent(kind: str) -> None:
     assert streams(decrypted(conversation(made.turns), made.key_log)) == plain(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(mangle=manglings(), cuts=cuts_of_packets)
 def test_plaintext_does_not_depend_on_segments_and_batches(kind: str, mangle: Mangling, cuts: Cuts) -> None:
@@ -193,6 +194,7 @@ def test_keys_may_come_later(kind: str, at: int) -> None:
     assert streams(found) == plain(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @given(arrivals=st.lists(st.integers(0, 30), min_size=6, max_size=6).map(sorted), closes=st.booleans())
 def test_keys_may_come_line_by_line(kind: str, arrivals: list[int], closes: bool) -> None:

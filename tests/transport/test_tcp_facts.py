@@ -29,6 +29,12 @@ def facts(packets: list[Packet], **how: object) -> TcpFacts:
     return found
 
 
+def test_a_connection_without_segments_has_none() -> None:
+    found = read(PACKETS).transport.facts
+    assert found.of(0) is not None
+    assert found.of(1) is found.of(2) is None
+
+
 @given(seed=st.integers(0, 99), mangle=manglings(loss=True), cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_batches_make_no_difference_to_windows(seed: int, mangle: Mangling, cuts: list[int]) -> None:
     packets = mangle(crowded(random.Random(seed), 2000, (2, 3)))

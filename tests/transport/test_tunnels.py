@@ -257,13 +257,14 @@ AIR = ieee_802_11(control=0x8801, extra=b"\x80\x00")(PACKETS[-1])
     ("frame", "reason"),
     [
         (ieee_802_11(control=0x0841)(PACKETS[-1]), "encrypted 802.11 frame"),
+        (ieee_802_11(control=0x88C1, extra=bytes(6))(PACKETS[-1]), "encrypted 802.11 frame"),
         (ieee_802_11(control=0x0805)(PACKETS[-1]), "802.11 fragment"),
         (AIR[:22] + b"\x11\x00" + AIR[24:], "802.11 fragment"),
         (AIR, "802.11 aggregate"),
         (ieee_802_11(control=0x4801)(PACKETS[-1]), NOT_IP),
         (ieee_802_11(control=0x8000)(PACKETS[-1]), NOT_IP),
     ],
-    ids=["protected", "first fragment", "last fragment", "aggregate", "no data", "beacon"],
+    ids=["protected", "protected, with order", "first fragment", "last fragment", "aggregate", "no data", "beacon"],
 )
 def test_a_frame_of_the_air_that_cannot_be_read_is_counted_by_reason(frame: bytes, reason: str) -> None:
     transport = read([frame], link_type=105).transport

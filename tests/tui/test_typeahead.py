@@ -57,6 +57,7 @@ def place(screen: Screen) -> tuple[Any, ...]:
     return screens, type(app.focused).__name__, screen.main.query_one(FilterBar).text, typed, screen.row
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(AT_ONCE), min_size=2, max_size=6))
 @settings(max_examples=FEW)
 async def test_keys_typed_at_once_do_what_they_do_slowly(keys: Sequence[str]) -> None:
@@ -71,6 +72,7 @@ async def test_keys_typed_at_once_do_what_they_do_slowly(keys: Sequence[str]) ->
         await screen.until(lambda: place(screen) == wanted)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from(KEYS) | CELLS, max_size=6), max_size=8))
 @settings(max_examples=FEW)
 async def test_no_keys_and_clicks_crash_it(

@@ -16,6 +16,10 @@ _HEAD: Final = """\
 LONGEST: Final = 1 << 16
 """Characters of a baseline, at most: one has some dozens of lines."""
 _TIMES: Final = ("retry back-off", "heartbeat interval")
+MOST_DOTS: Final = 100
+"""Dots of a line outside of its texts, at most. No key of a baseline has one, and for a key of many parts `tomllib`
+takes a time that grows with the square of their number."""
+_TEXTS: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*+\"?|'[^'\n]*+'?|#.*")
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _KEY: Final = re.compile(r"\s*(?:\"((?:[^\"\\]|\\.)*)\"|([A-Za-z0-9_-]+))\s*=")
 _MS: Final = 1_000_000
@@ -57,6 +61,8 @@ def read_baseline(text: str) -> tuple[Baseline, dict[str, int]]:
     """Return a baseline, and the line of each of its entries by ``table.name``. Raises `BaselineError`."""
     if len(text) > LONGEST:
         raise BaselineError(f"more than {LONGEST:,} characters")
+    if any(line.count(".") > MOST_DOTS for line in _TEXTS.sub("", text).split("\n")):
+        raise BaselineError("tables or arrays nested too deeply")
     try:
         tables = tomllib.loads(text)
     except ValueError as error:  # also of numbers with more digits than Python reads

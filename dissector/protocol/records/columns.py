@@ -33,6 +33,12 @@ Entries = npt.NDArray[Any]
 """An array of `ENTRY`."""
 
 
+def column(entries: Entries, name: str) -> Int64:
+    """One column of entries: with its type, which an array with named columns has not, arithmetic is checked."""
+    found: Int64 = entries[name]
+    return found
+
+
 class BatchError(IntEnum):
     """Why an entry added no record."""
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from dissector.core import limits
 from dissector.core.arrays import UInt8
 from dissector.core.kernel import function
-from dissector.protocol.records.columns import BatchError, Entries
+from dissector.protocol.records.columns import BatchError, Entries, column
 from dissector.protocol.records.entries import LEAST_RECORD
 from dissector.protocol.records.whole_frames import HEADER, OpenedSections
 
@@ -57,10 +57,10 @@ class RecordSummation:
 
     def _refuse_many_records(self, batches: Entries) -> None:
         """Refuse batches that have more records than their bytes on the wire account for."""
-        packed = batches["end"] - batches["start"] - HEADER
-        room = (batches["section_end"] - batches["section_start"]) // LEAST_RECORD
+        packed = column(batches, "end") - column(batches, "start") - HEADER
+        room = (column(batches, "section_end") - column(batches, "section_start")) // LEAST_RECORD
         most = np.minimum(self._bounds.frame_records, self._bounds.packed_records + packed)
-        batches["error"][np.minimum(batches["records_count"], room) > most] = BatchError.REFUSED
+        batches["error"][np.minimum(column(batches, "records_count"), room) > most] = BatchError.REFUSED
 
 
 def _sum(data: UInt8, batches: Entries, sums: Sums, key: UInt8) -> None:

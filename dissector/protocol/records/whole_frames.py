@@ -12,7 +12,7 @@ import numpy as np
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.limits import Limits
 from dissector.protocol.records.batch import Batch
-from dissector.protocol.records.columns import KINDS, Entries, record_functions
+from dissector.protocol.records.columns import KINDS, Entries, column, record_functions
 from dissector.protocol.records.compression import DecompressionError
 from dissector.protocol.records.entries import RecordsEntryKind
 from dissector.protocol.records.to_json import frame_budget
@@ -76,10 +76,10 @@ class OpenedSections:
 def within_budgets(entries: Entries, frames: Int64, bounds: Limits) -> Bool:
     """Return which entries, with records that were read, are within the budgets of their frames, given by number. The
     entries of a frame are there from its first one on."""
-    is_batch = entries["kind"] == _BATCH
-    packed = np.where(is_batch, entries["end"] - entries["start"] - HEADER, 0)
-    is_compressed = is_batch & (entries["attributes"] & CODEC != 0)
-    plain = np.where(is_compressed, entries["section_end"] - entries["section_start"], 0)
+    is_batch = column(entries, "kind") == _BATCH
+    packed = np.where(is_batch, column(entries, "end") - column(entries, "start") - HEADER, 0)
+    is_compressed = is_batch & (column(entries, "attributes") & CODEC != 0)
+    plain = np.where(is_compressed, column(entries, "section_end") - column(entries, "section_start"), 0)
     firsts = np.flatnonzero(np.diff(frames, prepend=frames[:1] - 1))
     counts = np.diff(np.append(firsts, len(frames)))
 
@@ -90,7 +90,7 @@ def within_budgets(entries: Entries, frames: Int64, bounds: Limits) -> Bool:
         return found
 
     before = so_far(plain) - plain
-    parts = so_far(entries["records"] + entries["headers"])
+    parts = so_far(column(entries, "records") + column(entries, "headers"))
     size = bounds.packed_size + bounds.packed_ratio * so_far(np.where(is_compressed, packed, 0)) - before
     most_plain = np.minimum(np.minimum(size, bounds.decompressed_frame_size - before), bounds.decompressed_size)
     is_within: Bool = plain <= most_plain

@@ -168,6 +168,13 @@ def test_any_text_comes_back(
     assert read_baseline(write_baseline(baseline))[0] == baseline
 
 
+@cases("quoted", ['"{}"', "'{}'", '"\\"{}"', '"\'{}"'])
+def test_a_text_may_have_any_number_of_dots(quoted: str) -> None:
+    dots = "." * 1000
+    text = f"# {dots}\n[client]\nsoftware = {quoted.format(dots)} # {dots}"
+    assert read_baseline(text)[0].software.endswith(dots)
+
+
 @cases(
     ("text", "words"),
     [
@@ -178,7 +185,10 @@ def test_any_text_comes_back(
         ("[settings]\nakcs = '1'", "settings: 'akcs' is none of topic ids in requests, "),
         ('[times]\n"retry back-off (ms)" = "1"', "wants a whole number"),
         ("[times]\nretry = 1", "times: 'retry' is none of"),
-        (f"{'a.' * 30_000}a = 1", "nested too deeply|a baseline has the tables"),
+        (f"{'a.' * 100}a = 1", r"\[a\]: a baseline has the tables"),
+        (f"{'a.' * 101}a = 1", "nested too deeply"),
+        (f"[{'a.' * 30_000}a]", "nested too deeply"),
+        (f"a = {{ {'a.' * 30_000}a = 1 }}", "nested too deeply"),
         (f"a = {'[' * 60_000}", "nested too deeply"),
         (f"a = {'9' * 5000}", "no TOML"),
         ("#" * 65_537, "more than 65,536 characters"),

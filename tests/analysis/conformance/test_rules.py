@@ -171,6 +171,7 @@ def counts(result: CheckResult, code: str) -> tuple[int, int]:
     return result.counts(rule)
 
 
+@pytest.mark.slow
 @cases("code", MADE)
 def test_a_rule_is_kept_and_broken(code: str, tmp_path: Path) -> None:
     good, bad = MADE[code]

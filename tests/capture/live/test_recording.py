@@ -81,6 +81,7 @@ def test_what_is_followed_is_what_the_file_has(tmp_path: Path, interface: str) -
         assert not capture.problems
 
 
+@pytest.mark.slow
 @needs_rights
 def test_each_packet_of_loopback_is_there_once(tmp_path: Path) -> None:
     for interface in ("lo", "any"):

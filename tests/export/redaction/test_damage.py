@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -177,6 +178,14 @@ def _of(*values: str | bytes) -> Traced:
 ])  # fmt: skip
 def test_pieces_of_names_in_any_case_are_found(data: bytes, pieces: list[bytes]) -> None:
     assert found(data) == pieces
+
+
+def test_names_are_learned_until_those_of_their_kind_are_too_large_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dissector.export.redaction.remnants._MAX_BYTES", 8)
+    remnants = Remnants()
+    remnants.learn(_of("abcd", "efgh", "ijkl", "mnop", b"qrst"))
+    kept = b"\0".join((b"abcd", b"efgh", b"ijkl", b"mnop", b"qrst"))
+    assert [kept[start:end] for start, end in remnants.find(kept)] == [b"abcd", b"efgh", b"ijkl", b"qrst"]
 
 
 def test_ids_are_no_names() -> None:

@@ -97,6 +97,7 @@ def made(layout: MessageLayout, chance: random.Random) -> tuple[bytes, dict[str,
     return bytes(PREFIX) + header + body, names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", some_of(range(2), 0))
 def test_messages_are_written_as_python_writes_them(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
@@ -111,6 +112,7 @@ def test_messages_are_written_as_python_writes_them(seed: int, monkeypatch: pyte
     assert counts[True] > counts[False]
 
 
+@pytest.mark.slow
 def test_damaged_messages_are_refused_or_written_as_python_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(7)
     monkeypatch.setattr(random_messages, "WORDS", PLAIN_WORDS)
@@ -176,6 +178,7 @@ def produce_request(*fields: bytes, topic: str = "orders") -> tuple[MessageLayou
     return layout, encode_request("Produce", 9, body, correlation_id=1, client_id="test")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attributes", [0, 8, 16, 64])
 @pytest.mark.parametrize("codec", [0, 3])
 def test_records_are_written_as_python_writes_them(codec: int, attributes: int) -> None:
@@ -187,6 +190,7 @@ def test_records_are_written_as_python_writes_them(codec: int, attributes: int) 
         assert found == decoded(layout, data, {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", [0, 3])
 def test_damaged_records_are_refused_or_written_as_python_writes_them(codec: int) -> None:
     chance = random.Random(codec)

@@ -141,6 +141,13 @@ def test_more_records_than_a_section_can_mean_are_not_read(codec: int) -> None:
     assert {finding.code for finding in tree.findings} == {"bad-compression"}
 
 
+@cases(("size", "count"), [(0, 0), (6, 0), (7, 1), (13, 1), (14, 2), (21, 3), (28, 3), (1000, 3)])
+def test_a_section_has_no_more_records_than_its_header_says_and_its_bytes_hold(size: int, count: int) -> None:
+    made = Batch.read(batch([Record(0, 0, None, None, [])] * 3))
+    assert made.most_records(bytes(size)) == count
+    assert made._replace(records_count=-1).most_records(bytes(size)) == 0
+
+
 def test_sections_that_turn_out_unreadable_have_cost_something_too() -> None:
     bomb = Batch.read(batch([Record(100, 5_000, None, bytes(900_000), [])], 1))
     budget = DecompressionBudget(10_000, 20_000)

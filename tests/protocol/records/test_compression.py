@@ -151,6 +151,19 @@ def test_a_frame_may_have_as_many_records_as_its_limits_and_its_bytes_allow() ->
             copy(budget).admit(records, 5)
 
 
+@cases(("records", "packed"), [(30, 100), (100, 30)])
+def test_a_frame_may_have_as_many_headers_as_it_may_have_records(records: int, packed: int) -> None:
+    budget = DecompressionBudget(1, 1, replace(DEFAULT, frame_records=records, packed_records=packed))
+    budget.admit_parts(10, 7)
+    assert budget.parts == 20
+    with pytest.raises(LimitError, match="more headers than one frame may have"):
+        copy(budget).admit_parts(21, 7)
+    budget.admit_parts(20, 7)
+    assert budget.parts == 0
+    with pytest.raises(LimitError):
+        budget.admit_parts(1, 7)
+
+
 def test_a_frame_may_have_as_many_nodes_as_its_limit() -> None:
     budget = DecompressionBudget(1, 1, replace(DEFAULT, tree_nodes=30))
     budget.admit_nodes(10, 7)
