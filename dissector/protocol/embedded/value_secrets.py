@@ -45,6 +45,7 @@ _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT_ESCAPES: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
 _MAY_HOLD: Final = re.compile(rb"[=:@{\[]")
 _USER: Final = re.compile(rb"://[^\s/?#@:\"]*:([^\s/?#\"]*)@")
+_CUT_USER: Final = re.compile(rb"://[^\s/?#@:\"]*:([^\s/?#\"@]+)\Z")
 _ORACLE: Final = re.compile(rb"oracle:[a-z0-9]{1,16}:[^\s/@\"]{0,128}/([^\s@]{1,128})@", re.IGNORECASE)
 _ASSIGNED: Final = re.compile(
     rb"(?<![A-Za-z0-9_.-])([A-Za-z0-9_.-]+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)|'([^']*)|([^\s&;,\"')]+))"
@@ -160,6 +161,8 @@ class _Search:
         for token in self._tokens.finditer(data, start):
             text, _, colon, bracket = token.group(1, 2, 3, 4)
             level = levels.open[-1]
+            if self._is_strict and token.end() == len(data) and (cut := _CUT_USER.search(data, token.start())):
+                found.append(Mask(*cut.span(1)))
             if text is not None and colon is not None:
                 level.name = _text(text)
                 level.names.add(level.name.lower())

@@ -63,12 +63,12 @@ static int has_names(const uint8_t *data, int64_t size, const KernelSecretMarks 
   return 0;
 }
 
-/* `://user:password@`, and `:\/\/`, as some write it in JSON; `oracle:thin:user/password@`. */
+/* `://user:password@`, and `:\/\/`, as some write it in JSON; `oracle:thin:user/password@`. The end of the bytes may be
+ * in the password. */
 static int has_user(const uint8_t *data, int64_t size) {
-  for (int64_t at = 0; at < size; at++) {
-    const uint8_t *found = memchr(data + at, '@', (size_t)(size - at));
-    if (!found) return 0;
-    at = found - data;
+  for (int64_t at = 0; at <= size; at++) {
+    const uint8_t *found = at < size ? memchr(data + at, '@', (size_t)(size - at)) : NULL;
+    at = found ? found - data : size;
     int is_parted = 0;
     for (int64_t n = at - 1; n >= 0 && n >= at - FAR && data[n] > ' ' && data[n] != '"' && data[n] != '@'; n--) {
       if (data[n] == ':' && n + 2 < size && (data[n + 1] == '/' || data[n + 1] == '\\') && is_parted) return 1;
