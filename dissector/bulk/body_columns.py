@@ -26,11 +26,12 @@ from dissector.protocol.bulk_masking import BulkMasking, has_plain_secrets
 from dissector.protocol.bulk_metadata_log import PublicResponses
 from dissector.protocol.codec.program import Program, message_program
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
-from dissector.protocol.embedded.secrets import MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
+from dissector.protocol.embedded.secrets import CARRIERS_BY_NAME, MESSAGES_WITH_SECRETS, is_unclean, name_metadata_log
 from dissector.protocol.kernel.json_messages import join
 from dissector.protocol.kernel.shredding import FrameMemory, FramePieces
 from dissector.protocol.masking import is_public
 from dissector.protocol.message import PREFIX, MessageLayout, request_layout, response_layout
+from dissector.protocol.metadata_log import is_of_other_topics
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -60,6 +61,7 @@ class BodyColumns:
     def __init__(self, indexer: Indexer, store: Store, *, show_secrets: bool) -> None:
         self._indexer = indexer
         self._store = store
+        self.shows_secrets = show_secrets
         self._masking = None if show_secrets else BulkMasking()
         self._is_plain_client = Column(np.bool_)
         """By the number of a client id, as far as they were looked at."""
@@ -129,6 +131,8 @@ class BodyColumns:
                 messages = Messages(there[first:stop], key, layout, program, of_layout)
                 if key == ApiKey.FETCH and not is_request and not in_columns:
                     messages = self._public(messages, rows[messages.at])
+                elif layout.body in CARRIERS_BY_NAME and not in_columns and self._masking is not None:
+                    messages = _of_other_topics(messages)
                 yield self._masked(messages)
 
     def _public(self, messages: Messages, rows: Int64) -> Messages:
@@ -201,6 +205,16 @@ class BodyColumns:
                 first[in_pieces], stop[in_pieces] = found.first, found.stop
                 pieces = found._replace(first=first, stop=stop)
         return FrameMemory(pointers, size, owner, pieces)
+
+
+def _of_other_topics(messages: Messages) -> Messages:
+    """Messages without those with a topic that may be the metadata log."""
+    frames = messages.frames
+    is_other = ~name_metadata_log(frames.addresses, frames.sizes)
+    for place in np.flatnonzero(~is_other).tolist():
+        is_other[place] = is_of_other_topics(frames.data(place), messages.layout, EMPTY_CONTEXT)
+    some = np.flatnonzero(is_other)
+    return messages if len(some) == len(frames) else messages._replace(at=messages.at[some], frames=frames.at(some))
 
 
 def _is_plain_client(text: str | None) -> bool:

@@ -60,10 +60,12 @@ class JsonBodies:
         self._indexer = indexer
         self._decoder = decoder
         self.columns = BodyColumns(indexer, store, show_secrets=decoder.shows_secrets)
-        self._messages = JsonMessages(packs_records=packs_records)
+        self._messages = JsonMessages(packs_records=packs_records, shows_secrets=decoder.shows_secrets)
         self._arena = Arena()
         self._plain = DecompressedSections()
-        self._fields = FieldTexts(indexer.conversation_state.common, packs_records=packs_records)
+        self._fields = FieldTexts(
+            indexer.conversation_state.common, packs_records=packs_records, shows_secrets=decoder.shows_secrets
+        )
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
 

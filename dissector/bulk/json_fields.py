@@ -20,6 +20,7 @@ from dissector.protocol.embedded.topics import INTERNAL_TOPICS
 from dissector.protocol.embedded.values import SUFFIX, TOPIC_ID, decoded_bytes, has_names, records_decoder, topic_of
 from dissector.protocol.kernel.json_messages import Holes
 from dissector.protocol.message import MessageLayout
+from dissector.protocol.record_masking import masked_records
 from dissector.protocol.wire import uuid_text
 
 MOST_BYTES: Final = 8 << 20
@@ -69,9 +70,11 @@ _Key = tuple[_Field, bytes, tuple[bytes | None, ...]]
 class FieldTexts:
     """The texts of one capture."""
 
-    def __init__(self, context: DecodingContext, *, packs_records: bool) -> None:
+    def __init__(self, context: DecodingContext, *, packs_records: bool, shows_secrets: bool = False) -> None:
         """`context` is that of all connections, which fills as more is learned. With `packs_records`, of records only
-        those of internal topics have texts, as they stay decoded (`tables.packing`)."""
+        those of internal topics have texts, as they stay decoded (`tables.packing`). Secrets in records are masked,
+        unless it `shows_secrets`."""
+        self._shows_secrets = shows_secrets
         self._context = context
         self._packs_records = packs_records
         self._names: dict[str, str] = {}
@@ -107,7 +110,9 @@ class FieldTexts:
             self._texts.clear()
 
     def _opened(self, key: _Key) -> _Text:
-        text = _opened(*key, self._context, packs_records=self._packs_records)
+        field, raw, scope = key
+        shown = masked_records(raw) if field.is_records and not self._shows_secrets else raw
+        text = _opened(field, shown, scope, self._context, packs_records=self._packs_records)
         size = len(key[1]) + len(text.text or b"")
         self._bytes += size
         if self._bytes > MOST_BYTES:

@@ -17,6 +17,7 @@ from dissector.protocol.embedded.secrets import is_metadata_log
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.embedded.values import TOPIC_ID
 from dissector.protocol.kernel.json_messages import join
+from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.kernel.shredding import Arena, Shredded, numbered
 from dissector.protocol.message import PREFIX, MessageLayout
 from dissector.protocol.records.column_reader import RecordReader
@@ -45,6 +46,8 @@ class CarriedColumns(NamedTuple):
     """Of an entry that is no batch it means nothing."""
     topics: list[str]
     """Names of topics, or ids where no name is known."""
+    may_hold_secrets: Bool
+    """Whether its records have to be searched for secrets."""
 
     @property
     def topic(self) -> list[str]:
@@ -61,7 +64,7 @@ class CarriedColumns(NamedTuple):
     def refused(self) -> Int64:
         """The places of rows that need a careful look."""
         is_refused: Bool = self.is_batch & (self.records.entries["error"] != BatchError.NONE)
-        return self.row[is_refused]
+        return self.row[is_refused | self.may_hold_secrets]
 
 
 class RecordsOfRows:
@@ -69,6 +72,7 @@ class RecordsOfRows:
 
     def __init__(self, bodies: BodyColumns) -> None:
         self._bodies = bodies
+        self._shows_secrets = bodies.shows_secrets
         self._arena = Arena()
         self._reader = RecordReader()
 
@@ -120,8 +124,17 @@ class RecordsOfRows:
                 field = found.entries["field"]
                 yield CarriedColumns(
                     found, fields.row[field], fields.topic[field], fields.partition[field],
-                    valid_checksums(fields.data, found.entries), fields.names,
+                    valid_checksums(fields.data, found.entries), fields.names, self._may_hold_secrets(found),
                 )  # fmt: skip
+
+    def _may_hold_secrets(self, found: RecordColumns) -> Bool:
+        """Which entries have sections in which there may be a secret, `(entries,)`."""
+        entries = found.entries
+        if self._shows_secrets:
+            return np.zeros(len(entries), np.bool_)
+        starts = entries["section_start"]
+        sizes = np.where(entries["records"] > 0, entries["section_end"] - starts, 0)
+        return secret_marks().are_near((found.data.ctypes.data + starts).astype(np.uint64), sizes)
 
     def _fields(
         self, messages: Messages, columns: "_Columns", names: Mapping[str, str], read: Callable[[Int64], object]

@@ -18,7 +18,7 @@ from dissector.detection.kafka_detector import Connections
 from dissector.exchange.connection_facts import ConnectionFacts, ConnectionLookup
 from dissector.exchange.endpoint_names import CACHE_SIZE, EndpointNames
 from dissector.exchange.index_row import IndexRow, read_index_rows
-from dissector.exchange.info_column import unseen_words
+from dissector.exchange.info_column import unseen_words, with_damage
 from dissector.exchange.message_decoder import MessageDecoder
 from dissector.exchange.model import Exchange, ExchangeRow
 from dissector.exchange.orphan_decoder import OrphanDecoder
@@ -213,8 +213,9 @@ class ExchangeDecoder:
 
 
 def _with_masked(exchange: Exchange) -> Exchange:
-    """The exchange with a word in its info column about what is masked."""
-    words = unseen_words(exchange.request, exchange.response)
-    if words:
-        exchange.row = exchange.row._replace(info=" · ".join(filter(None, (exchange.row.info, words))))
+    """The exchange with words in its info column about what is masked, cut, or damaged."""
+    words = " · ".join(filter(None, (exchange.row.info, unseen_words(exchange.request, exchange.response))))
+    words = with_damage(words, exchange.request, exchange.response)
+    if words != exchange.row.info:
+        exchange.row = exchange.row._replace(info=words)
     return exchange

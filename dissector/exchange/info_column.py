@@ -10,9 +10,11 @@ from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding
 from dissector.core.text import counted
+from dissector.exchange.finding_words import marked
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.codec.plan import plan
 from dissector.protocol.codec.structs import structs_with
+from dissector.protocol.masked_reasons import UNREAD
 from dissector.protocol.message import Values
 from dissector.protocol.records.counting import count_records
 from dissector.protocol.schema.loader import alternatives
@@ -239,7 +241,21 @@ def exchange_info(exchange: Exchange) -> str:
     session = "" if request.body.get("topics") else fetch_session_words(exchange.fetched)
     words = info(request, exchange.response, exchange.row_findings, request.context.topic_names, session)
     words = words or next((finding.message for finding in exchange.row_findings), "")
-    return " · ".join(filter(None, (words, unseen_words(request, exchange.response))))
+    words = " · ".join(filter(None, (words, unseen_words(request, exchange.response))))
+    return with_damage(words, request, exchange.response)
+
+
+def with_damage(words: str, request: ExchangeMessage | None, response: ExchangeMessage | None) -> str:
+    """Return the words of a row behind what its messages are not read to their end for, if they are not."""
+    found = [
+        finding.under(name)
+        for name, message in (("request", request), ("response", response))
+        if message is not None
+        for finding in message.findings
+        if finding.code in UNREAD
+    ]
+    said = [f"{each.path}: {each.message}" for each in found]
+    return marked(" · ".join(filter(None, (*said, words))), found)
 
 
 def unseen_words(*messages: ExchangeMessage | None) -> str:

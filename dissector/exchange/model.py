@@ -11,7 +11,8 @@ from dissector.exchange.finding_words import marked, with_words
 from dissector.protocol.embedded.context import EMPTY_CONTEXT, DecodingContext
 from dissector.protocol.embedded.secrets import annotate_secrets
 from dissector.protocol.embedded.values import RecordsDecoder, with_annotations, with_decoded
-from dissector.protocol.masking import is_public, mask_secrets
+from dissector.protocol.masked_reasons import is_of_end
+from dissector.protocol.masking import mask_secrets, needs_search
 from dissector.protocol.message import Decoded, MessageLayout, Traced, Values, read, trace
 from dissector.protocol.tree import ByteSource, Node
 from dissector.tls.session import TlsSession
@@ -83,7 +84,7 @@ class ExchangeMessage:
         show_secrets: bool,
     ) -> "ExchangeMessage":
         """Return a message, its secrets masked unless `show_secrets`."""
-        if show_secrets or is_public(layout, context):
+        if show_secrets or not needs_search(layout, context):
             return cls(time_ns, size, data, whole, layout, context)
         shown = mask_secrets(data, size, layout, whole, context)
         message = cls(time_ns, size, shown.data, whole, shown.layout, context, shown.data is not data)
@@ -192,6 +193,7 @@ class ExchangeMessage:
         findings = list(self.decoded.findings)
         missing = self.size - len(self.data)
         if missing:
+            findings = [each for each in findings if not is_of_end(each)]  # which is not the message's own
             how = "were cut off by the snap length" if self.is_cut else "were not captured"
             words = f"{missing:,} of {self.size:,} bytes {how}; {self.whole:,} could be read"
             findings.append(Finding("incomplete-frame", Severity.ERROR, words))

@@ -87,7 +87,7 @@ class RequestDecoder:
         if not before.may_have_secrets:
             return context
         is_alone = self._indexer.frames.is_alone.values[index_row.response]
-        if is_alone and state.begins_with_versions(connection, packet):
+        if is_alone and state.begins_without_login(connection, packet):
             before = state.common
         if before is context:
             return context

@@ -113,9 +113,9 @@ class ConversationState:
                 self._secret_contexts[mechanism, has_secrets, may_cut] = found
         return found
 
-    def begins_with_versions(self, connection: int, packet: int) -> bool:
-        """Whether a connection begins with ApiVersions, and can't have a login (`Secrecy.begins_with_versions`)."""
-        return self._secrecy.begins_with_versions(connection, packet)
+    def begins_without_login(self, connection: int, packet: int) -> bool:
+        """Whether a connection can't have a login from its beginning on (`Secrecy.begins_without_login`)."""
+        return self._secrecy.begins_without_login(connection, packet)
 
     def advertised_versions(self, connection: int) -> VersionRanges:
         """The versions in the ApiVersions response on a connection, by API key; empty where there is none."""

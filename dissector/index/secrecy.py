@@ -55,8 +55,8 @@ class Secrecy:
         """Of connections whose first request was seen; `NEVER` where it was not captured, or can't be read."""
         self._plain_behind: dict[int, int] = {}
         """The same if the capture may lack the beginning of the connection, or a part of the request."""
-        self._versions_from: dict[int, int] = {}
-        """Of connections that begin with ApiVersions, and have sent nothing else that is not harmless."""
+        self._plain_from: dict[int, int] = {}
+        """Of connections that begin with a whole request that is harmless, and have sent nothing that is not."""
         self._with_secrets: set[int] = set()
         """Connections that have sent a request with secrets."""
         self._read_to: dict[int, int] = {}
@@ -74,10 +74,10 @@ class Secrecy:
         """Whether a message in that packet that is there in part may have another one's secret in it."""
         return packet <= self._plain_behind.get(connection, NEVER) or self.has_secrets(connection)
 
-    def begins_with_versions(self, connection: int, packet: int) -> bool:
-        """Whether the capture has the connection from its beginning, and it has sent ApiVersions and what is harmless,
-        but nothing that logs in: a response to one of these is what it seems to be."""
-        return packet >= self._versions_from.get(connection, NEVER) and not self.has_secrets(connection)
+    def begins_without_login(self, connection: int, packet: int) -> bool:
+        """Whether the capture has the connection from its beginning, and it has sent what is harmless, but nothing that
+        logs in: a response to one of these is what it seems to be."""
+        return packet >= self._plain_from.get(connection, NEVER) and not self.has_secrets(connection)
 
     def has_secrets(self, connection: int) -> bool:
         """Whether a request with secrets was sent."""
@@ -100,7 +100,7 @@ class Secrecy:
         """Get ready for a checkpoint: forget other connections."""
         self._with_secrets &= connections
         self._cut &= connections
-        for known in (self._harmless_from, self._plain_behind, self._read_to, self._versions_from):
+        for known in (self._harmless_from, self._plain_behind, self._read_to, self._plain_from):
             for connection in known.keys() - connections:
                 del known[connection]
 
@@ -126,12 +126,10 @@ class Secrecy:
         reached = np.flatnonzero(is_reached & may_be_harmless)
         is_harmless, is_cut = self._are_harmless(sent.where(reached))
         self._cut.update(sent.connection[reached[is_cut]].tolist())
-        of_versions = reached[is_harmless & ~is_cut]
-        of_versions = of_versions[sent.is_opened[of_versions] & (sent.api_key[of_versions] == ApiKey.API_VERSIONS)]
-        for connection, packet in zip(
-            sent.connection[of_versions].tolist(), sent.packet[of_versions].tolist(), strict=True
-        ):
-            self._versions_from.setdefault(connection, packet)
+        whole = reached[is_harmless & ~is_cut]
+        whole = whole[sent.is_opened[whole]]
+        for connection, packet in zip(sent.connection[whole].tolist(), sent.packet[whole].tolist(), strict=True):
+            self._plain_from.setdefault(connection, packet)
         plain_behind = np.full(len(of), NEVER)
         plain_behind[reached[is_harmless]] = sent.packet[reached[is_harmless]]
         deciding = np.flatnonzero(is_reached & (decides | (plain_behind == NEVER)))
@@ -151,7 +149,7 @@ class Secrecy:
         self._harmless_from.update(zip(connection, harmless_from, strict=True))
         for each, first in zip(connection, harmless_from, strict=True):
             if first == NEVER:
-                self._versions_from.pop(each, None)
+                self._plain_from.pop(each, None)
 
     def _in_stream_order(self, rows: Int64) -> "_SentFrames":
         """What clients sent in these rows, by connection, without the rest of a message that was sent in part before

@@ -137,6 +137,7 @@ def joined(pieces: Sequence[CarriedColumns]) -> CarriedColumns:
         _records([piece.records for piece in pieces]), np.concatenate([piece.row for piece in pieces]),
         np.concatenate(topics), np.concatenate([piece.partition for piece in pieces]),
         np.concatenate([piece.crc_valid for piece in pieces]), list(numbers),
+        np.concatenate([piece.may_hold_secrets for piece in pieces]),
     )  # fmt: skip
 
 

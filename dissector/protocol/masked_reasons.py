@@ -29,7 +29,13 @@ how many tagged fields the header has: four of that message's size, and five of 
 _FIXED: Final = frozenset(("BOOLEAN", "INT8", "INT16", "UINT16", "UINT32", "INT32", "INT64"))
 _NUMBER: Final = re.compile(r"(-?)(\d[\d,]*)")
 
+_END: Final = re.compile(r"past the end|^ends inside")
 _TAG: Final = re.compile(r"\(tag [^)]*\)")
+
+
+def is_of_end(finding: Finding) -> bool:
+    """Whether a finding says no more than that a message ends too early."""
+    return finding.code == MALFORMED and _END.search(finding.message) is not None
 
 
 def reasons_of(findings: Iterable[Finding]) -> tuple[Finding, ...]:

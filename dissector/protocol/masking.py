@@ -13,7 +13,9 @@ Invariants:
     a NUL, and where the low one, a character, 0x20 at least; no API has such a version. SCRAM (RFC 5802, 7) and
     OAUTHBEARER (RFC 7628, 3.1) begin with printable characters, and so with an API key above 0x2020. Kerberos begins
     with 0x60, or with the ids of its tokens, 0x0504 and the like (RFC 4121, 4.2; RFC 2743, 3.1): no API keys. For keys
-    of others (vendors) the length of the client id decides, too: two characters are one of 2,313 bytes at least;
+    of others (vendors) the length of the client id decides, too: two characters are one of 2,313 bytes at least. So a
+    whole message of such an API is shown where no login is; but of a key that differs in one or two bits from that of
+    an API with secrets;
   * masked bytes are not read as fields: `MessageLayout.masked_from` is where they begin.
 """
 
@@ -31,9 +33,11 @@ from dissector.protocol.embedded.secrets import (
     masked,
     may_hold_secrets,
 )
+from dissector.protocol.embedded.topics import RECORDS_FIELDS
 from dissector.protocol.masked_reasons import UNREAD, first_fields, reasons_of
 from dissector.protocol.message import (
     ONLY_HEADER,
+    OTHERS_MESSAGE,
     PREFIX,
     UNKNOWN_MESSAGE,
     Decoded,
@@ -44,6 +48,7 @@ from dissector.protocol.message import (
     trace,
 )
 from dissector.protocol.metadata_log import is_of_other_topics, without_secrets
+from dissector.protocol.record_masking import masked_frame
 from dissector.protocol.records.batch import MASK
 from dissector.protocol.schema.loader import api
 from dissector.protocol.tree import UNPARSED, Node
@@ -68,19 +73,35 @@ class MaskedFrame(NamedTuple):
 
 
 def is_public(layout: MessageLayout, context: DecodingContext) -> bool:
-    """Whether a message has no secrets, whatever its bytes are: its API has none, nor has its connection."""
+    """Whether a message has no secrets but in records, whatever its bytes are: its API has none, nor its connection."""
     return not (
         context.may_have_secrets or layout.unread is not None or layout.token or layout.body in MESSAGES_WITH_SECRETS
     )
 
 
+def needs_search(layout: MessageLayout, context: DecodingContext) -> bool:
+    """Whether a message has to be searched for secrets."""
+    return layout.body in RECORDS_FIELDS or not is_public(layout, context)
+
+
 def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, context: DecodingContext) -> MaskedFrame:
     """Return a frame with its secrets masked; the frame itself if it has none. It had `size` bytes on the wire, of
     which those before `end` can be read."""
+    found = _mask_fields(data, size, layout, end, context)
+    if layout.body not in RECORDS_FIELDS or found.layout.masked_from is not None:
+        return found
+    masked, decoded = masked_frame(found.data, found.layout, end, found.decoded)
+    return _masked_whole(data, layout, end) if masked is None else found._replace(data=masked, decoded=decoded)
+
+
+def _mask_fields(data: bytes, size: int, layout: MessageLayout, end: int, context: DecodingContext) -> MaskedFrame:
+    """Mask what is secret besides records."""
     is_whole = end == size == len(data)
     if layout.header == "ResponseHeader" and layout.unread == UNKNOWN_MESSAGE and not is_whole:
         # The size of a frame that is not there may be bytes of another message, and so may its correlation id.
         return _masked_whole(data, layout._replace(header=None, token=True), end)
+    if layout.unread == OTHERS_MESSAGE and is_whole and _is_what_it_says(data, layout, context):
+        return MaskedFrame(data, layout)
     if layout.unread is not None and _may_be_secret(layout.unread, data, context):
         return _masked_whole(data, layout, end)
     holds = may_hold_secrets(layout.body, data, context) and not (
@@ -102,8 +123,17 @@ def mask_secrets(data: bytes, size: int, layout: MessageLayout, end: int, contex
     return MaskedFrame(masked(data, traced.tree), layout)
 
 
+def _is_what_it_says(data: bytes, layout: MessageLayout, context: DecodingContext) -> bool:
+    """Whether a whole message of an API of others is one: no login is in progress, and a request names its client."""
+    if context.has_secrets or context.mechanism is not None:
+        return False
+    header = read(data, layout).header
+    is_named = layout.header == "ResponseHeader" or bool(header.get("client_id"))
+    return is_named and has_header(data, layout, len(data))
+
+
 def _may_be_secret(message: str, data: bytes, context: DecodingContext) -> bool:
-    return message == UNKNOWN_MESSAGE or may_hold_secrets(message, data, context)
+    return message in (UNKNOWN_MESSAGE, OTHERS_MESSAGE) or may_hold_secrets(message, data, context)
 
 
 def _of_other_api(

@@ -13,6 +13,7 @@ from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import FORMATS
 from dissector.protocol.embedded.messages import EmbeddedMessages
 from dissector.protocol.embedded.secrets import (
+    CARRIERS_BY_NAME,
     SECRET_CARRIERS,
     SECRET_FIELDS,
     is_secret,
@@ -50,14 +51,14 @@ def without_secrets(data: bytes, layout: MessageLayout, context: DecodingContext
 
 
 def is_of_other_topics(data: bytes, layout: MessageLayout, context: DecodingContext) -> bool:
-    """Whether a whole Fetch response was read to its end, and neither its topics nor those of its request may be the
-    metadata log. What looks like the log's name is in its records then."""
-    if layout.body != "FetchResponse" or layout.unread is not None or context.fetches_metadata:
+    """Whether a whole message with records was read to its end, and neither its topics nor those of its request may be
+    the metadata log. What looks like the log's name is in its records then."""
+    if layout.body not in CARRIERS_BY_NAME or layout.unread is not None or context.fetches_metadata:
         return False
     decoded = read(data, layout)
     if decoded.findings or decoded.rest or not _are_clean(decoded.header, decoded.body, has_times=False):
         return False
-    return not may_name_metadata_log(decoded.body.get("responses"))
+    return not may_name_metadata_log(decoded.body.get(RECORDS_FIELDS[layout.body].partition(".")[0]))
 
 
 def _list(values: object) -> list[dict[str, bytes]]:

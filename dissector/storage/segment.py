@@ -2,10 +2,11 @@
 
 The format is that of a `records` field, so `protocol.records` reads it; a row is a batch, or a message of before 0.11.
 Zeros that a broker preallocated are no damage. The topic is in the folder's name, and so whether it is an internal one
-whose records can be decoded; the metadata log is also recognized by its first record.
+whose records can be decoded; the metadata log, which has secrets, is recognized by its records, whatever the folder is.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from mmap import mmap
 from pathlib import Path
 from typing import Final, cast
@@ -15,11 +16,13 @@ from dissector.core.arrays import UInt8
 from dissector.core.finding import Finding, Severity
 from dissector.core.limits import DEFAULT
 from dissector.protocol.embedded.context import EMPTY_CONTEXT
+from dissector.protocol.embedded.record_secrets import are_metadata_records
 from dissector.protocol.embedded.secrets import annotate_secrets, masked
 from dissector.protocol.embedded.topics import CLUSTER_METADATA
 from dissector.protocol.embedded.tree import TreeEmbedder
 from dissector.protocol.embedded.values import records_with_decoded
 from dissector.protocol.message import Traced
+from dissector.protocol.record_masking import masked_records
 from dissector.protocol.records.batch import HEADER, MASK, Batch
 from dissector.protocol.records.compression import DecompressionError, codec_name
 from dissector.protocol.records.entries import LEAST_SIZE, LOG_OVERHEAD, MAGIC_AT, RecordsEntryKind, split_entries
@@ -35,6 +38,8 @@ RAFT_TYPES: Final = frozenset({b"\x00\x02", b"\x00\x03"})
 LARGEST_CONTROL: Final = 1 << 16
 _ENTRIES: Final = (RecordsEntryKind.BATCH, RecordsEntryKind.MESSAGE)
 _CHUNK: Final = 1 << 20
+_MOST_LOOKED_AT: Final = 16
+"""Batches at the beginning of a log, of `_CHUNK` bytes at most, that may say that it is the metadata log."""
 _DIGITS: Final = 10
 """A partition's number has fewer."""
 
@@ -47,7 +52,7 @@ class LogSegment:
     def __init__(self, name: str, data: mmap, *, show_secrets: bool) -> None:
         self._data = data
         self._show_secrets = show_secrets
-        self._topic = CLUSTER_METADATA if _is_raft(data) else partition_of(name)[0]
+        self._topic = CLUSTER_METADATA if _is_raft(data) or _has_metadata(data) else partition_of(name)[0]
         self.damage: Damaged | None = None
 
     def places(self) -> Iterator[EntryPosition]:
@@ -63,13 +68,13 @@ class LogSegment:
                 self.damage = Damaged(part.start, part.end - part.start, number, words)
 
     def entry(self, data: bytes, start: int) -> LogEntry:
-        """Decode a batch or a message and verify its checksum. Of the internal logs only the metadata log has
-        secrets."""
-        given, may_be_secret = data, self._topic == CLUSTER_METADATA and not self._show_secrets
-        if may_be_secret and not _is_one(data):
-            data = MASK * len(data)
-        elif may_be_secret:
-            data = masked(data, _tree(data, self._topic).tree)
+        """Decode a batch or a message and verify its checksum. Whatever the metadata log has is a secret where it can't
+        be read."""
+        given = data
+        if not self._show_secrets and self._topic == CLUSTER_METADATA:
+            data = masked(data, _tree(data, self._topic).tree) if _is_one(data) else MASK * len(data)
+        elif not self._show_secrets:
+            data = masked_records(data)
         return entry_of(data, start, self._topic, noted=data is not given)
 
 
@@ -129,6 +134,25 @@ def _is_raft(data: mmap) -> bool:
     except (DecompressionError, WireError):
         return False
     return any(record.key is not None and record.key[2:4] in RAFT_TYPES for record in first)
+
+
+def _has_metadata(data: mmap) -> bool:
+    """Whether one of the first batches has records of the metadata log and no others."""
+    budget = frame_budget()
+    for part in islice(split_entries(cast(bytes, data)), _MOST_LOOKED_AT):
+        size = part.end - part.start
+        if part.start + size > _CHUNK:
+            break
+        if part.kind is not RecordsEntryKind.BATCH:
+            continue
+        batch = Batch.read(data[part.start : part.end])
+        try:
+            values = [] if batch.is_control else [record.value for record in batch.records(budget)]
+        except (DecompressionError, WireError):
+            continue
+        if are_metadata_records(values):
+            return True
+    return False
 
 
 def _begins_one(data: mmap | memoryview) -> bool:

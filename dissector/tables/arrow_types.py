@@ -47,10 +47,11 @@ def with_dictionaries(schema: pa.Schema) -> pa.Schema:
 
 
 def chosen(texts: Sequence[str | None], which: Int64) -> pa.DictionaryArray:
-    """Return a column of repeated texts: one for each row, by its number."""
+    """Return a column of repeated texts: one for each row, by its number. Bytes that are no UTF-8 are escaped."""
     is_null = np.array([text is None for text in texts], np.bool_)
     numbers = pa.array(which, pa.int32(), mask=is_null[which] if is_null.any() else None)
-    return pa.DictionaryArray.from_arrays(numbers, pa.array([text or "" for text in texts], pa.string()))
+    words = [(text or "").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for text in texts]
+    return pa.DictionaryArray.from_arrays(numbers, pa.array(words, pa.string()))
 
 
 def of_type(values: pa.ChunkedArray | pa.Array, field: pa.Field) -> pa.ChunkedArray | pa.Array:

@@ -150,17 +150,17 @@ def test_a_request_is_not_taken_for_one_of_another_connection(size: int) -> None
     assert secrecy.may_have_secrets(1, 9)
 
 
-def begins_with_versions(secrecy: Secrecy) -> list[bool]:
-    return [secrecy.begins_with_versions(0, packet) for packet in range(OPENED, OPENED + 3)]
+def begins_without_login(secrecy: Secrecy) -> list[bool]:
+    return [secrecy.begins_without_login(0, packet) for packet in range(OPENED, OPENED + 3)]
 
 
-def test_a_connection_begins_with_versions_until_it_sends_what_may_be_a_login(tmp_path: Path) -> None:
+def test_a_connection_begins_without_login_until_it_sends_what_may_be_a_login(tmp_path: Path) -> None:
     longer = request(0, api_key=ApiKey.API_VERSIONS, body=b"x")
-    for requests in ([VERSIONS], [VERSIONS, VERSIONS], [VERSIONS, METADATA]):
-        assert begins_with_versions(read_secrecy(tmp_path, *requests)) == [True, True, True]
-        assert begins_with_versions(read_secrecy(tmp_path, *requests, opened=False)) == [False, False, False]
-    for requests in ([METADATA], [VERSIONS, LOGIN], [VERSIONS, METADATA, LOGIN], [longer], [VERSIONS, longer]):
-        assert begins_with_versions(read_secrecy(tmp_path, *requests)) == [False, False, False]
+    for requests in ([VERSIONS], [VERSIONS, VERSIONS], [VERSIONS, METADATA], [METADATA]):
+        assert begins_without_login(read_secrecy(tmp_path, *requests)) == [True, True, True]
+        assert begins_without_login(read_secrecy(tmp_path, *requests, opened=False)) == [False, False, False]
+    for requests in ([METADATA, LOGIN], [VERSIONS, LOGIN], [VERSIONS, METADATA, LOGIN], [longer], [VERSIONS, longer]):
+        assert begins_without_login(read_secrecy(tmp_path, *requests)) == [False, False, False]
     secrecy = read_secrecy(tmp_path, VERSIONS)
     secrecy.retain({1})
-    assert begins_with_versions(secrecy) == [False, False, False]
+    assert begins_without_login(secrecy) == [False, False, False]

@@ -22,7 +22,7 @@ from tools.fuzz.captures import capture_file
 from tools.fuzz.case import Case, Side
 from tools.fuzz.encrypted import encrypted_file
 from tools.fuzz.jars import schemas_of
-from tools.fuzz.logins import login_file
+from tools.fuzz.logins import login_file, segment_file
 from tools.fuzz.mutation import INTERESTING, mutated
 from tools.fuzz.record_headers import section
 from tools.fuzz.redactions import redaction_file
@@ -241,8 +241,8 @@ def compressed(seeds: Seeds, chance: random.Random) -> Case:
 
 
 def secrets(_seeds: Seeds, chance: random.Random) -> Case:
-    """A conversation with secrets, changed: no face may show one."""
-    data, hidden = login_file(chance)
+    """A conversation or a log segment with secrets, changed: no face may show one."""
+    data, hidden = segment_file(chance) if chance.random() < 0.05 else login_file(chance)
     return Case("secrets", "capture", data, secrets=tuple(each.hex() for each in hidden))
 
 

@@ -18,11 +18,13 @@ from typing import Final
 from dissector.capture import CaptureError
 from dissector.capture_session import Capture
 from tools.fuzz.leaks import leak, rare_faces, screen_faces
-from tools.fuzz.logins import login_file, recording_changed, recordings
+from tools.fuzz.logins import login_file, recording_changed, recordings, segment_file
 
 RARE: Final = 10
 ON_SCREEN: Final = 100
 RECORDED: Final = 0.3
+SEGMENTS: Final = 0.05
+"""How many of those that are made are log segments."""
 
 
 def run(seed: int, minutes: float, first: int, folder: Path) -> Counter[str]:
@@ -36,7 +38,8 @@ def run(seed: int, minutes: float, first: int, folder: Path) -> Counter[str]:
         if is_recorded:
             data, secrets = recording_changed(recorded[counts["recorded"] % len(recorded)], chance)
         else:
-            data, secrets = login_file(chance, recorded=0)
+            is_segment = chance.random() < SEGMENTS
+            data, secrets = segment_file(chance) if is_segment else login_file(chance, recorded=0)
         counts["recorded" if is_recorded else "made"] += 1
         path.write_bytes(data)
         ways = [rare_faces] if number % RARE == 0 else []

@@ -32,6 +32,7 @@ from dissector.protocol.wire import EncodeError
 from tests.traffic import Packet, Turn, conversation, ethernet, lossy, pcap, reordered, resegmented
 from tools.fuzz.captures import login_changed, packets_changed
 from tools.fuzz.leaks import LEAST
+from tools.fuzz.records_with_secrets import CARRIERS, letters, metadata_records, records_field, user_records
 from tools.fuzz.seeds import PCAPS, framed
 
 LETTERS: Final = string.ascii_letters + string.digits
@@ -58,6 +59,8 @@ class Login:
 
     said: tuple[Said, ...]
     secrets: tuple[bytes, ...]
+    stays: bool = False
+    """Whether secrets are told by names beside them, which must stay: there is no damage then."""
 
 
 def secret(chance: random.Random, size: int = 0) -> bytes:
@@ -194,8 +197,27 @@ def metadata_log(chance: random.Random) -> Login:
     return Login(said, (one, one[::-1], other))
 
 
+def records(chance: random.Random) -> Login:
+    """Records with secrets where nobody expects them: of users, and of the metadata log in any topic."""
+    one, other = letters(chance), letters(chance)
+    of_log = chance.random() < 0.4
+    found = metadata_records(one, other) if of_log else user_records(one, other, chance)
+    field = records_field(found, chance)
+    key = chance.choice(list(CARRIERS))
+    said = exchange(key, *CARRIERS[key](field, of_log=of_log and chance.random() < 0.5, chance=chance))
+    return Login(said, (one.encode(), other.encode()), stays=True)
+
+
+def segment_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
+    """A log segment with such records, or a piece of one, and its secrets."""
+    one, other = letters(chance), letters(chance)
+    found = metadata_records(one, other) if chance.random() < 0.5 else user_records(one, other, chance)
+    before = records_field([{"value": b"x"}], chance) if chance.random() < 0.2 else b""
+    return before + records_field(found, chance), (one.encode(), other.encode())
+
+
 LOGINS: Final[Sequence[Callable[[random.Random], Login]]] = (
-    plain, scram, oauth, other_mechanism, configs, credentials, metadata_log,
+    plain, scram, oauth, other_mechanism, configs, credentials, metadata_log, records,
 )  # fmt: skip
 
 
@@ -280,17 +302,19 @@ def _made_file(chance: random.Random) -> tuple[bytes, tuple[bytes, ...]]:
     said = [*(VERSIONS if chance.random() < 0.7 else ()), *login.said, *(METADATA if chance.random() < 0.7 else ())]
     is_numbered = chance.random() < 0.8
     said = _numbered(said) if is_numbered else said
-    for _ in range(chance.choice((0, 1, 1, 2, 3))):
+    for _ in range(0 if login.stays else chance.choice((0, 1, 1, 2, 3))):
         at = chance.randrange(len(said))
         said[at] = chance.choice(CHANGES)(said[at], chance)
-    for _ in range(chance.choice((0, 0, 0, 1, 2))):
+    for _ in range(0 if login.stays else chance.choice((0, 0, 0, 1, 2))):
         at = chance.randrange(len(said))
         said = [each for number, each in enumerate(said) if number != at or (each.from_client and not is_numbered)]
         said = said or list(login.said)
     turns = [Turn(each.from_client, each.data) for each in said if each.data]
     packets = conversation(turns, handshake=chance.random() < 0.7)
-    for change, share in ((resegmented, 0.3), (lossy, 0.2), (reordered, 0.1)):
+    for change, share in ((resegmented, 0.3), (lossy, 0 if login.stays else 0.2), (reordered, 0.1)):
         packets = change(packets, chance) if chance.random() < share else packets
+    if login.stays:
+        return pcap([ethernet(packet) for packet in packets]), login.secrets
     return packets_file(packets, chance), login.secrets
 
 
@@ -312,8 +336,8 @@ def recordings() -> list[Recording]:
 
 def _with_letters(data: bytes) -> bytes:
     """Bytes with letters in place of the passwords, which are words that also stand elsewhere."""
-    for word, letters in PASSWORDS.items():
-        data = data.replace(word, letters)
+    for word, other in PASSWORDS.items():
+        data = data.replace(word, other)
     return data
 
 

@@ -21,9 +21,9 @@ from dissector.capture_session import Capture
 from dissector.exchange.model import ExchangeMessage
 from dissector.export.exporter import export_rows
 from dissector.export.formats import ExportFormat, ExportRequest
-from dissector.export.redaction.compress_to_size import compress_to_size
 from dissector.export.redaction.frames import Redactor
 from dissector.protocol.message import request_layout, response_layout, trace
+from dissector.protocol.records.compress_to_size import compress_to_size
 from dissector.protocol.tree import Node
 from tests.export.redaction.secrets import KEPT
 from tests.traffic import Turn, conversation, ethernet, pcap

@@ -24,12 +24,12 @@ from dissector.core.finding import Finding
 from dissector.exchange.model import ExchangeMessage
 from dissector.export.redaction.addresses import AddressPseudonyms
 from dissector.export.redaction.allowed_words import is_allowed, pseudonym_prefix
-from dissector.export.redaction.compress_to_size import Span, compress_to_size
 from dissector.export.redaction.pseudonyms import MASK, Pseudonyms
 from dissector.export.redaction.remnants import PIECE, RUN, Remnants
 from dissector.export.redaction.sasl_tokens import redacted_token
 from dissector.protocol.embedded.sasl import sasl_token
 from dissector.protocol.message import AUTH_BYTES, PREFIX, Traced, read
+from dissector.protocol.records.compress_to_size import Span, compress_to_size
 from dissector.protocol.records.entries import LOG_OVERHEAD, MAGIC_AT
 from dissector.protocol.tree import UNPARSED, ByteSource, Node
 

@@ -1,13 +1,51 @@
-"""Names of secrets, as users and plugins write them: one list for configs, URLs and error messages."""
+"""Names of secrets, as users and plugins write them: one list for configs, URLs, error messages and records.
+
+Invariant: every name that is one of a secret contains one of `MARKS` (a property test), so that a search for those
+finds what has to be looked at more closely.
+"""
 
 import re
 from typing import Final
 
 _NAME: Final = re.compile(
-    r"passw|pass.?phrase|secret|credential|jaas|private.?key|api.?key|access.?key|auth.?info|user.?info|signature"
-    r"|(?:^|[._-])(?:pwd|pass|pin|sas)$|(?:^|[._-]|access|refresh|bearer|auth|id)tokens?(?:$|[._-])|authorization|cookie",
-    re.IGNORECASE,
+    r"passw|pass[ -~]?phrase|secret|credential|jaas|(?:auth|user)[ -~]?info|signature"
+    r"|(?:private|api|access|encryption|signing|session|shared|master|account|storage)[ -~]?key"
+    r"|(?:^|[._-])(?:pwd|pass|pin|sas)$|(?:^|[._-]|access|refresh|bearer|auth|id)tokens?(?:$|[._-])|authorization|cookie"
+    r"|(?-i:[a-z0-9]Tokens?(?![a-z]))",
+    re.IGNORECASE | re.ASCII,
 )
+_ANY: Final = "\0"
+"""In a mark: any byte."""
+_STEMS: Final = (
+    "passw", "passphrase", "pass\0phrase", "secret", "credential", "jaas", "signature", "token",
+    "authorization", "cookie",
+    *(
+        f"{kind}{between}{noun}"
+        for kind, noun in (
+            ("private", "key"), ("api", "key"), ("access", "key"), ("auth", "info"), ("user", "info"),
+            ("encryption", "key"), ("signing", "key"), ("session", "key"), ("shared", "key"), ("master", "key"),
+            ("account", "key"), ("storage", "key"),
+        )
+        for between in ("", _ANY)
+    ),
+)  # fmt: skip
+_SHORT: Final = ("pwd", "pass", "pin", "sas")
+"""Names that are no part of a longer word. In a record they follow a separator, a quote, or, in a header's key, its
+length, which is a varint: twice as much."""
+_BEFORE: Final = "._-\"'?&;, "
+SESSION_KEY: Final = frozenset(("key", "algorithm", "creation-timestamp"))
+"""Members of the key that Connect's workers share for a session."""
+MARKS: Final = tuple(
+    mark.encode()
+    for mark in (
+        *_STEMS,
+        max(SESSION_KEY, key=len),
+        *(f"{before}{name}" for name in _SHORT for before in (*_BEFORE, chr(2 * len(name)))),
+    )
+)
+"""In small letters; a byte 0 is any byte."""
+WORDS: Final = frozenset(f"{before}{name}".encode() for name in _SHORT for before in _BEFORE)
+"""Those of them behind which a name ends."""
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _ASSIGNED: Final = re.compile(r"([A-Za-z0-9_.-]+)[\"']?\s*[=:]")
 _USER: Final = re.compile(r"[^\s/,:@]*:[^\s/,@]+@")
@@ -16,6 +54,11 @@ _USER: Final = re.compile(r"[^\s/,:@]*:[^\s/,@]+@")
 def is_secret_name(name: str) -> bool:
     """Whether what has this name may be a secret: ``connection.password``, ``x-api-key``, ``clientSecret``."""
     return _NAME.search(name) is not None
+
+
+def is_count(name: str) -> bool:
+    """Whether a number under such a name is a count: how many tokens."""
+    return "token" in name.lower()
 
 
 def words_with_secret_names(text: str) -> list[str]:

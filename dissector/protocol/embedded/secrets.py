@@ -54,7 +54,9 @@ SEALED_FIELDS: Final = {
 SECRET_CARRIERS: Final = frozenset(SEALED_FIELDS)
 """Messages with secrets inside bytes fields."""
 METADATA_CARRIERS: Final = frozenset(("FetchResponse", "FetchSnapshotResponse"))
-"""Messages that may carry records of the metadata log."""
+"""Messages that may carry records of the metadata log as brokers use them."""
+CARRIERS_BY_NAME: Final = frozenset(("FetchResponse", "ShareFetchResponse", "ProduceRequest"))
+"""Messages that carry them only if they name the log, but for a Fetch whose request does."""
 MESSAGES_WITH_SECRETS: Final = frozenset((*SECRET_FIELDS, *SECRET_CARRIERS, *METADATA_CARRIERS))
 """Messages that may have a secret."""
 _METADATA_LOG: Final = {b"__clus": 0, b"ter_met": 3, bytes(15) + b"\x01": 15}
@@ -192,8 +194,8 @@ def is_client_id(text: str) -> bool:
 
 def may_hold_secrets(message: str | None, data: bytes, context: DecodingContext) -> bool:
     """Return whether a frame has to be searched for secrets."""
-    if message == "FetchResponse":
-        return context.fetches_metadata or names_metadata_log(data)
+    if message in CARRIERS_BY_NAME:
+        return (message == "FetchResponse" and context.fetches_metadata) or names_metadata_log(data)
     return message in MESSAGES_WITH_SECRETS
 
 
@@ -232,10 +234,12 @@ def _topic_id(text: object) -> bytes:
 def may_name_metadata_log(topics: object) -> bool:
     """Whether topics of a Fetch request may be the metadata log: by name; by an id that no other topic has, as theirs
     are random (RFC 9562, 4.4)."""
-    return isinstance(topics, list) and any(
-        is_metadata_log(each["topic"], None) if "topic" in each else not _is_random(_topic_id(each.get("topic_id")))
-        for each in topics
-    )
+    return isinstance(topics, list) and any(map(_may_be_metadata_log, topics))
+
+
+def _may_be_metadata_log(topic: Mapping[str, object]) -> bool:
+    name = topic.get("topic", topic.get("name"))
+    return is_metadata_log(name, None) if isinstance(name, str) else not _is_random(_topic_id(topic.get("topic_id")))
 
 
 def _is_random(topic_id: bytes) -> bool:

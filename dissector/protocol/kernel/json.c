@@ -189,7 +189,7 @@ static int write_message(KernelJson *call, int64_t row, JsonOut *out) {
   int64_t at = call->begin, end = call->sizes[row];
   JsonRecords records = {.packed = call->most_packed, .left = call->most_records, .sections = call->sections,
                          .section_sizes = call->section_sizes, .scratch = call->scratch,
-                         .scratch_size = call->scratch_size, .plain_left = call->most_plain};
+                         .scratch_size = call->scratch_size, .plain_left = call->most_plain, .secrets = call->secrets};
   if (call->sections) {
     records.section = call->first_section[row];
     records.section_end = call->first_section[row + 1];

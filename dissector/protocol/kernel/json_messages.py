@@ -19,6 +19,7 @@ from dissector.core.columns import sorted_unique
 from dissector.core.json_text import dumps
 from dissector.core.kernel import function
 from dissector.protocol.codec.json_program import SCOPE
+from dissector.protocol.kernel.secret_marks import secret_marks
 from dissector.protocol.kernel.shredding import FrameMemory
 from dissector.protocol.wire import uuid_text
 
@@ -134,19 +135,22 @@ class _JsonCall(ctypes.Structure):
         for name in (
             "frames", "sizes", "times", "rows", "begin", "programs", "topic_ids", "topic_texts", "topic_starts",
             "topic_is_internal", "topics", "first_section", "sections", "section_sizes", "scratch", "scratch_size",
-            "most_plain", "most_packed", "most_records", "packs_records", "holes", "hole_capacity", "hole_count", "out",
-            "capacity", "ends", "codes", "reports",
+            "most_plain", "most_packed", "most_records", "secrets", "packs_records", "holes", "hole_capacity",
+            "hole_count", "out", "capacity", "ends", "codes", "reports",
         )
     ]  # fmt: skip
 
 
 class JsonMessages:
     """The text of some messages, and the memory for it. `packs_records` leaves bytes in place of records, as
-    `tables.packing` does."""
+    `tables.packing` does. Messages with records that may hold a secret are for Python, unless it `shows_secrets`."""
 
-    def __init__(self, bounds: limits.Limits = limits.DEFAULT, *, packs_records: bool = False) -> None:
+    def __init__(
+        self, bounds: limits.Limits = limits.DEFAULT, *, packs_records: bool = False, shows_secrets: bool = False
+    ) -> None:
         self._bounds = bounds
         self._packs_records = packs_records
+        self._secrets = None if shows_secrets else secret_marks().address
         self.text: UInt8 = np.empty(FEW_BYTES, np.uint8)
         self._filled = 0
         self._scratch: UInt8 = np.empty(SCRATCH, np.uint8)
@@ -255,7 +259,8 @@ class JsonMessages:
             topics.is_internal.ctypes.data, len(topics.is_internal), found.first.ctypes.data,
             found.addresses.ctypes.data if sections is not None else None, found.sizes.ctypes.data,
             self._scratch.ctypes.data, len(self._scratch), self._bounds.packed_size, self._bounds.packed_records,
-            self._bounds.frame_records, self._packs_records, self._holes.ctypes.data, len(self._holes), 0,
+            self._bounds.frame_records, self._secrets, self._packs_records, self._holes.ctypes.data,
+            len(self._holes), 0,
             self.text.ctypes.data + self._filled,
             len(self.text) - self._filled,
             written.ends.ctypes.data, written.outcomes.ctypes.data, written.reports.ctypes.data,

@@ -1,5 +1,5 @@
 /* Writes a `records` field as JSON, as `records/to_json.py` does: batches of magic 2 that can be read to their end.
- * Messages of old formats, control batches, masked ones and damaged ones are for the careful way.
+ * Messages of old formats, control batches, masked ones, damaged ones, and what may hold a secret are for the careful way.
  *
  * Why no byte outside the field is read: `entry_at` gives entries that tile it, and a batch that has its whole header.
  * Each record ends inside its section, each part of it inside the record: `at <= end`, and a length is compared with
@@ -7,7 +7,10 @@
  * from the scratch, as far as it was filled. */
 #include "json.h"
 #include "record_entries.h"
+#include "secrets.h"
 #include "varint.h"
+
+enum { LEAST_TEXT = 6 };
 
 /* NULL for the number of no codec. */
 static const char *const codecs[CODEC_MASK + 1] = {CODEC_NAMES};
@@ -160,6 +163,20 @@ static int is_masked(const uint8_t *section, int64_t size) {
   return size && n == size;
 }
 
+/* Whether an entry that is cut may show texts of a compressed section: which, the careful way says. */
+static int may_show(const JsonRecords *records, const uint8_t *data, int64_t size) {
+  if (!records->secrets || size <= BATCH_HEADER || !(be_int16(data + ATTRIBUTES_AT) & CODEC_MASK)) return 0;
+  for (int64_t at = BATCH_HEADER, run = 0; at < size; at++) {
+    run = data[at] >= ' ' && data[at] <= '~' ? run + 1 : 0;
+    if (run == LEAST_TEXT) return 1;
+  }
+  return 0;
+}
+
+static inline int may_hold(const JsonRecords *records, const uint8_t *data, int64_t size) {
+  return records->secrets && may_hold_secret(data, size, records->secrets);
+}
+
 static inline int64_t least(int64_t one, int64_t other) {
   return one < other ? one : other;
 }
@@ -184,6 +201,7 @@ static int write_batch(JsonOut *out, const uint8_t *batch, int64_t size, JsonRec
     section.end = plain;
   }
   if (count < 0 || count > section.end / LEAST_RECORD) return CAREFUL;
+  if (may_hold(budget, section.data, section.end)) return CAREFUL;
   if (count > least(budget->left, budget->packed + wire_size)) return CAREFUL;
   budget->packed += wire_size - count;
   budget->left -= count;
@@ -216,6 +234,7 @@ int write_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *
     int kind = entry_at(data, at, size, &next);
     if (kind == ENTRY_MESSAGE) return CAREFUL;
     if (kind != ENTRY_BATCH) { /* the last one */
+      if (may_hold(budget, data + at, size - at) || may_show(budget, data + at, size - at)) return CAREFUL;
       TRY(kind == ENTRY_TRUNCATED ? TEXT("],\"truncated\":{\"size\":") : TEXT("],\"unknown\":{\"size\":"));
       TRY(write_int(out, size - at));
       TRY(TEXT(",\"data\":"));
@@ -246,12 +265,14 @@ static int write_sizes(JsonOut *out, const uint8_t *batch, int64_t size, JsonRec
 
 int write_packed_records(JsonOut *out, const uint8_t *data, int64_t size, JsonRecords *found) {
   int64_t next = size;
+  if (may_hold(found, data, size)) return CAREFUL; /* what is compressed is looked at by who reads it */
   TRY(TEXT("{\"size\":"));
   TRY(write_int(out, size));
   TRY(TEXT(",\"batches\":["));
   for (int64_t at = 0; at < size; at = next) {
     int kind = entry_at(data, at, size, &next);
     if (kind == ENTRY_MESSAGE) return CAREFUL;
+    if (kind != ENTRY_BATCH && may_show(found, data + at, size - at)) return CAREFUL;
     if (kind != ENTRY_BATCH) break; /* the last one, which is in the bytes */
     if (at) TRY(TEXT(","));
     TRY(write_sizes(out, data + at, next - at, found));

@@ -20,6 +20,20 @@ typedef struct {
   REPORT_FIELDS
 } KernelJsonReport;
 
+/* What names of secrets contain. `secret_marks.py` makes them. */
+typedef struct {
+  int64_t before; /* how far it begins in front of a place */
+  int64_t start, length;
+  int64_t ends; /* whether no letter and no digit follows */
+} KernelSecretMark;
+
+typedef struct {
+  const uint8_t *sets;  /* by the lowest five bits of three bytes: the set of marks that may be there, 0 for none */
+  const int64_t *first; /* by set, the first of its members, and where the last one ends */
+  const KernelSecretMark *members;
+  const uint8_t *text; /* of marks, in small letters; 0 is any byte */
+} KernelSecretMarks;
+
 enum { SCOPE };
 
 /* A place in the text of a message where Python inserts what a field holds: `json_messages.HOLE`, which says more. */
@@ -50,6 +64,7 @@ typedef struct {
   int64_t most_plain; /* limits of one message, as `Limits` has them: bytes that are decompressed in any case, */
   int64_t most_packed; /* records and headers beyond one for each byte, all of them */
   int64_t most_records;
+  const KernelSecretMarks *secrets; /* messages with records that may hold one are for the careful way; NULL if none are */
   int64_t packs_records; /* whether `records` fields are packed: their bytes in place of their records */
   KernelJsonHole *holes;
   int64_t hole_capacity;
@@ -72,6 +87,9 @@ KERNEL_API int64_t kernel_compressed_sections(const uint64_t *fields, const int6
 
 KERNEL_API int64_t kernel_contain(const uint64_t *frames, const int64_t *sizes, int64_t rows, const uint8_t *marks,
                                   const int64_t *lengths, const int64_t *anchors, int64_t count, uint8_t *found);
+
+KERNEL_API int64_t kernel_may_hold_secrets(const uint64_t *pieces, const int64_t *sizes, int64_t count,
+                                           const KernelSecretMarks *marks, uint8_t *found);
 
 /* Rows of exchanges as columns, and where their lines are written. `cli/render/lines.py` has the same. */
 typedef struct {

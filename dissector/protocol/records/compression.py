@@ -1,5 +1,5 @@
 """Compresses and decompresses record sections. A new codec is a number in `CompressionType` and an entry in `CODECS`;
-redaction drops records that it can't compress to their size, until `export/redaction/compress_to_size.py` can.
+redaction drops records that it can't compress to their size, until `protocol/records/compress_to_size.py` can.
 
 A codec's number is in the lowest three bits of the attributes (CompressionType in kafka-clients). Snappy is raw
 (librdkafka) or in the blocks of the xerial framing (Java), which has a magic. lz4 is the frame format; clients before

@@ -57,7 +57,7 @@ def written(layout: MessageLayout, data: bytes, names: dict[str, str], *, is_req
     plans = (("header", plan(layout.header, layout.header_version)), ("body", plan(layout.body, layout.body_version)))
     topics = NamedTopics.of(names, INTERNAL_TOPICS.__contains__, "topic_id_decoded")
     frames = FrameMemory.of_buffer(np.frombuffer(data, np.uint8), np.zeros(1, np.int64), np.array([len(data)]))
-    messages = JsonMessages()
+    messages = JsonMessages(shows_secrets=True)
     program, context = JsonProgram(plans, mark), DecodingContext(topic_names=names)
     found = messages.write(frames, np.array([17]), np.array([program.addresses], np.uint64), topics, PREFIX)
     if found.outcomes[0] == Outcome.WRITTEN and len(found.holes):
@@ -72,7 +72,7 @@ def fill(
     """Fill the holes of a message."""
     same, reports = np.zeros(len(found.holes), np.int64), found.reports[found.holes["row"]]
     holed = HoledMessages([(layout, program)], same, reports["records_fields"] <= 1, reports["has_compressed"] != 0)
-    messages.fill(found, FieldTexts(context, packs_records=False).texts(found.holes, holed))
+    messages.fill(found, FieldTexts(context, packs_records=False, shows_secrets=True).texts(found.holes, holed))
 
 
 def decoded(layout: MessageLayout, data: bytes, names: dict[str, str]) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dissector.core.limits import DEFAULT
-from dissector.export.redaction.compress_to_size import COMPRESSORS
+from dissector.protocol.records.compress_to_size import COMPRESSORS
 from dissector.protocol.records.compression import (
     CODEC_MASK,
     CODECS,

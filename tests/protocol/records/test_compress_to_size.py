@@ -11,7 +11,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dissector.export.redaction.compress_to_size import _variants, compress_to_size
+from dissector.protocol.records.compress_to_size import _variants, compress_to_size
 from dissector.protocol.records.compression import CODECS
 from dissector.protocol.schema.field_enums import CompressionType
 from tests.cases import cases

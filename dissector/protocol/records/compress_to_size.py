@@ -33,7 +33,11 @@ _COPY_SIZE: Final = 3
 """Bytes of a snappy copy element of up to 64 bytes, from up to 64 KiB back."""
 _MAX_LENGTH_BYTES: Final = 4
 """Maximum bytes of a snappy literal's length after its tag."""
+_LZ4_LEVEL: Final = 1
 _MAX_LZ4_LEVEL: Final = 12
+_ZSTD_LEVEL: Final = 3
+_MAX_ZSTD_LEVEL: Final = 19
+"""Only where the other, which is many times as fast, does not fit."""
 _MAX_ATTEMPTS: Final = 64
 """Variants of the contents that lz4 compresses until one fits."""
 
@@ -58,7 +62,9 @@ def _gzip(plain: bytes, original: bytes, _free: Sequence[Span]) -> bytes | None:
 
 
 def _zstd(plain: bytes, original: bytes, _free: Sequence[Span]) -> bytes | None:
-    frame = bytes(cramjam.zstd.compress(plain, 19))
+    frame = bytes(cramjam.zstd.compress(plain, _ZSTD_LEVEL))
+    if len(frame) > len(original):
+        frame = bytes(cramjam.zstd.compress(plain, _MAX_ZSTD_LEVEL))
     blocks, rest = divmod(len(original) - len(frame), len(_RAW_BLOCK))
     if blocks < 0:
         return None
@@ -71,19 +77,29 @@ def _zstd(plain: bytes, original: bytes, _free: Sequence[Span]) -> bytes | None:
 
 
 def _lz4(plain: bytes, original: bytes, free: Sequence[Span]) -> bytes | None:
+    room = len(original) - len(fast := _lz4_frame(plain, _LZ4_LEVEL))
+    if room == 0 or room >= _SKIPPABLE_HEAD:
+        return _lz4_filled(fast, room)
     for content in _variants(plain, free):
-        compressor = cramjam.lz4.Compressor(level=_MAX_LZ4_LEVEL, block_linked=False)
-        compressor.compress(content)
-        frame = bytes(compressor.finish())
+        frame = _lz4_frame(content, _MAX_LZ4_LEVEL)
         room = len(original) - len(frame)
-        if room == 0:
-            return frame
-        if room >= _SKIPPABLE_HEAD:
-            size = room - _SKIPPABLE_HEAD
-            return frame + _SKIPPABLE + size.to_bytes(4, "little") + bytes(size)
+        if room == 0 or room >= _SKIPPABLE_HEAD:
+            return _lz4_filled(frame, room)
         if room < 0:
             return None
     return None
+
+
+def _lz4_frame(plain: bytes, level: int) -> bytes:
+    compressor = cramjam.lz4.Compressor(level=level, block_linked=False)
+    compressor.compress(plain)
+    return bytes(compressor.finish())
+
+
+def _lz4_filled(frame: bytes, room: int) -> bytes:
+    """Return a frame with so many bytes behind it: none, or those of a skippable frame."""
+    size = room - _SKIPPABLE_HEAD
+    return frame if not room else frame + _SKIPPABLE + size.to_bytes(4, "little") + bytes(size)
 
 
 def _variants(plain: bytes, free: Sequence[Span]) -> Iterator[bytes]:

@@ -1,0 +1,87 @@
+"""Whether bytes of records may hold a secret, by the native kernel (`secrets.c`): a cheap test before a closer look.
+
+Invariant: it says yes of all bytes in which `embedded.record_secrets` finds one (a property test), and of few others.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import product
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from dissector.core.arrays import Bool, Int64, UInt8, UInt64
+from dissector.core.kernel import function
+from dissector.protocol.embedded.secret_names import MARKS, WORDS
+
+_BITS: Final = 5
+_LOWEST: Final = (1 << _BITS) - 1
+_ANY: Final = range(_LOWEST + 1)
+_WINDOW: Final = 4
+_OFTEN: Final = dict(zip("etaoinsrhldcumfpgwybvkxjqz", range(26, 0, -1), strict=True))
+"""How often a letter is met in texts, the greatest first."""
+
+
+class _Call(ctypes.Structure):
+    """`KernelSecretMarks` of kernel.h."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("sets", "first", "members", "text")]
+
+
+class SecretMarks:
+    """The marks, in memory of the kernel's form."""
+
+    def __init__(self) -> None:
+        starts = np.cumsum([0, *map(len, MARKS)]).tolist()
+        by_bits: dict[int, list[tuple[int, int, int, bool]]] = {}
+        for mark, start in zip(MARKS, starts, strict=False):
+            window = min(range(len(mark) - _WINDOW + 1), key=lambda at: _frequency(mark[at : at + _WINDOW]))
+            for before in (window, window + 1):
+                for one, two, three in product(*(_folded(byte) for byte in mark[before : before + 3])):
+                    bits = one | two << _BITS | three << 2 * _BITS
+                    by_bits.setdefault(bits, []).append((before, start, len(mark), mark in WORDS))
+        sets = {members: number for number, members in enumerate(sorted({*map(tuple, by_bits.values())}), 1)}
+        self._sets: UInt8 = np.zeros(1 << 3 * _BITS, np.uint8)
+        for bits, members in by_bits.items():
+            self._sets[bits] = sets[tuple(members)]
+        self._first: Int64 = np.cumsum([0, 0, *map(len, sets)])
+        self._members: Int64 = np.array([each for members in sets for each in members], np.int64)
+        self._text: UInt8 = np.frombuffer(b"".join(MARKS), np.uint8)
+        self._call = _Call(*(each.ctypes.data for each in (self._sets, self._first, self._members, self._text)))
+        self.address = ctypes.addressof(self._call)
+
+    def are_near(self, addresses: UInt64, sizes: Int64) -> Bool:
+        """Return which of the pieces at these addresses may hold a secret, `(n,)`."""
+        addresses, sizes = np.ascontiguousarray(addresses, np.uint64), np.ascontiguousarray(sizes, np.int64)
+        found = np.zeros(len(addresses), np.bool_)
+        _may_hold()(addresses.ctypes.data, sizes.ctypes.data, len(addresses), self.address, found.ctypes.data)
+        return found
+
+    def is_near(self, data: bytes) -> bool:
+        """Whether bytes may hold one."""
+        memory = np.frombuffer(data, np.uint8)
+        return bool(self.are_near(np.array([memory.ctypes.data], np.uint64), np.array([len(data)]))[0])
+
+
+def _frequency(window: bytes) -> int:
+    """How often the three bytes are met that a window begins or ends with: by this it is chosen."""
+    often = [_OFTEN.get(chr(byte), 4) if byte else 1 << 5 for byte in window]
+    return prod(often[:3]) + prod(often[1:])
+
+
+def _folded(byte: int) -> Sequence[int]:
+    return _ANY if byte == 0 else (byte & _LOWEST,)
+
+
+@cache
+def secret_marks() -> SecretMarks:
+    """The marks of all names."""
+    return SecretMarks()
+
+
+@cache
+def _may_hold() -> Callable[..., int]:
+    number, address = ctypes.c_int64, ctypes.c_void_p
+    return function("may_hold_secrets", address, address, number, address, address)

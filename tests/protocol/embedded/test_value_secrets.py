@@ -1,0 +1,126 @@
+"""Secrets in JSON: what is masked, byte for byte, and near misses that are shown."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dissector.protocol.embedded import secret_names
+from dissector.protocol.embedded.secret_names import MARKS, is_secret_name
+from dissector.protocol.embedded.value_secrets import MOST_LEVELS, json_masks
+from dissector.protocol.kernel.secret_marks import secret_marks
+from tests.cases import cases
+
+HIDDEN = "hUnTeR2-hUnTeR2"
+
+
+def masked(value: bytes) -> bytes:
+    out = bytearray(value)
+    for mask in json_masks(value):
+        out[mask.start : mask.end] = mask.content()
+    assert len(out) == len(value)
+    return bytes(out)
+
+
+SECRETS = [
+    {"properties": {"name": "sink", "connection.password": HIDDEN, "topics": "orders"}},
+    {"properties": {"sasl.jaas.config": f'a.b.PlainLoginModule required password="{HIDDEN}";'}},
+    {"properties": {"aws.secret.access.key": HIDDEN}},
+    {"schema": {"type": "struct", "fields": [{"field": "apiKey"}]}, "payload": {"apiKey": HIDDEN}},
+    {"connection.url": f"jdbc:mysql://db/shop?user=u&password={HIDDEN}"},
+    {"connection.url": f"jdbc:sqlserver://db;user=u;password={HIDDEN};encrypt=true"},
+    {"connection.url": f"jdbc:oracle:thin:scott/{HIDDEN}@//db:1521/x"},
+    {"url": f"https://bob:{HIDDEN}@example.com/x"},
+    {"url": f"https://example.com/x?client_secret={HIDDEN}&a=b"},
+    {"key": HIDDEN, "algorithm": "HmacSHA256", "creation-timestamp": 1790000000000},
+    {"schema": None, "payload": {"algorithm": "HmacSHA256", "creation-timestamp": 1, "key": HIDDEN}},
+    {"list": [1, {"tokens": [HIDDEN, HIDDEN]}]},
+    {"credentials": {"type": "basic", "user": HIDDEN, "more": [{"deep": HIDDEN}]}},
+    {"configs": [{"name": "ssl.key.password", "value": HIDDEN}, {"value": HIDDEN, "name": "x-api-key"}]},
+    {"headers": [f"Authorization: Bearer {HIDDEN}", f"Cookie: {HIDDEN}"]},
+    {"a": json.dumps({"b": json.dumps({"c": [{"clientSecret": HIDDEN}]}), "é\n": 1})},
+    [{"sessionToken": HIDDEN}],
+]
+
+
+@pytest.mark.parametrize("value", SECRETS, ids=repr)
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("before", [b"", b"\0\0\0\0\x07", b"  "])
+def test_secrets_are_masked_and_the_rest_is_shown(value: object, indent: int | None, before: bytes) -> None:
+    raw = before + json.dumps(value, indent=indent).encode()
+    found = masked(raw)
+    assert found == raw.replace(HIDDEN.encode(), b"*" * len(HIDDEN)) or b"required" in raw or b"Bearer" in raw
+    assert HIDDEN.encode() not in found
+    json.loads(found[len(before) :])
+    assert secret_marks().is_near(raw)
+
+
+def test_secrets_are_masked_however_deep_they_are() -> None:
+    for deep in (3, MOST_LEVELS - 1, MOST_LEVELS + 50):
+        raw = b'{"a":[' * deep + b'{"password":"hunter2"}' + b"]}" * deep + b' {"x":"y"}'
+        assert masked(raw) == raw.replace(b"hunter2", b"*" * 7)
+
+
+def test_an_escaped_name_is_the_same_name() -> None:
+    raw = b'{"p\\u0061ssword": "hunter2"}'
+    assert masked(raw) == b'{"p\\u0061ssword": "*******"}'
+    assert secret_marks().is_near(raw)
+
+
+@cases(("raw", "shown"), [
+    (b'{"pin": 1234, "x": 1}', b'{"pin": 0.00, "x": 1}'),
+    (b'{"pin": 12}', b'{"pin": -0}'),
+    (b'{"pin": 1}', b'{"pin": 0}'),
+    (b'{"password": "a\\"b"}', b'{"password": "****"}'),
+    (b'{"password": "cut off', b'{"password": "*******'),
+    (b'{"password":"abc"} {"token":"def"}', b'{"password":"***"} {"token":"***"}'),
+])  # fmt: skip
+def test_what_is_masked_stays_json_as_far_as_it_was(raw: bytes, shown: bytes) -> None:
+    assert masked(raw) == shown
+
+
+@pytest.mark.parametrize("raw", [
+    b"password=hunter2", b"the password is hunter2", b'{"text": "the password is hunter2"}',
+    b'{"total_tokens": 123, "passenger": "x", "compass": "y", "author": "z", "keyboard": 1}',
+    b'{"url": "https://example.com/a:b@c", "mail": "mailto:bob@example.com", "at": "12:30@home"}',
+    b'{"field": "password", "type": "string"}', b'{"password": null, "secret": true}', b'{"key": "k", "value": "v"}',
+    b'{"name": "topics", "value": "orders"}', b'{"algorithm": "x", "key": "y"}', b"", b"{", b'"', b"[[[", b'{"":""}',
+    b'{"sasl.oauthbearer.token.endpoint.url": "https://login.example.com/token"}',
+])  # fmt: skip
+def test_near_misses_are_shown(raw: bytes) -> None:
+    assert masked(raw) == raw
+
+
+def test_json_in_texts_is_opened_to_a_depth_and_masked_below() -> None:
+    value: object = {"password": HIDDEN}
+    for _ in range(9):
+        value = {"inner": json.dumps(value)}
+    assert HIDDEN.encode() not in masked(json.dumps(value).encode())
+
+
+@given(
+    st.text(st.characters(max_codepoint=0x17F), max_size=24),
+    st.sampled_from(["password", "x-api-key", "pwd", "idToken"]),
+)
+def test_every_secret_name_has_a_mark(word: str, name: str) -> None:
+    for each in (word, name, f"{word}.{name}", name.upper() + word):
+        if is_secret_name(each):
+            assert secret_marks().is_near(b'{"' + each.encode() + b'":1}')
+
+
+def test_marks_are_those_that_the_names_have() -> None:
+    stems = {re.sub(rb"[^a-z]", b"", mark) for mark in MARKS}
+    assert {b"passw", b"secret", b"apikey", b"cookie", b"pwd"} <= stems
+    assert all(len(mark) >= 4 and mark == mark.lower() for mark in MARKS)
+    assert set(MARKS) > secret_names.WORDS
+
+
+@pytest.mark.parametrize("piece", [
+    b"{", b'{"', b'{"a":', b"[", b'{"a":"\\"', b"a=", b"://a:", b"oracle:a:/", b'{"p":"{\\"', b'"', b"\\", b"@",
+    b"\x01\x04\x00\x02",
+])  # fmt: skip
+def test_the_time_is_linear(piece: bytes) -> None:
+    json_masks(piece * (200_000 // len(piece)))
+    secret_marks().is_near(piece * (2_000_000 // len(piece)))
