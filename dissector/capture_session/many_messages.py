@@ -130,9 +130,9 @@ class ManyMessages:
         """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
         _, indexed = self._rows.split(rows)
         for some in self._whole.steps(np.asarray(indexed, np.int64)):
-            found = self._whole.bodies(some)
-            whole = some[found.at]
-            yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
+            for part, found in self._whole.bodies(some):
+                whole = part[found.at]
+                yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
