@@ -30,6 +30,7 @@ from textual.errors import NoWidget
 from textual.filter import ANSIToTruecolor, LineFilter, dim_color
 from textual.notifications import Notification, Notify, SeverityLevel
 
+from dissector.core.expansion import RUN
 from dissector.core.text import clean
 from tui.driver import TolerantDriver
 from tui.screens.help_screen import HelpScreen, keys_of
@@ -139,6 +140,8 @@ class TerminalApp(TypeAhead):
         too."""
         if isinstance(event, events.Key) and not self.screen_stack:
             return
+        if isinstance(event, events.Key | events.MouseDown):
+            RUN.begin()  # what a person asks for next has all the room
         comes = isinstance(event, events.MouseEvent) and not event.is_forwarded and self.mouse_captured is None
         if isinstance(event, events.MouseEvent) and comes and self._is_gone_at(event.x, event.y):
             return

@@ -12,6 +12,7 @@ from dissector.api.exchange import Exchange, Packet
 from dissector.capture.process_notes import Process
 from dissector.capture_session import Capture as Session
 from dissector.core.arrays import Int64
+from dissector.core.expansion import RUN
 from dissector.core.finding import Finding
 from dissector.transport.tcp_facts import TcpFacts
 
@@ -71,6 +72,7 @@ class Capture:
     """
 
     def __init__(self, session: Session) -> None:
+        RUN.begin()
         self._session = session
         self._is_examined = False
         self._is_closed = False

@@ -53,7 +53,7 @@ class Exchange:
     __slots__ = ("_model", "_packets")
 
     def __init__(self, model: Model, packets: "Callable[[int], list[Packet]]") -> None:
-        self._model = model
+        self._model = model.complete()
         self._packets = packets
 
     @property

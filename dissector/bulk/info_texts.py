@@ -23,6 +23,7 @@ from dissector.exchange.decoder import ExchangeDecoder
 from dissector.exchange.finding_words import marked, with_words
 from dissector.exchange.info_column import (
     ERROR_CODES,
+    MAX_TOPICS,
     PARTITION_ARRAYS,
     PARTITION_NUMBERS,
     SUBJECT_ARRAYS,
@@ -107,7 +108,9 @@ class InfoTexts:
             words = self._pairs[pair]
             if words is not None and not words.names_topics and found[at] is not None:
                 is_changed = bool(asked_records.forgets_topics[at])
-                session = fetch_session_words(self._decoder.fetch_session(int(rows[at]), names_topics=is_changed))
+                session = fetch_session_words(
+                    *self._decoder.first_of_fetch_session(int(rows[at]), MAX_TOPICS, names_topics=is_changed)
+                )
                 found[at] = self._text(pair, int(counts[at]), int(codecs[at]), session)
         for at, marks in findings.items():
             words = self._pairs.get(int(pairs[at]))

@@ -17,6 +17,7 @@ from dissector.bulk.decompressed_sections import DecompressedSections
 from dissector.bulk.json_fields import FieldTexts, HoledMessages
 from dissector.core.arrays import Bool, Int64, UInt8
 from dissector.core.columns import sorted_unique
+from dissector.core.expansion import RUN
 from dissector.core.json_text import dumps
 from dissector.core.store import Store
 from dissector.exchange.decoder import ExchangeDecoder
@@ -45,6 +46,9 @@ MOST_FRAME_BYTES: Final = 4 << 20
 """Bytes of the frames of rows that are written together, unless one row has more."""
 LARGE_PART: Final = 1 << 15
 """Bytes of a part of a line from which on a piece of its own costs less than a copy."""
+SMALL_PART: Final = 1 << 10
+MOST_JOINED: Final = 16 << 20
+"""Bytes of copies beyond which parts above `SMALL_PART` are pieces of their own."""
 ROWS_PER_STEP: Final = 1 << 14
 CODE_SHIFT: Final = 32
 _TOPIC_FIELDS: Final = ("topic", "name")
@@ -66,6 +70,8 @@ class JsonBodies:
         self._fields = FieldTexts(
             indexer.conversation_state.common, packs_records=packs_records, shows_secrets=decoder.shows_secrets
         )
+        self._session: tuple[dict[str, list[int]] | None, bytes] = None, b""
+        """The last partitions of a fetch session, and their text: most Fetches leave them as they are."""
         self._names: dict[str, str] = {}
         self._topics = NamedTopics.of({}, _is_internal, TOPIC_ID + SUFFIX)
 
@@ -110,6 +116,8 @@ class JsonBodies:
         sizes = np.stack([part.sizes for part in parts], axis=1)
         of_rows, sizes = sizes.sum(axis=1), sizes.ravel()
         large = np.flatnonzero(sizes >= LARGE_PART)
+        if sizes.sum() - sizes[large].sum() > MOST_JOINED:
+            large = np.flatnonzero(sizes >= SMALL_PART)
         small = sizes.copy()
         small[large] = 0
         joined, starts = join(addresses, small).data, np.cumsum(small)
@@ -175,9 +183,16 @@ class JsonBodies:
     def session(self, row: int, *, names_topics: bool = True) -> bytes:
         """The member of a request that has the partitions of its session, of an incremental Fetch."""
         fetched = self._decoder.fetch_session(row, names_topics=names_topics)
-        if fetched is None:
+        if fetched is None or not RUN.admits_session():
             return b""
-        return b',"fetch_session":' + dumps([{"topic": topic, "partitions": each} for topic, each in fetched.items()])
+        last, text = self._session
+        if last is not fetched:
+            text = b',"fetch_session":' + dumps(
+                [{"topic": topic, "partitions": each} for topic, each in fetched.items()]
+            )
+            self._session = fetched, text
+        RUN.take(0, len(text))
+        return text
 
     def _decompressed(self, groups: "list[_Group]", ends: Int64, outcomes: UInt8) -> Iterator[tuple[Int64, Sections]]:
         """Messages with compressed records, by their numbers among those of all groups, which end there; with the
@@ -301,9 +316,14 @@ class TextPart(NamedTuple):
     @classmethod
     def some(cls, at: Int64, texts: Mapping[int, bytes], otherwise: bytes = b"") -> "TextPart":
         """Return the texts of the lines of some rows, ascending, that have one by their places."""
-        found = [otherwise, *texts.values()]
+        found = [otherwise]
+        numbers: dict[int, int] = {}
+        """By identity: rows may share a text."""
+        for text in texts.values():
+            if numbers.setdefault(id(text), len(found)) == len(found):
+                found.append(text)
         which = np.zeros(len(at), np.int64)
-        which[np.searchsorted(at, list(texts))] = np.arange(1, len(found))
+        which[np.searchsorted(at, list(texts))] = [numbers[id(text)] for text in texts.values()]
         ends = np.cumsum([len(text) for text in found])
         memory = np.frombuffer(b"".join(found) or b"\0", np.uint8)
         sizes = np.diff(ends, prepend=0)

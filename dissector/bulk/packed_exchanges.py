@@ -20,6 +20,8 @@ from dissector.exchange.decoder import ExchangeDecoder
 from dissector.index.indexer import Indexer
 from dissector.protocol.embedded.topics import CLUSTER_METADATA, CLUSTER_METADATA_ID
 
+MOST_SESSIONS: Final = 8 << 20
+"""Bytes of the partitions of fetch sessions that are in memory at once, unless one row has more."""
 _END: Final = np.frombuffer(b"}", np.uint8)
 
 
@@ -53,8 +55,9 @@ class PackedExchanges:
         """Rows of the index in parts whose bodies are in memory at once."""
         return self._bodies.steps(rows)
 
-    def bodies(self, rows: Int64) -> PackedBodies:
-        """The messages of rows of the index, ascending, of one step."""
+    def bodies(self, rows: Int64) -> Iterator[tuple[Int64, PackedBodies]]:
+        """Yield rows of one step, ascending, and their messages: all together, unless the partitions of their fetch
+        sessions, which few bytes stand for, are too many."""
         requests, responses = self._bodies.written(rows)
         is_whole = have_both(requests, responses)
         found: dict[int, Finding] = {}
@@ -65,12 +68,20 @@ class PackedExchanges:
             else:
                 found[place] = finding
         at = np.flatnonzero(is_whole)
+        whole_requests = self._bodies.requests(rows, requests, at)
+        sizes = np.zeros(len(rows), np.int64)
+        sizes[at] = whole_requests[1].sizes
+        edges = np.flatnonzero(np.diff(np.cumsum(sizes) // MOST_SESSIONS)) + 1
+        if len(edges):
+            for some in np.split(rows, edges):
+                yield from self.bodies(some)
+            return
         end = TextPart.constant(_END, len(at))
-        request, request_sizes = self._bodies.joined([*self._bodies.requests(rows, requests, at), end])
+        request, request_sizes = self._bodies.joined([*whole_requests, end])
         response, response_sizes = self._bodies.joined([self._bodies.responses(responses, at)])
         codes = responses.codes
         errors = [(int(np.searchsorted(at, place)), int(codes[place]), each) for place, each in found.items()]
-        return PackedBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), errors)
+        yield rows, PackedBodies(at, Texts(request, request_sizes), Texts(response, response_sizes), errors)
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows of the index may be read by `records`: `RecordsOfRows.may_read`."""

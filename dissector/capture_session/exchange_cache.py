@@ -49,7 +49,7 @@ class ExchangeCache:
         return self._decode(row, 0, 0)
 
     def exchanges(self, rows: range | Int64) -> Iterator[Exchange]:
-        """Rows in ascending order; none of them is kept."""
+        """Rows in ascending order; none of them is kept. What is not `complete` is found while the capture is open."""
         entries, indexed = self._rows.split(rows)
         for row in entries:
             yield self._files.exchange(int(row))
@@ -62,7 +62,7 @@ class ExchangeCache:
         if at < 0:
             return self._files.exchange(row)
         with self._lock:
-            return self._complete(self._decoder.exchange(at), at)
+            return self._complete(self._decoder.exchange(at).complete(), at)
 
     def _complete(self, exchange: Exchange, index_row: int) -> Exchange:
         """Add cross-message findings, and number the exchange behind the entries of files."""

@@ -199,21 +199,22 @@ class Capture:
         Raises `FilterError` at once, before anything is read."""
         if filter is None:
             self._read_all()
-            return self.at(range(len(self)))
+            return (exchange.complete() for exchange in self.at(range(len(self))))
         from dissector.filter import parse
 
         parsed = parse(filter, self.opener)
         self._read_all()
         for _ in self.findings.examine() if parsed.reads_findings else ():
             pass
-        return (exchange for found in self.select(parsed) for exchange in self.at(found.rows))
+        return (exchange.complete() for found in self.select(parsed) for exchange in self.at(found.rows))
 
     def exchange(self, row: int) -> Exchange:
         """One row, decoded on demand."""
         return self._exchanges.exchange(row)
 
     def at(self, rows: range | Int64) -> Iterator[Exchange]:
-        """These rows, decoded on demand; none of them is kept."""
+        """These rows, decoded on demand; none of them is kept. One that is to outlive the capture has to be made
+        `complete`."""
         return self._exchanges.exchanges(rows)
 
     def unmasked(self) -> Iterator[Exchange]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # imported on use: a command needs few of them
     from dissector.bulk.packed_exchanges import PackedBodies, PackedExchanges
     from dissector.bulk.record_columns import CarriedColumns, RecordsFields, RecordsOfRows
     from dissector.core.columns import ValueNumbers
+    from dissector.index.session_set import SessionChange
     from dissector.protocol.message import MessageLayout
 
 ROWS_PER_STEP: Final = 1 << 16
@@ -129,9 +130,9 @@ class ManyMessages:
         """Rows for tables, some at a time; entries of files, and rows that have to be decoded, are in none."""
         _, indexed = self._rows.split(rows)
         for some in self._whole.steps(np.asarray(indexed, np.int64)):
-            found = self._whole.bodies(some)
-            whole = some[found.at]
-            yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
+            for part, found in self._whole.bodies(some):
+                whole = part[found.at]
+                yield PackedRows(self._rows.capture_rows(whole), found, self._cross_message(whole))
 
     def may_read_records(self, rows: Int64) -> Bool:
         """Which rows that are exchanges with a request may be read by `records`; others have to be decoded."""
@@ -186,6 +187,15 @@ class ManyMessages:
     def fetch_session(self, row: int) -> dict[str, list[int]] | None:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown."""
         return self._decoder.fetch_session(self._rows.index_row(row))
+
+    def fetch_session_changes(
+        self, row: int, *, is_first: bool, names_topics: bool
+    ) -> "tuple[bool, list[SessionChange]]":
+        """Whether the session of an incremental Fetch is another one than before, and what was added since and
+        forgotten: since the Fetch of the same connection that was asked for last, unless this is the first one."""
+        return self._decoder.fetch_session_changes(
+            self._rows.index_row(row), is_first=is_first, names_topics=names_topics
+        )
 
     def _cross_message(self, index_rows: Int64) -> dict[int, list[Finding]]:
         """The findings of the examination of rows of the index, by the places of those that have some."""

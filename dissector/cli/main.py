@@ -151,9 +151,18 @@ def main() -> None:
     except OSError as error:  # of help: `run_command` has those of commands
         sys.exit(output_error_code(error))
     finally:
+        _say_what_was_left_out()
         # Python searches all objects for cycles as it ends: a fifth of the CPU of a small capture. DuckDB needs that:
         # it prints which of its own are left, as after a long message on the screen, which keeps objects out too.
         (gc.unfreeze if "duckdb" in sys.modules else gc.freeze)()
+
+
+def _say_what_was_left_out() -> None:
+    """Print what a command did not show because it would have become too large, if there is anything."""
+    expansion = sys.modules.get("dissector.core.expansion")
+    words = expansion.RUN.complaint() if expansion is not None else ""
+    if words:
+        print_error(words)
 
 
 if __name__ == "__main__":

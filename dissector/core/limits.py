@@ -103,6 +103,12 @@ class Limits:
     packed_ratio: int = 100
     """... and how many more for each of their bytes on the wire. So 8 kB are at most 17 MB, in JSON 34 MB."""
 
+    run_expansion: int = 1 << 30
+    """Bytes that all frames of a run may become beyond `packed_ratio` times their size: decompressed records, and lists
+    of the partitions of fetch sessions. Real batches stay below that ratio; those that do not, of one value again and
+    again, are mostly few: there is room for 1,000 of 1 MB, and for 40,000 Fetches of a session with 5,000
+    partitions."""
+
     packed_records: int = 20_000
     """Records and headers that the sections of one frame may have beyond one for each of their bytes on the wire, so
     that the cost of a frame grows with its size and not with its compression ratio. Real records, which differ in

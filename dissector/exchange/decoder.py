@@ -4,7 +4,7 @@ Each kind of row has a decoder: a request with its response, a response without 
 one has what they share: rows by number, facts of connections, what the conversations teach.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
@@ -29,6 +29,7 @@ from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, RowKind
 from dissector.index.fetch_sessions import FetchSessions
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
+from dissector.index.session_set import SessionChange
 from dissector.index.shared_state import SharedState, VersionRanges
 from dissector.tls.session import TlsSession
 
@@ -116,6 +117,19 @@ class ExchangeDecoder:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown. They are known
         sooner if it names no topics."""
         return self._requests.fetch_session(number, names_topics=names_topics)
+
+    def first_of_fetch_session(
+        self, number: int, most: int, *, names_topics: bool = True
+    ) -> tuple[dict[str, Sequence[int]], int]:
+        """The first topics of the same, at most so many, and how many more there are; some partitions of each."""
+        return self._requests.first_of_fetch_session(number, most, names_topics=names_topics)
+
+    def fetch_session_changes(
+        self, number: int, *, is_first: bool, names_topics: bool
+    ) -> tuple[bool, list[SessionChange]]:
+        """Whether the session is another one than before, and what was added since and forgotten: since the Fetch of
+        the same connection that was asked for last, unless this is the first one."""
+        return self._requests.fetch_session_changes(number, is_first=is_first, names_topics=names_topics)
 
     # Connections.
 

@@ -6,6 +6,7 @@ The tables below name the fields to show. These names mean the same in every API
 
 from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from dissector.core.finding import Finding
@@ -123,16 +124,17 @@ def _subjects(request: ExchangeMessage | None) -> list[str]:
     return [f"{first}{more}"] if isinstance(first, str) else []
 
 
-def fetch_session_words(fetched: dict[str, list[int]] | None) -> str:
-    """Return the partitions of a fetch session, for a Fetch that names none."""
+def fetch_session_words(fetched: Mapping[str, Sequence[int]] | None, more: int = 0) -> str:
+    """Return the partitions of a fetch session, for a Fetch that names none; so many topics are not among them. Of a
+    topic's partitions, the first four and the last stand for all."""
     if not fetched:
         return ""
-    topics = [topic + _ranged(numbers) for topic, numbers in fetched.items()]
-    more = f" +{len(topics) - MAX_TOPICS}" if len(topics) > MAX_TOPICS else ""
-    return "session " + " ".join(topics[:MAX_TOPICS]) + more
+    more += max(0, len(fetched) - MAX_TOPICS)
+    topics = (topic + _ranged(numbers) for topic, numbers in islice(fetched.items(), MAX_TOPICS))
+    return "session " + " ".join(topics) + (f" +{more}" if more else "")
 
 
-def _ranged(numbers: list[int]) -> str:
+def _ranged(numbers: Sequence[int]) -> str:
     """Partition numbers in ascending order: ``[0..5]``, ``[1,4,7]``."""
     if len(numbers) == 1:
         return f"[{numbers[0]}]"

@@ -4,11 +4,13 @@ The schema tables say which fields these are: by Kafka's marks (`entityType`), b
 names that mean the same in every message. A new API needs nothing here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Final
 
+from dissector.core.expansion import LISTED, RUN
 from dissector.exchange.field_paths import SIDES, STRUCT, FieldPlace, Path, found, places
 from dissector.exchange.model import Exchange, ExchangeMessage
 from dissector.protocol.schema.error_codes import ErrorCode
@@ -17,6 +19,8 @@ from dissector.protocol.schema.field_enums import CoordinatorType
 TOPIC_ID: Final = "topic_id"
 PARTITIONS: Final = frozenset(("partition", "partition_index", "partition_id", "partition_indexes"))
 _KEY_TYPE: Final = "key_type"
+_EXCHANGE: Final = "exchange"
+"""The kind of rows with messages."""
 _INTEGERS: Final = ("int8", "int16", "int32", "int64")
 
 
@@ -30,7 +34,7 @@ class MessageSubject:
 
     is_at: Callable[[FieldPlace], bool]
     values: Callable[[ExchangeMessage, Iterable[object]], Iterable[object]] | None = None
-    more: Callable[[Exchange], Iterable[object]] | None = None
+    more: Callable[[Exchange], Collection[object]] | None = None
     beside: str = ""
     """A field at the top of a message that `values` reads too."""
 
@@ -52,13 +56,17 @@ class MessageSubject:
 
     def of(self, exchange: Exchange) -> Iterator[object]:
         """The values of an exchange."""
-        if exchange.fields.kind != "exchange":
-            return
-        for message in (exchange.request, exchange.response):
+        yield from self.in_messages(exchange)
+        more = self.more(exchange) if self.more is not None and exchange.fields.kind == _EXCHANGE else ()
+        if more and RUN.admits_session():
+            RUN.take(0, LISTED * len(more))
+            yield from more
+
+    def in_messages(self, exchange: Exchange) -> Iterator[object]:
+        """The values in its messages."""
+        for message in (exchange.request, exchange.response) if exchange.fields.kind == _EXCHANGE else ():
             if message is not None:
                 yield from self.in_message(message)
-        if self.more is not None:
-            yield from self.more(exchange)
 
     def in_message(self, message: ExchangeMessage) -> Iterable[object]:
         """The values of one message."""
@@ -120,8 +128,26 @@ def _groups(message: ExchangeMessage, values: Iterable[object]) -> Iterable[obje
 
 
 ERROR: Final = MessageSubject(_is_error, _errors)
+
+
+class _SessionPartitions:
+    """The partitions of fetch sessions, each number once; of a session that stays as it is one tuple."""
+
+    def __init__(self) -> None:
+        self._last: tuple[object, tuple[int, ...]] = None, ()
+
+    def __call__(self, exchange: Exchange) -> tuple[int, ...]:
+        """Those of an exchange."""
+        fetched = exchange.fetched
+        if not fetched:
+            return ()
+        last, found = self._last
+        if last is not fetched:
+            found = tuple(dict.fromkeys(chain.from_iterable(fetched.values())))
+            self._last = fetched, found
+        return found
+
+
 TOPIC: Final = MessageSubject(_is_topic, _topics, lambda exchange: exchange.fetched or ())
-PARTITION: Final = MessageSubject(
-    _is_partition, more=lambda exchange: [n for numbers in (exchange.fetched or {}).values() for n in numbers]
-)
+PARTITION: Final = MessageSubject(_is_partition, more=_SessionPartitions())
 GROUP: Final = MessageSubject(_is_group, _groups, beside=_KEY_TYPE)

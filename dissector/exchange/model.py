@@ -214,13 +214,14 @@ class Exchange:
 
     __slots__ = (
         "_describe",
+        "_fetched",
         "_find",
         "_own_info",
         "_row_findings",
         "api_key",
         "facts",
-        "fetched",
         "fields",
+        "find_fetched",
         "request",
         "response",
         "tls",
@@ -248,9 +249,26 @@ class Exchange:
         """Of its connection, if that is encrypted."""
         self.facts: ConnectionFacts | None = None
         """Of its connection; None where only the row is known, as in tables."""
-        self.fetched: dict[str, list[int]] | None = None
+        self._fetched: dict[str, list[int]] | None = None
+        self.find_fetched: Callable[[], dict[str, list[int]] | None] | None = None
+        """Returns `fetched` of an incremental Fetch; None for other requests."""
+
+    @property
+    def fetched(self) -> dict[str, list[int]] | None:
         """The partitions of an incremental Fetch's session, by topic. None for other requests, and where the beginning
         of the session is unknown."""
+        if self.find_fetched is not None:
+            self._fetched, self.find_fetched = self.find_fetched(), None
+        return self._fetched
+
+    @fetched.setter
+    def fetched(self, fetched: dict[str, list[int]] | None) -> None:
+        self._fetched, self.find_fetched = fetched, None
+
+    def complete(self) -> "Exchange":
+        """Find what only the capture knows, so that it may be closed. Returns itself."""
+        _ = self.fetched
+        return self
 
     @property
     def row_findings(self) -> list[Finding]:

@@ -1,7 +1,8 @@
 """Decodes rows with a request: the request, and the response that it was paired with, if it has one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from dissector.core.finding import Finding
@@ -18,6 +19,7 @@ from dissector.index.exchange_table import KIND_NAMES, NO_FRAME, Flag, RowKind
 from dissector.index.fetch_sessions import FetchSessions, is_incremental
 from dissector.index.indexer import Indexer
 from dissector.index.rows_by_connection import RowsByConnection
+from dissector.index.session_set import SessionChange
 from dissector.protocol.embedded.context import DecodingContext
 from dissector.protocol.embedded.formats import enveloped
 from dissector.protocol.message import UNKNOWN_MESSAGE
@@ -74,8 +76,8 @@ class RequestDecoder:
         )  # fmt: skip
         findings = self._findings(index_row, response)
         exchange = Exchange(fields, key, request, response, findings, exchange_info, _errors)
-        if key == _FETCH:
-            exchange.fetched = self._fetched(number, request, context)
+        if key == _FETCH and is_incremental(request.body):
+            exchange.find_fetched = partial(self._session_partitions, number, context.topic_names)
         return exchange
 
     def _of_response(self, index_row: IndexRow, context: DecodingContext) -> DecodingContext:
@@ -112,17 +114,32 @@ class RequestDecoder:
         )
         return [row_findings.CUT_SHORT] if is_cut else []
 
-    def _fetched(self, number: int, request: ExchangeMessage, context: DecodingContext) -> dict[str, list[int]] | None:
-        """The partitions of an incremental Fetch; None for other requests."""
-        if not is_incremental(request.body):
-            return None
-        return self._session_partitions(number, context.topic_names)
-
     def fetch_session(self, number: int, *, names_topics: bool = True) -> dict[str, list[int]] | None:
         """The partitions of a row that is an incremental Fetch, by topic; None where they are unknown. They are known
         sooner if it names no topics."""
         names = self._indexer.conversation_state.topic_names
         return self._session_partitions(number, names, names_topics=names_topics)
+
+    def first_of_fetch_session(
+        self, number: int, most: int, *, names_topics: bool = True
+    ) -> tuple[dict[str, Sequence[int]], int]:
+        """Some of the same, without a copy of all: see `FetchSessions.first_partitions`. None of an unknown session."""
+        names, generation = self._indexer.conversation_state.topic_names, self._indexer.generation
+        found = self._fetch_sessions.first_partitions(number, generation, most, names_topics=names_topics)
+        if found is None:
+            return {}, 0
+        return {names.get(topic, topic): numbers for topic, numbers in found[0].items()}, found[1]
+
+    def fetch_session_changes(
+        self, number: int, *, is_first: bool, names_topics: bool
+    ) -> tuple[bool, list[SessionChange]]:
+        """What changed in the session of a row since the Fetch of its connection that was asked for last: see
+        `FetchSessions.changes`."""
+        names = self._indexer.conversation_state.topic_names
+        is_another, changes = self._fetch_sessions.changes(
+            number, self._indexer.generation, is_first=is_first, names_topics=names_topics
+        )
+        return is_another, [change._replace(topic=names.get(change.topic, change.topic)) for change in changes]
 
     def _session_partitions(
         self, number: int, names: Mapping[str, str], *, names_topics: bool = True
@@ -133,7 +150,11 @@ class RequestDecoder:
             return None
         last, generation_then, names_then, named = self._named
         if found is not last or names is not names_then or generation != generation_then:
-            named = {names.get(topic, topic): sorted(numbers) for topic, numbers in found.items()}
+            by_name: dict[str, frozenset[int]] = {}
+            for topic, numbers in found.items():  # a topic that was created anew has two ids
+                name = names.get(topic, topic)
+                by_name[name] = by_name[name] | numbers if name in by_name else numbers
+            named = {topic: sorted(numbers) for topic, numbers in by_name.items()}
             self._named = found, generation, names, named
         return named
 

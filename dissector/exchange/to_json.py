@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from dissector.core.expansion import LISTED, RUN
 from dissector.core.finding import Finding
 from dissector.core.json_text import dumps, finite
 from dissector.exchange.model import Exchange, ExchangeMessage
@@ -131,8 +132,9 @@ def _other_object(exchange: Exchange) -> dict[str, Any]:
 def _request(exchange: Exchange, body: Body) -> dict[str, Any] | None:
     """A request; of an incremental Fetch also the partitions of its session."""
     value = _message(exchange.request, body)
-    if value is None or exchange.fetched is None:
+    if value is None or exchange.fetched is None or not RUN.admits_session():
         return value
+    RUN.take(0, sum(LISTED * len(numbers) for numbers in exchange.fetched.values()))
     session = [{"topic": topic, "partitions": numbers} for topic, numbers in exchange.fetched.items()]
     return value | {"fetch_session": session}
 

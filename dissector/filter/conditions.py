@@ -3,9 +3,10 @@
 Invariant, a property test: where columns say yes or no, the exchange says the same.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -206,6 +207,8 @@ class SubjectCondition(_OfExchange):
     field: RowField
     subject: MessageSubject
     predicate: Predicate | None
+    last_session: list[Any] = dataclasses.field(default_factory=lambda: [(), False], repr=False)
+    """The last values of a fetch session, and whether any matches: most Fetches leave the session as it is."""
 
     is_indexed = False
     reads_findings = False
@@ -226,7 +229,14 @@ class SubjectCondition(_OfExchange):
         return results
 
     def holds(self, exchange: Exchange, _start_ns: int) -> bool:
-        return self._is_any(self.subject.of(exchange))
+        if self._is_any(self.subject.in_messages(exchange)):
+            return True
+        more = self.subject.more(exchange) if self.subject.more is not None and exchange.fields.kind == EXCHANGE else ()
+        last, result = self.last_session
+        if more and last is not more:
+            result = self._is_any(more)
+            self.last_session[:] = more, result
+        return bool(more and result)
 
     @property
     def is_per_record(self) -> bool:

@@ -5,16 +5,16 @@ most name nothing. The set is computed by going back to where the session began,
 
 Invariants:
   * the way back is bounded. Where it is longer, or the beginning was not captured, the set is unknown;
-  * sets are never changed: one that a Fetch leaves as it was is the same object, and one that it changes shares the
-    topics that it does not name. So a capture of many Fetches costs what their bytes say;
-  * some sets of each connection are kept, so that rows may be asked for twice, or not in their order.
+  * each connection has one set (`SessionSet`), which is changed from Fetch to Fetch. So rows that are asked for in
+    their order cost what their requests say, and nearly so do rows that are asked for twice or backward. All of a set
+    is copied only where `partitions` is asked for, and only topics that changed.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dissector.core.arrays import Int64
 from dissector.index.exchange_table import NO_FRAME, ExchangeTable
 from dissector.index.frame_table import FrameTable
 from dissector.index.rows_by_connection import RowsByConnection
+from dissector.index.session_set import Partitions, RowPartitions, SessionChange, SessionSet
 from dissector.protocol.message import PREFIX, Values, read, request_layout
 from dissector.protocol.schema.api_keys import ApiKey
 
@@ -30,8 +31,8 @@ MAX_REQUESTS: Final = 5_000
 """Requests of a session that are read to compute one set."""
 CACHE_SIZE: Final = 1_024
 """Connections of which sets are kept."""
-MOST_KEPT: Final = 64
-"""Sets that are kept of one connection."""
+MOST_READ_BACK: Final = 1 << 16
+"""Partitions of requests on the way back that are kept for the way forward; the requests of others are read twice."""
 LONGEST_KNOWN: Final = 512
 """Bytes of a request that is read once for all its equals."""
 ID_AT: Final = PREFIX + 4
@@ -40,11 +41,6 @@ ID_AT: Final = PREFIX + 4
 _NONE: Final = np.zeros(0, np.int64)
 _FETCH: Final = int(ApiKey.FETCH)
 """A plain number: to compare an array with a member of an enumeration takes four times as long."""
-Partitions = Mapping[str, frozenset[int]]
-"""Partitions by topic, by name or by id as the request has it."""
-RowPartitions = tuple[int, Partitions | None]
-"""A row, and the partitions of its session then; None where they are unknown."""
-_NO_PARTITIONS: Final = frozenset[int]()
 _UNKNOWN: Final[RowPartitions] = (-1, None)
 
 
@@ -52,6 +48,23 @@ def is_incremental(request: Mapping[str, Any]) -> bool:
     """Whether a Fetch continues a session."""
     epoch = request.get("session_epoch")
     return isinstance(epoch, int) and epoch > 0
+
+
+class _Request(NamedTuple):
+    """What a Fetch says about its session: topics with partitions, each topic once."""
+
+    continues: bool
+    named: dict[str, set[int]]
+    forgotten: dict[str, set[int]]
+
+    @classmethod
+    def of(cls, body: Values) -> "_Request":
+        named, forgotten = body.get("topics"), body.get("forgotten_topics_data")
+        return cls(is_incremental(body), _partitions_in(named, "partition"), _partitions_in(forgotten, None))
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, (*self.named.values(), *self.forgotten.values())))
 
 
 class FetchSessions:
@@ -64,36 +77,77 @@ class FetchSessions:
         self._generation = -1
         self._retained: dict[int, RowPartitions] = {}
         """By connection, of the last Fetch that a checkpoint left out."""
-        self._kept: OrderedDict[int, _KeptSets] = OrderedDict()
-        """By connection. An unknown set is kept as well: else each Fetch of a session that began before the capture
-        would go all the way back again."""
+        self._sets: OrderedDict[int, SessionSet] = OrderedDict()
+        """By connection."""
         self._known_fetches: dict[int, Int64] = {}
         """By connection, the rows that are a Fetch with a session."""
 
     def partitions(self, row: int, generation: int, *, names_topics: bool = True) -> Partitions | None:
         """The partitions of a row that is an incremental Fetch; None where the beginning of its session is unknown.
         One that names no topics is not read where the set before it is known."""
+        return self._at(row, generation, names_topics=names_topics)[0].copied()
+
+    def first_partitions(
+        self, row: int, generation: int, most: int, *, names_topics: bool = True
+    ) -> tuple[dict[str, Sequence[int]], int] | None:
+        """Of the same the first topics, at most so many, and how many more there are. Of many partitions of a topic
+        some stand for all, as in `SessionSet.first`."""
+        return self._at(row, generation, names_topics=names_topics)[0].first(most)
+
+    def changes(
+        self, row: int, generation: int, *, is_first: bool, names_topics: bool
+    ) -> tuple[bool, list[SessionChange]]:
+        """Whether the set is another one than before, and what was added since and forgotten: since the Fetch of the
+        same connection that was asked for last, unless this is the first one. An unknown set has nothing."""
+        changes: list[SessionChange] = []
+        found, is_another = self._at(row, generation, names_topics=names_topics, changes=changes)
+        if found.topics is not None and not is_another and not is_first:
+            return False, changes
+        return True, [SessionChange(topic, numbers, True) for topic, numbers in (found.topics or {}).items()]
+
+    def _at(
+        self, row: int, generation: int, *, names_topics: bool = True, changes: list[SessionChange] | None = None
+    ) -> tuple[SessionSet, bool]:
+        """The set of a connection, as it is at a row, and whether it became that in another way than by `changes`."""
         self._refresh(generation)
         connection = int(self._table.connection.values[row])
-        kept = self._kept_sets(connection)
-        last, found = max(kept.newest(row), self._retained_before(connection, row), key=lambda known: known[0])
-        if last == row:
-            return found
-        requests: list[Values] = []
-        rows = self._fetches_back(connection, row, last)
-        if len(rows) > MAX_REQUESTS:
-            found = None  # what is known is too long ago
-        is_unchanged = not names_topics and rows == [row]
-        for each in () if is_unchanged else rows[:MAX_REQUESTS]:
-            requests.append(self._request(each))
-            if not is_incremental(requests[-1]):
-                found = {}
-                break
-        if found is not None:
-            for request in reversed(requests):
-                found = _after(found, request)
-        kept.add(row, found)
-        return found
+        found = self._set(connection)
+        is_another = found.go_to(row, self._retained_before(connection, row))
+        if found.row == row:
+            return found, is_another
+        rows = self._fetches_back(connection, row, found.row)
+        if not names_topics and rows == [row] and found.topics is not None:
+            found.move(row)
+            return found, is_another
+        count, requests = self._read_back(rows)
+        if count is None:
+            if found.topics is None or len(rows) > MAX_REQUESTS:
+                found.forget(row)  # what is known is too long ago
+                return found, True
+            count = len(rows)
+        for at in range(count - 1, -1, -1):
+            continues, named, forgotten = requests[at] or _Request.of(self._request(rows[at]))
+            if not continues:
+                found.begin(rows[at], named, forgotten)
+                is_another = True
+                continue
+            changed = found.take(rows[at], named, forgotten)
+            if changes is not None:
+                changes += changed
+        return found, is_another
+
+    def _read_back(self, rows: list[int]) -> tuple[int | None, list[_Request | None]]:
+        """Read requests, of rows in descending order, up to one that begins a session: how many these are, None without
+        one; and what they say, where that is little enough to be kept until it is used."""
+        requests: list[_Request | None] = []
+        room = MOST_READ_BACK
+        for row in rows[:MAX_REQUESTS]:
+            request = _Request.of(self._request(row))
+            room -= request.size
+            requests.append(request if room >= 0 or not requests else None)
+            if not request.continues:
+                return len(requests), requests
+        return None, requests
 
     def retain(self, connections: Int64, pending_rows: Int64, generation: int) -> Int64:
         """Get ready for a checkpoint: remember the sets of these connections before their first pending row. Return the
@@ -117,15 +171,15 @@ class FetchSessions:
     def _refresh(self, generation: int) -> None:
         if generation != self._generation:
             self._generation = generation
-            self._kept.clear()
+            self._sets.clear()
             self._known_fetches.clear()
 
-    def _kept_sets(self, connection: int) -> "_KeptSets":
-        kept = self._kept.setdefault(connection, _KeptSets())
-        self._kept.move_to_end(connection)
-        if len(self._kept) > CACHE_SIZE:
-            self._kept.popitem(last=False)
-        return kept
+    def _set(self, connection: int) -> SessionSet:
+        found = self._sets.setdefault(connection, SessionSet())
+        self._sets.move_to_end(connection)
+        if len(self._sets) > CACHE_SIZE:
+            self._sets.popitem(last=False)
+        return found
 
     def _retained_before(self, connection: int, row: int) -> RowPartitions:
         retained = self._retained.get(connection, _UNKNOWN)
@@ -164,46 +218,10 @@ def _request(version: int, before_id: bytes, behind_id: bytes, whole: int) -> Va
     return read(before_id + bytes(4) + behind_id, request_layout(ApiKey.FETCH, version), whole).body
 
 
-class _KeptSets:
-    """Sets of one connection: those of the newest rows, and fewer of older ones."""
-
-    def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._sets: list[Partitions | None] = []
-
-    def newest(self, row: int) -> RowPartitions:
-        """The set of a row, or the newest one from before it."""
-        at = bisect_right(self._rows, row) - 1
-        return (self._rows[at], self._sets[at]) if at >= 0 else _UNKNOWN
-
-    def add(self, row: int, found: Partitions | None) -> None:
-        """Keep the set of a row."""
-        at = bisect_left(self._rows, row)
-        self._rows.insert(at, row)
-        self._sets.insert(at, found)
-        if len(self._rows) > MOST_KEPT:
-            del self._rows[: MOST_KEPT // 2 : 2], self._sets[: MOST_KEPT // 2 : 2]
-
-
-def _after(before: Partitions, request: Values) -> Partitions:
-    """The partitions of a session after a request."""
-    continues = is_incremental(request)
-    added = dict(_partitions_in(request.get("topics"), "partition"))
-    forgotten = dict(_partitions_in(request.get("forgotten_topics_data"), None))
-    if continues and not added and not forgotten:
-        return before
-    found = dict(before) if continues else {}
-    for topic, numbers in added.items():
-        found[topic] = found.get(topic, _NO_PARTITIONS) | numbers
-    for topic, numbers in forgotten.items():
-        found[topic] = found.get(topic, _NO_PARTITIONS) - numbers
-    return {topic: numbers for topic, numbers in found.items() if numbers}
-
-
-def _partitions_in(topics: object, field: str | None) -> Iterator[tuple[str, frozenset[int]]]:
+def _partitions_in(topics: object, field: str | None) -> dict[str, set[int]]:
     """Topics with partitions, each topic once."""
     found: dict[str, set[int]] = {}
     for topic in topics if isinstance(topics, list) else ():
         numbers = found.setdefault(str(topic.get("topic") or topic.get("topic_id")), set())
         numbers.update(each if field is None else each[field] for each in topic["partitions"])
-    return ((topic, frozenset(numbers)) for topic, numbers in found.items())
+    return found

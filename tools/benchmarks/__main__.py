@@ -4,7 +4,8 @@ Sections: ``speed`` (kdissect and tshark over the same captures, in turn), ``sta
 ``growth`` (tenfold work), ``memory`` (1 GB), ``screen`` (1 GB on the screen: first rows, key to paint), ``readers``
 (messages one by one, records and all real frames in columns, beside two Python libraries), ``filter`` (a million rows,
 and tshark's filters), ``diff`` (100,000 exchanges a side),
-``hostile`` (inputs made to cost much), ``tls`` (the same frames plain and encrypted),
+``hostile`` (inputs made to cost much),
+``commands`` (every command over such inputs: the worst of each), ``tls`` (the same frames plain and encrypted),
 ``spark`` (small work with tables; 1 GB to tables on one core and two, beside show and tshark; half an hour alone;
 ``spark=100,1000,10000`` for other sizes in megabytes).
 All take about a quarter of an hour; `make bench BENCH="speed start"` runs some. `make bench BEFORE=FOLDER` measures
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tools.benchmarks import diff, growth, hostile, memory, readers, screen, spark, speed, start, tls
+from tools.benchmarks import commands, diff, growth, hostile, memory, readers, screen, spark, speed, start, tls
 from tools.benchmarks import filter as filters
 from tools.benchmarks.measuring import machine
 
@@ -33,6 +34,7 @@ SECTIONS: Final[dict[str, Callable[[Path], None]]] = {
     "diff": diff.main,
     "spark": spark.main,
     "hostile": hostile.main,
+    "commands": commands.main,
     "tls": tls.main,
 }
 

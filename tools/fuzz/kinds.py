@@ -18,6 +18,8 @@ from dissector.protocol.records.compression import CODEC_MASK, CODECS, Decompres
 from dissector.protocol.schema.api_keys import ApiKey
 from dissector.protocol.schema.loader import api, apis, message
 from tests.capture.writers import COMPRESSIONS
+from tools.benchmarks import costly_sessions
+from tools.benchmarks.hostile_shapes import SHAPES
 from tools.fuzz.captures import capture_file
 from tools.fuzz.case import Case, Side
 from tools.fuzz.encrypted import encrypted_file
@@ -298,6 +300,13 @@ def transcripts(seeds: Seeds, chance: random.Random) -> Case:
     return Case("transcripts", "capture", data, frames=frames)
 
 
+def costly(_seeds: Seeds, chance: random.Random) -> Case:
+    """Fetch sessions, names and groups made to cost much. What its batches become is the kind `bomb`."""
+    shapes = [make for make in SHAPES.values() if make.__module__ == costly_sessions.__name__]
+    make = chance.choice([make for make in shapes if not make.__name__.startswith("batches")])
+    return Case("costly", "capture", make(chance.randrange(2_000, 100_000), chance))
+
+
 class Kind(NamedTuple):
     """`share`: of ten thousand cases, how many are of this kind."""
 
@@ -306,7 +315,8 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
-    "frame": Kind(frame, 4_559),
+    "frame": Kind(frame, 4_529),
+    "costly": Kind(costly, 30),
     "records": Kind(records, 1_500),
     "embedded": Kind(embedded, 1_500),
     "login": Kind(login, 1_000),

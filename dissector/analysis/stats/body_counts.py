@@ -13,16 +13,18 @@ from typing import Final
 
 import numpy as np
 
-from dissector.analysis.stats.column_counts import MeasureColumns, add_by_key, expanded
-from dissector.analysis.stats.counts import ApiError, Statistics, TopicPartition
+from dissector.analysis.stats.column_counts import MeasureColumns, add_by_key, counts_by_key, expanded
+from dissector.analysis.stats.counts import ApiError, Statistics
 from dissector.analysis.stats.exchange_contents import (
     NO_SUBJECT,
     ExchangeContents,
+    Subject,
     contents_of,
     has_records,
     reads,
     record_sizes,
 )
+from dissector.analysis.stats.session_counts import IN_MESSAGE, SharedMerges, SubjectCounts, session_subjects_of
 from dissector.bulk.body_columns import Messages
 from dissector.capture_session import Capture
 from dissector.core.arrays import Bool, Int64
@@ -34,8 +36,8 @@ from dissector.protocol.schema.api_keys import ApiKey
 
 DECODED_PER_STEP: Final = 256
 MOST_CONTENTS: Final = 1 << 15
-Session = tuple[tuple[str, tuple[int, ...]], ...]
-"""The partitions of a fetch session, by topic."""
+MOST_SUBJECTS: Final = 1 << 18
+"""Topics and partitions that are kept in what is known, and that are counted at once: some 25 MB."""
 
 
 class BodyCounts:
@@ -48,8 +50,10 @@ class BodyCounts:
             partial(reads, is_request=True), has_records, _is_epoch, is_request=True
         )
         self._responses = capture.messages.field_keys(partial(reads, is_request=False), has_records, is_request=False)
-        self._known: dict[tuple[int, Session | None], ExchangeContents] = {}
-        """By numbers of the request and the response, and by fetch session."""
+        self._known: dict[int, ExchangeContents] = {}
+        """By numbers of the request and the response."""
+        self._known_subjects = 0
+        """How many topics and partitions these mention."""
         self.has_error = np.zeros(0, np.bool_)
         """Which of the rows that were added last have an error."""
 
@@ -63,37 +67,32 @@ class BodyCounts:
         sent.keep(is_plain)
         received.keep(is_plain)
         pairs = np.where(is_plain, asked << 32 | answered, -1)
-        continued = np.flatnonzero(is_plain & sent.continues_session)
-        sessions = {at: self._session(int(rows[at])) for at in continued.tolist()}
-        which, first = _groups(pairs, sessions)
+        which, first = _groups(pairs)
         contents: list[ExchangeContents] = []
         for start in range(0, len(first), DECODED_PER_STEP):
-            contents += self._contents(rows, pairs, sessions, first[start : start + DECODED_PER_STEP], sent, received)
+            contents += self._contents(rows, pairs, first[start : start + DECODED_PER_STEP], sent, received)
             yield
         self._count_errors(found, contents, which)
-        self._count_subjects(found, contents, which, sent, received)
-
-    def _session(self, row: int) -> Session | None:
-        partitions = self._capture.messages.fetch_session(row)
-        return None if partitions is None else tuple((topic, tuple(some)) for topic, some in partitions.items())
+        self._count_subjects(rows, pairs, found, contents, which, sent, received)
 
     def _contents(
-        self, rows: Int64, pairs: Int64, sessions: dict[int, Session | None], at: Int64,
-        sent: "_RecordSizes", received: "_RecordSizes",
-    ) -> list[ExchangeContents]:  # fmt: skip
+        self, rows: Int64, pairs: Int64, at: Int64, sent: "_RecordSizes", received: "_RecordSizes"
+    ) -> list[ExchangeContents]:
         """What the rows at some places say."""
-        keys = [(pair, sessions.get(place)) for pair, place in zip(pairs[at].tolist(), at.tolist(), strict=True)]
+        keys = pairs[at].tolist()
         contents = [self._known.get(key) for key in keys]
         new = np.array([n for n, each in enumerate(contents) if each is None], np.int64)
         new = new[np.argsort(at[new])]
         for n, exchange in zip(new.tolist(), self._capture.at(rows[at[new]]), strict=True):
             found = contents[n] = contents_of(exchange)
-            if keys[n][0] < 0:
+            if keys[n] < 0:
                 sent.add_sizes(int(at[n]), record_sizes(exchange.request))
                 received.add_sizes(int(at[n]), record_sizes(exchange.response))
                 continue
-            if len(self._known) == MOST_CONTENTS:
+            self._known_subjects += len(found.subjects)
+            if len(self._known) >= MOST_CONTENTS or self._known_subjects > MOST_SUBJECTS:
                 self._known.clear()
+                self._known_subjects = len(found.subjects)
             self._known[keys[n]] = found
         return [each for each in contents if each is not None]
 
@@ -110,29 +109,57 @@ class BodyCounts:
         add_by_key(self._statistics.errors, keys.values, np.array(numbers, np.int64), measures)
 
     def _count_subjects(
-        self, found: IndexColumns, contents: list[ExchangeContents], which: Int64, sent: "_RecordSizes",
-        received: "_RecordSizes",
+        self, rows: Int64, pairs: Int64, found: IndexColumns, contents: list[ExchangeContents], which: Int64,
+        sent: "_RecordSizes", received: "_RecordSizes",
     ) -> None:  # fmt: skip
-        """Count topics and partitions."""
+        """Count topics and partitions: those that messages mention, and those of fetch sessions."""
+        measures = MeasureColumns.of(found)
+        alone = np.array([each.continues_session for each in contents], np.bool_)[which] & (pairs < 0)
+        continues = sent.continues_session | alone
+        sessions = session_subjects_of(
+            self._capture, rows, np.flatnonzero(continues), found.connection, measures,
+            lambda place: (int(which[place]), contents[which[place]].subjects),
+        )  # fmt: skip
+        counts = np.array([len(each.subjects) for each in contents], np.int64)
+        counted = sessions.counts
+        parts = np.split(which, np.flatnonzero(np.diff(np.cumsum(counts[which]) // MOST_SUBJECTS)) + 1)
+        first = 0
+        for part in parts:
+            counted += self._mentioned(first, part, measures, contents, sessions.is_mentioned, sent, received)
+            first += len(part)
+        merged = SharedMerges()
+        for _, subject, found_counts in sorted(counted, key=lambda each: each.order):
+            if isinstance(subject, str):
+                self._statistics.topics.add(subject, found_counts, merged)
+            else:
+                self._statistics.partitions.add(subject, found_counts, merged)
+
+    def _mentioned(
+        self, first: int, which: Int64, measures: MeasureColumns, contents: list[ExchangeContents],
+        in_session: dict[int, Bool], sent: "_RecordSizes", received: "_RecordSizes",
+    ) -> Iterator[SubjectCounts]:  # fmt: skip
+        """Count what the messages of some rows mention, the first of which has the place `first`, and which of the
+        contents each has. What the session of a row has, too, is counted with that, but for bytes and errors."""
+        used, which = np.unique(which, return_inverse=True)
+        contents = [contents[each] for each in used.tolist()]
         counts = np.array([len(each.subjects) for each in contents], np.int64)
         row, at = expanded(counts, which)
-        topics, partitions = ValueNumbers[str](), ValueNumbers[TopicPartition]()
-        subjects = [subject for each in contents for subject in each.subjects]
-        numbers = [topics.of(each) if isinstance(each, str) else partitions.of(each) for each in subjects]
-        number = np.array(numbers, np.int64)[at]
-        is_topic = np.array([isinstance(each, str) for each in subjects], np.bool_)[at]
+        numbers = ValueNumbers[Subject]()
+        number = np.array([numbers.of(subject) for each in contents for subject in each.subjects], np.int64)[at]
         begins = np.cumsum(counts[which]) - counts[which]
-        measures = (
-            MeasureColumns.of(found)
-            .where(row)
-            ._replace(
-                out=sent.sums([each.sent for each in contents], which, begins, len(row)),
-                back=received.sums([each.received for each in contents], which, begins, len(row)),
-                error=np.array([error for each in contents for error in each.has_error], np.bool_)[at],
-            )
+        counted = np.ones(len(row), np.bool_)
+        for place, is_in in in_session.items():
+            if first <= place < first + len(which):
+                begin = int(begins[place - first])
+                counted[begin : begin + len(is_in)] = ~is_in
+        mentions = measures.where(row + first)._replace(
+            counted=counted,
+            out=sent.sums([each.sent for each in contents], which, begins, len(row), first),
+            back=received.sums([each.received for each in contents], which, begins, len(row), first),
+            error=np.array([error for each in contents for error in each.has_error], np.bool_)[at],
         )
-        add_by_key(self._statistics.topics, topics.values, number[is_topic], measures.where(is_topic))
-        add_by_key(self._statistics.partitions, partitions.values, number[~is_topic], measures.where(~is_topic))
+        for place, subject, subject_counts in counts_by_key(numbers.values, number, mentions):
+            yield SubjectCounts((first + int(row[place]), IN_MESSAGE, place, 0, 0), subject, subject_counts)
 
 
 class _RecordSizes:
@@ -165,14 +192,19 @@ class _RecordSizes:
 
     def keep(self, chosen: Bool) -> None:
         """Forget what was added of other rows."""
+        self.continues_session &= chosen
         rows, places, sizes = (np.concatenate(each) for each in (self._rows, self._places, self._sizes))
         kept = chosen[rows]
         self._rows, self._places, self._sizes = [rows[kept]], [places[kept]], [sizes[kept]]
 
-    def sums(self, subjects: list[tuple[tuple[int, int], ...]], which: Int64, begins: Int64, count: int) -> Int64:
-        """The bytes of each subject of each row, `(count,)`. `subjects` are those of records by place, for each of the
-        contents; `which` of them a row has, and where its subjects begin among those of all rows."""
+    def sums(
+        self, subjects: list[tuple[tuple[int, int], ...]], which: Int64, begins: Int64, count: int, first: int
+    ) -> Int64:
+        """The bytes of each subject of some rows from `first` on, `(count,)`. `subjects` are those of records by place,
+        for each of the contents; `which` of them a row has, and where its subjects begin among those of all rows."""
         rows, places, sizes = (np.concatenate(each) for each in (self._rows, self._places, self._sizes))
+        some = (rows >= first) & (rows < first + len(which))
+        rows, places, sizes = rows[some] - first, places[some], sizes[some]
         lengths = np.array([len(each) for each in subjects], np.int64)
         every = np.array([each for some in subjects for each in some], np.int64).reshape(-1, 2)
         targets = every[(np.cumsum(lengths) - lengths)[which[rows]] + places]
@@ -187,16 +219,10 @@ def _is_epoch(api_key: int, column: ColumnPlan) -> bool:
     return api_key == ApiKey.FETCH and column.path == ("body", "session_epoch")
 
 
-def _groups(pairs: Int64, sessions: dict[int, Session | None]) -> tuple[Int64, Int64]:
-    """Number rows by pair and session, those without a pair one by one; the first row of each number."""
-    numbers = ValueNumbers[Session | None]()
-    numbers.of(None)
-    of_session = np.zeros(len(pairs), np.int64)
-    for at, session in sessions.items():
-        of_session[at] = numbers.of(session)
-    _, number = np.unique(pairs, return_inverse=True)
-    whole = number * len(numbers.values) + of_session
+def _groups(pairs: Int64) -> tuple[Int64, Int64]:
+    """Number rows by pair, those without a pair one by one; the first row of each number."""
     alone = np.flatnonzero(pairs < 0)
+    whole = pairs.copy()
     whole[alone] = -1 - np.arange(len(alone))
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)
     return which, first

@@ -25,7 +25,7 @@ def count_by_group(groups: Int64, rows: IndexColumns) -> Iterator[tuple[int, Exc
     """Yield each group's number and the counts of its rows, without errors; `groups` is `(n,)`."""
     keys, group = np.unique(groups, return_inverse=True)
     measures = MeasureColumns.of(rows)._replace(unanswered=are_unanswered(rows))
-    yield from zip(keys.tolist(), _counts(group, len(keys), measures), strict=True)
+    yield from zip(keys.tolist(), counts_by_number(group, len(keys), measures), strict=True)
 
 
 def are_unanswered(rows: IndexColumns) -> Bool:
@@ -59,7 +59,9 @@ class RowMeasures(NamedTuple):
 
 
 class MeasureColumns(NamedTuple):
-    """`RowMeasures` of many rows, `(n,)` each."""
+    """`RowMeasures` of many rows, `(n,)` each, and which of them count as exchanges."""
+
+    counted: Bool
 
     out: Int64
     """Bytes from the client to the server."""
@@ -75,39 +77,49 @@ class MeasureColumns(NamedTuple):
         """Those of rows, none with an error or unanswered."""
         none = np.zeros(len(rows.kind), np.bool_)
         return cls(
-            np.maximum(rows.request_size, 0), np.maximum(rows.response_size, 0), none, none,
+            ~none, np.maximum(rows.request_size, 0), np.maximum(rows.response_size, 0), none, none,
             rows.latency_ns, rows.has_latency, np.isin(rows.api_key, WAITING_KEYS),
         )  # fmt: skip
 
     def where(self, chosen: Bool | Int64) -> "MeasureColumns":
         """Those of some of the rows."""
         return MeasureColumns(
-            self.out[chosen], self.back[chosen], self.error[chosen], self.unanswered[chosen],
+            self.counted[chosen], self.out[chosen], self.back[chosen], self.error[chosen], self.unanswered[chosen],
             self.latency_ns[chosen], self.has_latency[chosen], self.may_wait[chosen],
         )  # fmt: skip
 
     def set(self, at: int, row: RowMeasures) -> None:
         """Set those of one row."""
         latency = row.latency_ns is not None, row.latency_ns or 0
-        measures = row.bytes_out, row.bytes_in, row.has_error, row.is_unanswered, latency[1], latency[0], row.may_wait
+        measures = (
+            True, row.bytes_out, row.bytes_in, row.has_error, row.is_unanswered, latency[1], latency[0], row.may_wait,
+        )  # fmt: skip
         for column, value in zip(self, measures, strict=True):
             column[at] = value
 
 
 def add_by_key(counts: CountsByKey[GroupKey], keys: Sequence[GroupKey], numbers: Int64, rows: MeasureColumns) -> None:
     """Count rows under keys, by the number of each row's key; keys come in the order of their first rows."""
+    for _, key, found in counts_by_key(keys, numbers, rows):
+        counts.add(key, found)
+
+
+def counts_by_key(
+    keys: Sequence[GroupKey], numbers: Int64, rows: MeasureColumns
+) -> Iterator[tuple[int, GroupKey, ExchangeCounts]]:
+    """Yield, ascending, the place of each key's first row, the key, and the counts of its rows."""
     different, first, group = np.unique(numbers, return_index=True, return_inverse=True)
-    found = _counts(group, len(different), rows)
+    found = counts_by_number(group, len(different), rows)
     for at in np.argsort(first).tolist():
-        counts.add(keys[int(different[at])], found[at])
+        yield int(first[at]), keys[int(different[at])], found[at]
 
 
-def _counts(group: Int64, count: int, rows: MeasureColumns) -> list[ExchangeCounts]:
-    """Return the counts of each group."""
-    ones = np.ones(len(group), np.int64)
-    sums = [_sums(group, count, each) for each in (ones, rows.out, rows.back, rows.error, rows.unanswered)]
-    latencies = _histograms(group, count, rows.latency_ns, rows.has_latency & ~rows.may_wait)
-    waits = _histograms(group, count, rows.latency_ns, rows.has_latency & rows.may_wait)
+def counts_by_number(group: Int64, count: int, rows: MeasureColumns) -> list[ExchangeCounts]:
+    """Return the counts of each group, of the numbers from 0 to `count`."""
+    sums = [_sums(group, count, each) for each in (rows.counted, rows.out, rows.back, rows.error, rows.unanswered)]
+    timed = rows.has_latency & rows.counted
+    latencies = _histograms(group, count, rows.latency_ns, timed & ~rows.may_wait)
+    waits = _histograms(group, count, rows.latency_ns, timed & rows.may_wait)
     return list(map(ExchangeCounts, *sums, latencies, waits))
 
 

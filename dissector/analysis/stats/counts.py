@@ -10,6 +10,7 @@ Invariants:
 """
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -20,6 +21,8 @@ MAX_KEYS: Final = 20_000
 LATENCY_NOTE: Final = "latencies: without long polls (Fetch, …), unless a line has no others"
 """What the columns p50 to max of `stats` and of the overview are of."""
 GroupKey = TypeVar("GroupKey")
+Merge = Callable[[Histogram, Histogram], Histogram]
+"""Returns the counts of both."""
 
 
 class ClientSoftware(NamedTuple):
@@ -90,15 +93,15 @@ class ExchangeCounts:
         """The latencies without waits; the waits if there is nothing else, as for Fetch alone."""
         return self.latency if self.latency.counts else self.waits
 
-    def merge(self, other: "ExchangeCounts") -> None:
-        """Add the counts of another one."""
+    def merge(self, other: "ExchangeCounts", merged: "Merge" = Histogram.merged) -> None:
+        """Add the counts of another one. Histograms are not changed, as several counts may share one."""
         self.exchanges += other.exchanges
         self.bytes_out += other.bytes_out
         self.bytes_in += other.bytes_in
         self.errors += other.errors
         self.unanswered += other.unanswered
-        self.latency.merge(other.latency)
-        self.waits.merge(other.waits)
+        self.latency = merged(self.latency, other.latency)
+        self.waits = merged(self.waits, other.waits)
 
 
 @dataclass(slots=True)
@@ -118,12 +121,12 @@ class CountsByKey(Generic[GroupKey]):
             counts = self.counts[key] = ExchangeCounts()
         return counts
 
-    def add(self, key: GroupKey, counts: ExchangeCounts) -> None:
+    def add(self, key: GroupKey, counts: ExchangeCounts, merged: "Merge" = Histogram.merged) -> None:
         """Add counts of a key. They are its own from then on: of a new key they are not copied."""
         if key not in self.counts and len(self.counts) < MAX_KEYS:
             self.counts[key] = counts
         else:
-            self.of(key).merge(counts)
+            self.of(key).merge(counts, merged)
 
     def ranked(self, most: int | None = None) -> list[tuple[GroupKey, ExchangeCounts]]:
         """Return the keys, the ones with the most exchanges first; all or at most so many."""

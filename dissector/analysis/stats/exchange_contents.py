@@ -4,6 +4,7 @@ exchanges that are equal in the fields that `reads` names.
 Records are referred to by their place: the how manieth `records` field of the message it is.
 """
 
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -13,6 +14,7 @@ from dissector.analysis.stats.topic_mentions import topic_mentions, topic_struct
 from dissector.exchange.field_paths import Path, found, replaced
 from dissector.exchange.info_column import ERROR_CODES, ERROR_RESPONSE
 from dissector.exchange.model import Exchange, ExchangeMessage
+from dissector.index.fetch_sessions import is_incremental
 from dissector.protocol.codec.program import ColumnPlan, Part
 from dissector.protocol.codec.structs import structs_with
 from dissector.protocol.embedded.topics import RECORDS_FIELDS
@@ -30,13 +32,15 @@ class ExchangeContents(NamedTuple):
     codes: tuple[int, ...]
     """The error codes of its response, each once."""
     subjects: tuple[Subject, ...]
-    """The topics and partitions that it mentions or that its fetch session has, each once."""
+    """The topics and partitions that it mentions, each once; and not those that only its fetch session has."""
     has_error: tuple[bool, ...]
     """Of each of them."""
     sent: tuple[tuple[int, int], ...]
     """By place in the request, the topic and the partition of the records, as places in `subjects`; or `NO_SUBJECT`."""
     received: tuple[tuple[int, int], ...]
     """The same of the response."""
+    continues_session: bool
+    """Whether it is an incremental Fetch."""
 
 
 def contents_of(exchange: Exchange) -> ExchangeContents:
@@ -50,10 +54,6 @@ def contents_of(exchange: Exchange) -> ExchangeContents:
             errors.append(False)
         return place
 
-    for topic, numbers in (exchange.fetched or {}).items():
-        place_of(topic)
-        for number in numbers:
-            place_of(TopicPartition(topic, number))
     sides: list[tuple[tuple[int, int], ...]] = []
     for message in (exchange.request, exchange.response):
         records = [(NO_SUBJECT, NO_SUBJECT)] * (0 if message is None else len(_records_of(message)))
@@ -66,7 +66,18 @@ def contents_of(exchange: Exchange) -> ExchangeContents:
             if each.records is not None:
                 records[each.records] = of_topic, of_partition
         sides.append(tuple(records))
-    return ExchangeContents(tuple(_error_codes(exchange)), tuple(subjects), tuple(errors), *sides)
+    continues = exchange.request is not None and is_incremental(exchange.request.body)
+    return ExchangeContents(
+        tuple(_error_codes(exchange)), tuple(subjects), tuple(errors), sides[0], sides[1], continues
+    )
+
+
+def session_subjects(fetched: Mapping[str, Iterable[int]]) -> Iterator[Subject]:
+    """The topics and partitions of a fetch session."""
+    for topic, numbers in fetched.items():
+        yield topic
+        for number in numbers:
+            yield TopicPartition(topic, number)
 
 
 def record_sizes(message: ExchangeMessage | None) -> list[int]:
@@ -78,6 +89,7 @@ def record_bytes_by_topic(exchange: Exchange) -> dict[Subject, tuple[int, int, b
     """The bytes of records out and in, and whether there is an error, by each topic and partition that an exchange
     mentions or that its fetch session has."""
     contents = contents_of(exchange)
+    found = dict.fromkeys(session_subjects(exchange.fetched or {}), (0, 0, False))
     sizes = [[0, 0] for _ in contents.subjects]
     for side, (message, records) in enumerate(
         ((exchange.request, contents.sent), (exchange.response, contents.received))
@@ -86,10 +98,8 @@ def record_bytes_by_topic(exchange: Exchange) -> dict[Subject, tuple[int, int, b
             for subject in subjects:
                 if subject != NO_SUBJECT:
                     sizes[subject][side] += size
-    return {
-        subject: (out, back, error)
-        for subject, (out, back), error in zip(contents.subjects, sizes, contents.has_error, strict=True)
-    }
+    mentioned = zip(contents.subjects, sizes, contents.has_error, strict=True)
+    return found | {subject: (out, back, error) for subject, (out, back), error in mentioned}
 
 
 def reads(api_key: int, column: ColumnPlan, *, is_request: bool) -> bool:

@@ -88,6 +88,16 @@ class Histogram:
         if other.least is not None and other.most is not None:
             self.add_counts(other.counts, other.least, other.most)
 
+    def merged(self, other: "Histogram") -> "Histogram":
+        """Return the counts of both; one of the two where the other is empty. Neither is changed."""
+        if other.least is None:
+            return self
+        if self.least is None:
+            return other
+        both = Histogram(dict(self.counts), self.least, self.most)
+        both.merge(other)
+        return both
+
     @property
     def count(self) -> int:
         """The number of durations."""

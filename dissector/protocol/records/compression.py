@@ -17,6 +17,7 @@ import numpy as np
 
 from dissector.core import limits
 from dissector.core.arrays import UInt8
+from dissector.core.expansion import RUN, USED_UP
 from dissector.protocol.records.lz4 import single_block, with_right_checksum, with_wrong_checksum
 from dissector.protocol.schema.field_enums import CompressionType
 from dissector.protocol.wire import LimitError
@@ -51,6 +52,7 @@ class DecompressionBudget:
 
     Each section may become at most `section` bytes, all together `total`. Bytes and records are also limited by the
     size of the sections on the wire (`Limits.packed_size` and those after it). Unreadable sections are charged, too.
+    All frames of a run share another room (`core/expansion.py`).
     """
 
     def __init__(self, section: int, total: int, bounds: limits.Limits = limits.DEFAULT) -> None:
@@ -71,17 +73,19 @@ class DecompressionBudget:
             data = found.repair(data)
         if codec == CompressionType.NONE:
             return data
+        if not RUN.admits_section():
+            raise DecompressionError(USED_UP)
         self._packed_size += self._bounds.packed_ratio * len(data)
         limit = min(self._section, self._remaining, self._packed_size)
         try:
             plain = found.decompress(data, limit)
         except TooLargeError:
-            self._charge(limit)
+            self._charge(limit, len(data))
             raise
         except DecompressionError:
-            self._charge(min(limit, USUAL_RATIO * len(data)))
+            self._charge(min(limit, USUAL_RATIO * len(data)), len(data))
             raise
-        self._charge(len(plain))
+        self._charge(len(plain), len(data))
         return plain
 
     def decompressed_into(self, codec: int, data: memoryview, out: UInt8) -> int | None:
@@ -89,17 +93,18 @@ class DecompressionBudget:
         may be too large, or damaged."""
         into = CODECS[codec].into if codec in CODECS else None
         packed_size = self._packed_size + self._bounds.packed_ratio * len(data)
-        if into is None:
+        if into is None or not RUN.has_room:
             return None
         try:
             size = into(data, out[: min(self._section, self._remaining, packed_size)])
         except cramjam.DecompressionError:
             return None
         self._packed_size = packed_size
-        self._charge(size)
+        self._charge(size, len(data))
         return size
 
-    def _charge(self, size: int) -> None:
+    def _charge(self, size: int, wire: int) -> None:
+        RUN.take(wire, size)
         self._remaining -= size
         self._packed_size -= size
 

@@ -1,0 +1,80 @@
+"""What all that a run reads may become together: a bound for few bytes that stand for many, frame after frame.
+
+Each frame has bounds of its own (`DecompressionBudget`). They allow what one real frame may need, which is thousands of
+times what the smallest frame takes: 100 MB of such frames were terabytes. So what goes beyond `Limits.packed_ratio` for
+each byte on the wire is taken from one room. When that is used up, a compressed section is not decompressed, which its
+row says as for any damaged one, and the session of an incremental Fetch is not listed; everything else goes on.
+
+A run is a command, a capture that a program opens, or on the screen what happens between two keys. Processes that are
+forked share the room.
+"""
+
+import mmap
+from typing import Final
+
+import numpy as np
+
+from dissector.core import limits
+from dissector.core.text import byte_size
+
+LISTED: Final = 8
+"""Bytes that a partition of a session takes in a list, about."""
+USED_UP: Final = "not decompressed, as those before it have used up what all may become together"
+
+
+class Expansion:
+    """The room of a run. Forked processes may take from it at the same time: it is about right then."""
+
+    def __init__(self, room: int = limits.DEFAULT.run_expansion) -> None:
+        self._size = room
+        self._numbers = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.int64, 3)
+        """What is left, sections and sessions that were left out: in memory that forked processes share."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin a run."""
+        self._numbers[:] = self._size, 0, 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether anything is left."""
+        return bool(self._numbers[0] > 0)
+
+    def take(self, wire: int, size: int, bounds: limits.Limits = limits.DEFAULT) -> None:
+        """Note that so many bytes on the wire became so many."""
+        beyond = size - bounds.packed_ratio * wire
+        if beyond > 0:
+            self._numbers[0] -= beyond
+
+    def admits_section(self) -> bool:
+        """Whether a section may be decompressed; counts those that may not."""
+        if self.has_room:
+            return True
+        self._numbers[1] += 1
+        return False
+
+    def admits_session(self) -> bool:
+        """Whether the partitions of a fetch session may be listed; counts those that may not."""
+        if self.has_room:
+            return True
+        self._numbers[2] += 1
+        return False
+
+    def complaint(self) -> str:
+        """What was left out, in a line; empty for nothing. Not how many: what is read twice is left out twice."""
+        sections, sessions = self._numbers[1:].tolist()
+        left = [
+            *(["compressed records were not decompressed"] if sections else []),
+            *(["partitions of fetch sessions were not listed"] if sessions else []),
+        ]
+        if not left:
+            return ""
+        room, ratio = byte_size(self._size), limits.DEFAULT.packed_ratio
+        return (
+            f"{', and '.join(left)}: those before became {room} larger than {ratio} times their size. Choose fewer "
+            "rows with -Y to see those of them"
+        )
+
+
+RUN: Final = Expansion()
+"""That of this process."""

@@ -1,0 +1,72 @@
+"""What all frames of a run become together is bounded, and what was left out is said."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dissector.capture_session import Capture
+from dissector.core.expansion import RUN, USED_UP, Expansion
+from dissector.core.limits import DEFAULT
+from dissector.protocol.records.compression import CODECS, DecompressionBudget, DecompressionError
+from dissector.protocol.records.to_json import frame_budget
+from tests.index.test_fetch_sessions import fetch
+from tests.traffic import Turn, capture_of, conversation, response
+
+ZSTD = 4
+PLAIN = bytes(1 << 20)
+SECTION = CODECS[ZSTD].compress(PLAIN)
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> Iterator[Expansion]:
+    """The run of this process, with room for one section and a half."""
+    monkeypatch.setattr(RUN, "_size", 3 * len(PLAIN) // 2)
+    RUN.begin()
+    yield RUN
+    monkeypatch.undo()
+    RUN.begin()
+
+
+def test_what_few_bytes_become_is_taken_from_the_room_of_the_run(room: Expansion) -> None:
+    assert frame_budget().decompressed(ZSTD, SECTION) == PLAIN
+    assert room.has_room
+    assert frame_budget().decompressed(ZSTD, SECTION) == PLAIN
+    assert not room.has_room
+    assert not room.complaint()
+    with pytest.raises(DecompressionError, match=USED_UP):
+        frame_budget().decompressed(ZSTD, SECTION)
+    assert "compressed records were not decompressed" in room.complaint()
+    room.begin()
+    assert frame_budget().decompressed(ZSTD, SECTION) == PLAIN
+    assert not room.complaint()
+
+
+def test_what_becomes_a_hundred_times_as_large_takes_nothing(room: Expansion) -> None:
+    room.take(10, 10 * DEFAULT.packed_ratio)
+    assert room._numbers[0] == room._size
+    room.take(10, 10 * DEFAULT.packed_ratio + 1)
+    assert room._numbers[0] == room._size - 1
+
+
+def test_uncompressed_records_are_always_read(room: Expansion) -> None:
+    room.take(0, 1 << 40)
+    assert frame_budget().decompressed(0, b"abc") == b"abc"
+    with pytest.raises(DecompressionError):
+        DecompressionBudget(9, 9, replace(DEFAULT)).decompressed(ZSTD, SECTION)
+
+
+def test_sessions_beyond_the_room_are_not_listed_and_that_is_said(tmp_path: Path, room: Expansion) -> None:
+    turns = [Turn(True, fetch(0, 0, {"a": list(range(9))}, {})), Turn(False, response(0, bytes(14)))]
+    for number in (1, 2):
+        turns += [Turn(True, fetch(number, number, {}, {})), Turn(False, response(number, bytes(14)))]
+    path = capture_of(tmp_path, conversation(turns))
+    room._numbers[0] = 1
+    with Capture([path]) as capture:
+        list(capture.read())
+        lines = [bytes(part) for text in capture.messages.json_lines(range(3)) for part in text.parts() if part]
+    found = [json.loads(line)["request"].get("fetch_session") for line in b"".join(lines).splitlines()]
+    assert found == [None, [{"topic": "a", "partitions": list(range(9))}], None]
+    assert "partitions of fetch sessions were not listed" in room.complaint()
