@@ -24,6 +24,8 @@ _ENTITY: Final = re.compile(r"&(?:lt|gt|quot|apos|amp|#39|#34|nbsp);")
 _ENTITIES: Final = {
     "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&", "&#39;": "'", "&#34;": '"', "&nbsp;": " ",
 }  # fmt: skip
+_TAG: Final = re.compile(r"</?(?:pre|code|span|div|p|br|tt|b|i|td|tr|th|table|tbody|html|body)\b[^<>\n]{0,200}>")
+"""Tags of HTML around what is pasted."""
 _NO_TEXT: Final = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -52,6 +54,8 @@ def plain_text(data: bytes) -> str | None:
         text = _ESCAPE.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if "</" in text:
+        text = _TAG.sub("", text)
     if "&" in text:
         text = _ENTITY.sub(lambda found: _ENTITIES[found[0]], text)
     return text

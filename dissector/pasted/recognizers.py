@@ -14,7 +14,7 @@ from dissector.pasted.pieces import Piece
 from dissector.pasted.plain_text import Lines
 from dissector.pasted.printed_packets import printed_frames, printed_payloads
 from dissector.pasted.rows import dumps
-from dissector.pasted.words import base64_words, caret_words, hex_words, percent_words
+from dissector.pasted.words import annotated_words, base64_words, caret_words, digit_words, hex_words, percent_words
 
 
 class Recognizer(NamedTuple):
@@ -44,6 +44,8 @@ RECOGNIZERS: Final = (
     Recognizer("escaped string", partial(string_literals, twice=True)),
     Recognizer("list of numbers", number_lists, is_loose=True, by_size=False),
     Recognizer("hex", hex_words, is_loose=True),
+    Recognizer("hex with words", annotated_words, is_loose=True, by_size=False),
+    Recognizer("digits", digit_words, is_loose=True, by_size=False),
     Recognizer("base64", base64_words, is_loose=True, by_size=False),
     Recognizer("percent-encoded bytes", percent_words, by_size=False),
     Recognizer("caret notation", caret_words, by_size=False),

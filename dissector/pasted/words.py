@@ -21,10 +21,10 @@ _HEX_LINE: Final = re.compile(
 )
 """A line of hex, with marks, quotes or brackets around it."""
 _HEX_RUN: Final = re.compile(
-    r"(?<![0-9A-Za-z_%\\.\-])(?:0[xX])?("
+    r"(?<![0-9A-Za-z_%\\.\-])(?:0[xX]|\\{1,2}x)?("
     r"(?:[0-9a-fA-F]{2}){6,}(?![0-9A-Za-z_])|"
     r"[0-9a-fA-F]{2}(?:, ?[0-9a-fA-F]{2}){5,}(?![0-9A-Za-z_])|"
-    r"(?:[0-9a-fA-F]{2})+(?:(?: {1,2}|[:\-|])(?:[0-9a-fA-F]{2})+)+(?![0-9A-Za-z_]))"
+    r"(?:[0-9a-fA-F]{2})+(?:(?: {1,2}|[:;\-|])(?:[0-9a-fA-F]{2})+)+(?![0-9A-Za-z_]))"
 )
 """Hex within a line."""
 _LEAST_RUN: Final = 6
@@ -35,7 +35,15 @@ _NO_HEX: Final = re.compile(r"[^0-9a-fA-F]")
 _PREFIX: Final = re.compile(r"0[xX]|\\x")
 _MORE: Final = re.compile(r"\s*(?:\.\.\.|…)?\s*\(?(?:and )?([0-9,]{1,12}) more (?:bytes|items)")
 _BASE64_LINE: Final = re.compile(r"[\s>|`\"']*([A-Za-z0-9+/_\-]{4,}={0,2})[\s`\"',]*")
-_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_\-=])A[A-Za-z0-9+/_\-]{18,}={0,2}")
+_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_\-])A[A-Za-z0-9+/_\-]{18,}={0,2}")
+_ANNOTATED: Final = re.compile(
+    r"\s*(?:[A-Za-z_][\w ./()]{0,60}[:=]\s+)?((?:[0-9a-fA-F]{2})+(?:[ :](?:[0-9a-fA-F]{2})+)*)"
+    r"(?=\s*$|\s+(?:[=:(\-]|[A-Za-z_]{3}))"
+)
+_DIGITS: Final = (
+    (re.compile(r"(?<!\S)[01]{8}(?: [01]{8}){7,}(?!\S)"), 2),
+    (re.compile(r"(?<!\S)[0-3][0-7]{2}(?: [0-3][0-7]{2}){7,}(?!\S)"), 8),
+)
 _LONGEST_ROW: Final = 2_048
 """Characters of the longest line that may have a text column."""
 _LEAST_BASE64: Final = 27
@@ -90,6 +98,33 @@ def hex_words(lines: Lines) -> list[Piece]:
             pieces.append(Piece(start + found.start(), start + found.end(), data, holes=holes))
     _mark_by_tab(pieces, lines)
     return pieces
+
+
+def annotated_words(lines: Lines) -> list[Piece]:
+    """Return hex of which each line has some bytes, and words before or behind that say what they are."""
+    pieces: list[Piece] = []
+    follows = False
+    for start, line in zip(lines.starts, lines.texts, strict=True):
+        found = _ANNOTATED.match(line) if len(line) <= _LONGEST_ROW else None
+        if found is None:
+            follows = False
+        elif follows:
+            pieces[-1].data += _bytes(found[1])
+            pieces[-1].end = start + found.end(1)
+        else:
+            pieces.append(Piece(start + found.start(1), start + found.end(1), _bytes(found[1])))
+            follows = True
+    return [piece for piece in pieces if len(piece.data) >= _LEAST]
+
+
+def digit_words(lines: Lines) -> list[Piece]:
+    """Return bytes in binary or octal digits without a prefix."""
+    return [
+        Piece(start + found.start(), start + found.end(), bytes(int(word, base) for word in found[0].split()))
+        for start, line in zip(lines.starts, lines.texts, strict=True)
+        for pattern, base in _DIGITS
+        for found in pattern.finditer(line)
+    ]
 
 
 def _column(line: str) -> int:
