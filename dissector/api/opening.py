@@ -34,10 +34,10 @@ def open(  # noqa: A001  # like `gzip.open`
 ) -> Capture:
     """Open one or more sources as one capture, in the order of time. Reading begins when something is asked for.
 
-    A source is the path of a file (packets, hex, one of Kafka's own files; ``-`` is standard input), a binary file
-    that is open, `bytes` with what a file would have, or packets: anything that yields ``(time, bytes)``, time in
-    seconds, such as `dpkt.pcap.Reader` and `dpkt.pcapng.Reader`, or packets of scapy's. `link_type` is the LINKTYPE_
-    number of such packets where their reader does not tell it; otherwise they are Ethernet.
+    A source is the path of a file (packets, text with bytes in any form, one of Kafka's own files; ``-`` is standard
+    input), a binary file that is open, `bytes` with what a file would have, or packets: anything that yields ``(time,
+    bytes)``, time in seconds, such as `dpkt.pcap.Reader` and `dpkt.pcapng.Reader`, or packets of scapy's. `link_type`
+    is the LINKTYPE_ number of such packets where their reader does not tell it; otherwise they are Ethernet.
 
     `keylog` names files with TLS secrets (SSLKEYLOGFILE). `ports` are brokers' ports, whatever the bytes look like.
     `decode_as` says what connections are, as ``--decode-as`` does: ``tcp.port==19092,kafka``, ``10.0.0.5:19092,none``.

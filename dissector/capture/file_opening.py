@@ -57,14 +57,14 @@ def open_capture(
     store: Store,
     taker: FileTaker = NO_FILES,
     *,
-    unmarked_from_client: bool = True,
+    response_to: tuple[int, int] | None = None,
     limits: Limits = DEFAULT,
 ) -> AnyReader:
     """Open a capture; its bytes become a region of `store`. Raises `CaptureError` with one plain line.
 
-    A pipe, compressed or not, is recognized by its first bytes: that it is no capture is raised when it is read. Hex
-    without a direction is the client's, or the server's if not `unmarked_from_client`. A file that `taker` takes
-    yields no packets.
+    A pipe, compressed or not, is recognized by its first bytes: that it is no capture is raised when it is read. With
+    `response_to`, an API key and version, bytes in a text are responses to it where nothing says otherwise. A file that
+    `taker` takes yields no packets.
     """
     if isinstance(file, CapturePartition):
         return PartitionReader(file, store, limits)
@@ -72,7 +72,7 @@ def open_capture(
         return PacketObjectReader(file, store)
     if isinstance(file, OpenFile):
         again = os.fdopen(os.dup(file.file.fileno()), "rb", buffering=0)  # it may be read more than once
-        return _reader(file.name, again, file, store, limits, taker, unmarked_from_client=unmarked_from_client)
+        return _reader(file.name, again, file, store, limits, taker, response_to=response_to)
     path = file.path if isinstance(file, GrowingFile) else file
     name = "standard input" if path == STDIN else path
     try:
@@ -81,7 +81,7 @@ def open_capture(
         raise CaptureError(f"{name}: {_reason(error)}") from None
     except ValueError:
         raise CaptureError(f"{path!r}: not a file name") from None
-    return _reader(name, opened, file, store, limits, taker, unmarked_from_client=unmarked_from_client)
+    return _reader(name, opened, file, store, limits, taker, response_to=response_to)
 
 
 def _reader(
@@ -92,12 +92,12 @@ def _reader(
     limits: Limits,
     taker: FileTaker,
     *,
-    unmarked_from_client: bool,
+    response_to: tuple[int, int] | None,
 ) -> Reader:
     """Return the reader of an open file, which is closed if it can't be read."""
     try:
         source = _source(name, opened, store, limits, file)
-        return Reader(name, source, store, limits, taker, unmarked_from_client=unmarked_from_client)
+        return Reader(name, source, store, limits, taker, response_to=response_to)
     except OSError as error:
         opened.close()
         raise CaptureError(f"{name}: {_reason(error)}") from None

@@ -24,8 +24,6 @@ from dissector.core.limits import BATCH_BYTES, Limits
 from dissector.core.store import Store
 
 PCAPNG: Final = SECTION.to_bytes(4, "big")
-_TEXT_HEAD: Final = 1 << 16
-"""Bytes at the beginning in which text must be recognizable as hex."""
 _NONE: Final = np.zeros(0, np.int64)
 NO_PACKETS_YET: Final = PacketBatch(
     np.zeros(0, np.uint8), 0, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.uint16)
@@ -93,14 +91,16 @@ class Reader:
         limits: Limits,
         taker: FileTaker,
         *,
-        unmarked_from_client: bool,
+        response_to: tuple[int, int] | None,
     ) -> None:
         self.name = name
         self._source = source
         self._store = store
         self._limits = limits
         self._taker = taker
-        self._unmarked_from_client = unmarked_from_client
+        self._response_to = response_to
+        self._may_be_text: bool | None = None
+        """Whether the beginning of a stream is a text with bytes; None while too little of it is there."""
         self._problems: list[Finding] = []
         self._format: CaptureFormat | None = None
         self._taken = False
@@ -228,22 +228,18 @@ class Reader:
         return True
 
     def _take_whole(self, magic: bytes) -> bool:
-        """Read hex text, or hand over a file that has no packets."""
+        """Read a text with bytes, or hand over a file that has no packets."""
         data = self._source.map_all()
         if data is None:
             for problem in self._source.problems:
                 raise (NoRoomError if problem.code == "not-read-on" else CaptureError)(problem.message)
             raise CaptureError(f"{self.name}: empty file")
-        from dissector.capture.hex_capture import pcapng_from_hex  # few files are of hex
-        from dissector.conversation.hex_text import form_of
+        from dissector.capture.text_capture import pcapng_of  # few files are of text
 
-        form = form_of(data[:_TEXT_HEAD])
-        if form is not None:
-            self._check_text(len(data))
-            converted, self._problems = pcapng_from_hex(
-                self.name, data[:], form, unmarked_from_client=self._unmarked_from_client
-            )
-            self._source = ConvertedSource(converted, self._store, self._source)
+        converted = pcapng_of(self.name, data, self._response_to, self._limits)
+        if converted is not None:
+            packets, self._problems = converted
+            self._source = ConvertedSource(packets, self._store, self._source)
             return self._recognize()
         self._taken = self._taker.take(self.name, data)
         if not self._taken:
@@ -252,21 +248,22 @@ class Reader:
 
     def _check_beginning(self, data: UInt8) -> None:
         """Raise `CaptureError` for bytes with which no capture begins: a stream without an end would fill the disk."""
-        from dissector.conversation.hex_text import may_be_hex  # few files are of hex
+        from dissector.capture.text_capture import begins_text, check_size  # few files are of text
 
-        if may_be_hex(data[:_TEXT_HEAD].tobytes(), _TEXT_HEAD):
-            self._check_text(len(data))
+        if self._may_be_text is None:
+            self._may_be_text = begins_text(data, self._response_to)
+        if self._may_be_text is not False:
+            check_size(self.name, data, self._limits)
         elif not self._taker.may_take(data):
             raise self._no_capture(data[:4].tobytes())
 
-    def _check_text(self, size: int) -> None:
-        most = self._limits.hex_text_bytes
-        if size > most:
-            raise CaptureError(f"{self.name}: more than {most:,} bytes of hex: cut it, or save packets as pcapng")
-
     def _no_capture(self, magic: bytes) -> CaptureError:
-        words = f"{self.name}: not a capture: it begins with {magic.hex(' ')}"
-        return CaptureError(f"{words}, which is neither pcap nor pcapng, nor hex, nor one of Kafka's own files")
+        from dissector.pasted.recognizers import FORMS
+
+        words = (
+            f"{self.name}: not a capture: it begins with {magic.hex(' ')}, which is neither pcap nor pcapng, nor one of"
+        )
+        return CaptureError(f"{words} Kafka's own files, nor text with bytes of Kafka messages or packets ({FORMS})")
 
     def close(self) -> None:
         """Close the file. Its mapping is released with the last batch that points into it."""

@@ -68,12 +68,13 @@ class Capture:
         self.sources = tuple(paths)
         self.names = source_names(paths)
         self.limits = limits
+        self.response_to = response_to
         self.decode_as = (*of_ports(ports), *decode_as)
         """What the user says that connections are."""
         self._opener = opener
         restored = None if checkpoint is None else load(checkpoint)
         self.pipeline = StagePipeline(
-            paths, limits, self.decode_as, restored, key_logs=key_logs, unmarked_hex_from_client=response_to is None,
+            paths, limits, self.decode_as, restored, key_logs=key_logs, response_to=response_to,
             show_secrets=show_secrets,
         )  # fmt: skip
         """Files, stages, and what they count."""

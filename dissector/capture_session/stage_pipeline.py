@@ -65,7 +65,7 @@ class StagePipeline:
 
     def __init__(
         self, sources: Sequence[Source], limits: Limits, decode_as: Sequence[DecodeAs], restored: Checkpoint | None, *,
-        key_logs: Sequence[str], unmarked_hex_from_client: bool, show_secrets: bool,
+        key_logs: Sequence[str], response_to: tuple[int, int] | None, show_secrets: bool,
     ) -> None:  # fmt: skip
         self._limits = limits
         self.store = Store() if restored is None else restored.store
@@ -73,8 +73,7 @@ class StagePipeline:
         """Kafka's own files: they have no packets, and their rows come before those of exchanges."""
         raise_open_file_limit(len(sources))
         self._readers = [
-            open_capture(each, self.store, self.files, unmarked_from_client=unmarked_hex_from_client, limits=limits)
-            for each in sources
+            open_capture(each, self.store, self.files, response_to=response_to, limits=limits) for each in sources
         ]
         self._merged = PacketMerger(self._readers, self.store, limits)
         if restored is not None:

@@ -19,12 +19,15 @@ from dissector.cli.errors import UsageError, output_error_code, print_error
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE…", help="Captures, hex dumps, Kafka log segments, or a folder of tables; - is standard input."
+        metavar="FILE…",
+        help="Captures, texts with bytes in any form, Kafka log segments, or a folder of tables; - is standard input.",
     ),
 ]
 CaptureFiles = Annotated[
     list[str],
-    typer.Argument(metavar="FILE…", help="Captures, hex dumps, or Kafka log segments; - is standard input."),
+    typer.Argument(
+        metavar="FILE…", help="Captures, texts with bytes in any form, or Kafka log segments; - is standard input."
+    ),
 ]
 """Where tables can't stand for captures."""
 Fields = Annotated[

@@ -1,4 +1,4 @@
-"""The hex transcript: frames to lines, and hex text to the turns of a conversation.
+"""The hex transcript: frames to lines, and lines to the turns of a conversation.
 
 If a frame has fewer bytes than its size prefix announces, the rest becomes a gap, so that later frames are still read
 correctly. An impossible prefix is handled by the framing. Both give a finding.
@@ -7,7 +7,7 @@ correctly. An impossible prefix is handled by the framing. Both give a finding.
 from collections.abc import Iterator
 from typing import Final
 
-from dissector.conversation.hex_text import HexForm, entries
+from dissector.conversation.transcript_reader import entries
 from dissector.conversation.turns import Turn
 from dissector.core import limits
 
@@ -25,18 +25,17 @@ def frame_lines(data: bytes, *, from_client: bool, connection: int = 1) -> Itera
         yield f"{mark} {data[at : at + _WIDTH].hex(' ', -_GROUP)}"
 
 
-def turns_of(data: bytes, form: HexForm, *, unmarked_from_client: bool) -> tuple[dict[int, list[Turn]], list[str]]:
-    """Return the turns of a text by connection, and problems with sizes. Raises `HexError`.
+def turns_of(data: bytes) -> tuple[dict[int, list[Turn]], list[str]]:
+    """Return the turns of a transcript by connection, and problems with sizes. Raises `TranscriptError`.
 
     A turn's time is its number: it only gives the order."""
     turns: dict[int, list[Turn]] = {}
     problems: list[str] = []
-    for number, (line, connection, from_client, sent) in enumerate(entries(data, form)):
+    for number, (line, connection, from_client, sent) in enumerate(entries(data)):
         missing, problem = _short_of(sent)
         if problem:
             problems.append(f"line {line}: {problem}")
-        side = unmarked_from_client if from_client is None else from_client
-        turns.setdefault(connection, []).append(Turn(number, side, sent, missing))
+        turns.setdefault(connection, []).append(Turn(number, from_client, sent, missing))
     return turns, problems
 
 

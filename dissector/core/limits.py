@@ -31,7 +31,10 @@ class Limits:
     """Bytes that any compressed file may grow to."""
 
     hex_text_bytes: int = 256 << 20
-    """Bytes of a hex text, which is converted in memory; a larger one is refused."""
+    """Bytes of a hex transcript, which is converted in memory; a larger one is refused."""
+
+    pasted_bytes: int = 16 << 20
+    """Bytes of a text in which bytes are searched for, in memory; a larger one is refused."""
 
     skipped_bytes: int = 256 << 20
     """Bytes searched for the next packet behind damage; past it the rest of the file is not read."""

@@ -71,7 +71,10 @@ def carrying_packets(
 
 def packet_batches(capture: Capture, store: Store) -> Iterator[PacketBatch]:
     """Read all packets of the capture's files again."""
-    readers = [open_capture(each, store, ALL_FILES, limits=capture.limits) for each in capture.sources]
+    readers = [
+        open_capture(each, store, ALL_FILES, response_to=capture.response_to, limits=capture.limits)
+        for each in capture.sources
+    ]
     merged = PacketMerger(readers, store, capture.limits)
     try:
         yield from (batch for batch in merged.batches() if len(batch))

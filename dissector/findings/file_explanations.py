@@ -189,13 +189,15 @@ OF_FILES: Final = (
     ),
     Explanation(
         "synthetic-metadata", "Synthetic times and addresses", NOTE,
-        "The input is hex: it has neither times nor addresses.",
-        "A transcript has only the bytes of frames.",
-        "Rely on the order only.",
+        "The input is text with bytes: it mostly has neither times nor addresses. The note says what was recognized "
+        "and assumed.",
+        "A transcript, or what somebody pasted, has only the bytes of frames. Packets in a dump have addresses.",
+        "Rely on the order only. Where an assumption is wrong, say what a response answers (--response Metadata:12), "
+        "or put > (client) and < (broker) in front of the hex.",
     ),
     Explanation(
         "frame-size", "Wrong size prefix", WARNING,
-        "The size prefix of a frame in the hex input does not match the bytes that follow.",
+        "The size prefix of a frame in the text does not match the bytes that follow, or bytes are left out.",
         "Some bytes were not copied.",
         "Copy the frame again, from its size prefix to its end.",
     ),

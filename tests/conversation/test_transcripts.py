@@ -1,26 +1,21 @@
-"""Bytes written as hex in every form come back; a line that can't be is named with its number."""
-
-import subprocess
+"""Transcripts come back; a line that can't be is named with its number."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dissector.conversation import Turn
-from dissector.conversation.hex_text import HexError, HexForm, entries, form_of
 from dissector.conversation.transcript import frame_lines, turns_of
+from dissector.conversation.transcript_reader import TranscriptError, is_transcript
 from tests.cases import cases
-from tests.needs import needs
 from tests.traffic import request, response
 
 FRAMES = st.lists(st.tuples(st.booleans(), st.binary(max_size=100)), min_size=1)
-DATA = b"".join(request(n, body=bytes(n % 7) + bytes(range(256))) for n in range(9)) + bytes(400)
 
 
 def turns(text: str) -> tuple[list[Turn], list[str]]:
-    form = form_of(text.encode())
-    assert form is not None
-    by_connection, problems = turns_of(text.encode(), form, unmarked_from_client=True)
+    assert is_transcript(text.encode())
+    by_connection, problems = turns_of(text.encode())
     assert by_connection.keys() == {1}
     return by_connection[1], problems
 
@@ -40,49 +35,12 @@ def test_connections_are_distinguished_by_number(frames: list[tuple[int, bool, b
         data = len(body).to_bytes(4, "big") + body
         lines += frame_lines(data, from_client=side, connection=connection)
         by_connection.setdefault(connection, []).append(Turn(number, side, data))
-    assert turns_of("\n".join(lines).encode(), HexForm.MARKED, unmarked_from_client=True) == (by_connection, [])
+    assert turns_of("\n".join(lines).encode()) == (by_connection, [])
 
 
 def test_a_transcript_has_comments_blank_lines_and_lines_that_go_on() -> None:
     text = "\ufeff# made by hand\r\n\r\n> 00000004 0003 # the key\r\n\t00 0 1\r\n  # no bytes\r\n<00000000\r\n"
     assert turns(text)[0] == [Turn(0, True, b"\0\0\0\4\0\3\0\1"), Turn(1, False, bytes(4))]
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["xxd"],
-        ["xxd", "-p"],
-        ["xxd", "-g1", "-u"],
-        ["xxd", "-a"],
-        ["hexdump", "-C"],
-        ["hexdump", "-Cv"],
-        ["od", "-Ax", "-tx1"],
-        ["od", "-Ax", "-tx1z", "-v"],
-    ],
-)
-def test_what_the_dumping_tools_print_comes_back(command: list[str]) -> None:
-    needs(command[0])
-    text = subprocess.run(command, input=DATA, capture_output=True, check=True).stdout
-    form = form_of(text)
-    assert form is (HexForm.BARE if command[-1] == "-p" else HexForm.DUMP)
-    assert [entry.data for entry in entries(text, form)] == [DATA]
-
-
-@cases(
-    ("text", "data"),
-    [
-        ("0000   00 00 00 2d 00 03 00 00 00 00 00 01 00 05 74 65   ...-..........te\n0010   73   s", 17),
-        ("00000000  30 30 20 20 30 30 20 20  30 30                    |00  00  00|\n0000000a", 10),
-        ("00000000: 3030 2020 3030                           00  00", 6),
-        ("00000000  00 00\n*\n00000008  01", 9),
-        ("0003 0000\n 0001", 6),
-        ("00000018 00", 5),
-    ],
-)
-def test_dumps_of_other_hands(text: str, data: int) -> None:
-    [turn], _ = turns(text)
-    assert len(turn.data) == data
 
 
 @cases(
@@ -92,22 +50,19 @@ def test_dumps_of_other_hands(text: str, data: int) -> None:
         ("> 00\n  0g", "line 2: 'g' is no hex digit"),
         ("# x\n> 00\n00", "line 3: begins neither with > or <"),
         ("> 00\n<  # nothing\n> 01", "line 2: no bytes behind <"),
-        ("00 01\n\nxyz", "line 3: 'x' is no hex digit"),
-        ("00000000: 0001  ..\n00000004: 0001  ..", "line 2: its offset is 0x4, but the row before it ends at 0x2"),
-        ("00000000: 0001  ..\njunk", "line 2: is no row of a hex dump"),
-        ("00000000  00 01\n*", "nothing behind the *"),
-        ("00000000  00 01\n*\nffffffffffff", "line 3: the \\* before it would stand for 281,474,976,710,653 bytes"),
-        ("00000000  00 01\n*\n00000001", "line 3: the \\* before it would stand for -1 bytes"),
     ],
 )
 def test_a_line_that_cannot_be_is_named(text: str, words: str) -> None:
-    with pytest.raises(HexError, match=words):
+    with pytest.raises(TranscriptError, match=words):
         turns(text)
 
 
-@cases("text", ["", "\n# only words\n", "buy milk", "\0\0", "deal or no deal", "{}"])
-def test_text_that_is_no_hex_is_left_to_other_readers(text: str) -> None:
-    assert form_of(text.encode()) is None
+@cases(
+    "text",
+    ["", "\n# only words\n", "buy milk", "\0\0", "> add", "<Buffer 00 00>", "> 00000000: 0000 0031", "0001", "{}"],
+)
+def test_text_that_is_no_transcript_is_left_to_other_readers(text: str) -> None:
+    assert not is_transcript(text.encode())
 
 
 @cases(
@@ -134,16 +89,15 @@ LINES = st.one_of(
 
 
 @pytest.mark.slow
-@given(st.lists(LINES, max_size=8).map("\n".join) | st.text(), st.booleans())
-def test_any_text_is_survived(text: str, unmarked_from_client: bool) -> None:
+@given(st.lists(LINES, max_size=8).map("\n".join) | st.text())
+def test_any_text_is_survived(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
-    form = form_of(data)
-    if form is None:
+    if not is_transcript(data):
         return
     line = 1
     try:
-        found, _ = turns_of(data, form, unmarked_from_client=unmarked_from_client)
-    except HexError as error:
+        found, _ = turns_of(data)
+    except TranscriptError as error:
         line = int(str(error).split()[1].rstrip(":"))
     else:
         assert found

@@ -1,0 +1,80 @@
+"""Lists of numbers, one a byte, as programming languages write and print them: ``0x00, 0x31``, ``[0 0 0 49]``, signed
+ones of Java, ``<<0,0,0,49,"text">>`` of Erlang, with casts and suffixes.
+
+A number is a byte if it is from -128 to 255. Numbers without `0x` are decimal. A list has at least eight.
+"""
+
+import re
+from typing import Final
+
+from dissector.pasted.comments import without_comments
+from dissector.pasted.escapes import decoded_escapes
+from dissector.pasted.pieces import Hole, Piece
+from dissector.pasted.plain_text import Lines
+
+_ITEM: Final = re.compile(
+    r"(?:\(\s*(?:unsigned )?(?:byte|char|uint8_t|u8|sbyte)\s*\)\s*|\b(?:byte|toByte|Byte|uint8)\(\s*)?"
+    r"(?:(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]{1,2})|&[hH](?P<basic>[0-9a-fA-F]{1,2})"
+    r"|16#(?P<erlang>[0-9a-fA-F]{1,2})#?"
+    r"|\$(?P<dollar>[0-9a-fA-F]{2})|0b(?P<binary>[01]{1,8})|0o(?P<octal>[0-7]{1,3})|(?P<decimal>[0-9]{1,3})"
+    r"|(?P<ending>[0-9a-fA-F]{2})h)"
+    r"(?:_?[ui]8|uy|[uU][lL]?|[yY]|\.toByte\(\)|:8)?\)?(?![0-9A-Za-z_.])"
+    r"|(?P<character>b?'(?:[^'\\\n]|\\[^\n]{1,3})')|(?P<string>\"(?:[^\"\\\n]|\\.)*\"))"
+)
+_GAP: Final = re.compile(r"[\s,;]*\\?[\s,;]*")
+_START: Final = re.compile(
+    r"(?<![0-9A-Za-z_.:/\-])[-+]?(?:0[xX]|&[hH]|16#|\$(?=[0-9a-fA-F]{2})|0b|0o)?[0-9a-fA-F]"
+    r"|\((?=\s*(?:unsigned )?(?:byte|char|uint8_t|u8|sbyte)\s*\))|\b(?:byte|Byte|uint8)\(|\bb?'"
+)
+_MORE: Final = re.compile(r"\s*,?\s*(?:\.\.\.|…)\s*\(?(?:and )?([0-9]{1,9}) more")
+_LEAST: Final = 8
+_DIGITS: Final = {
+    "hex": 16,
+    "basic": 16,
+    "erlang": 16,
+    "dollar": 16,
+    "ending": 16,
+    "binary": 2,
+    "octal": 8,
+    "decimal": 10,
+}
+
+
+def number_lists(lines: Lines) -> list[Piece]:
+    """Return the lists of numbers in a text."""
+    text = "\n".join(map(without_comments, lines.texts))
+    if "/*" in text or "(*" in text:
+        text = without_comments(text)
+    pieces: list[Piece] = []
+    at = 0
+    while start := _START.search(text, at):
+        data = bytearray()
+        at, end, items = start.start(), start.start(), 0
+        while found := _ITEM.match(text, at):
+            value = _value(found)
+            if value is None or (not items and found["string"] is not None):
+                break
+            data += value
+            items, end = items + 1, found.end()
+            gap = _GAP.match(text, end)
+            at = gap.end() if gap else end
+            if at == end:
+                break
+        if items >= _LEAST:
+            more = _MORE.match(text, end)
+            holes = [Hole(len(data), int(more[1]))] if more else []
+            pieces.append(Piece(start.start(), end, bytes(data), holes=holes))
+        at = max(end, start.end())
+    return pieces
+
+
+def _value(found: re.Match[str]) -> bytes | None:
+    """Return the bytes of an item; None if it is none."""
+    if found["string"] is not None:
+        return decoded_escapes(found["string"][1:-1])
+    if found["character"] is not None:
+        return decoded_escapes(found["character"].strip("b")[1:-1])
+    kind = next(name for name in _DIGITS if found[name] is not None)
+    value = int(found[kind], _DIGITS[kind])
+    value = -value if found["sign"] == "-" else value
+    return bytes([value & 255]) if -128 <= value < 256 else None

@@ -1,0 +1,175 @@
+"""Bytes written in any form come back, whatever stands around them; what is no message of Kafka is left alone."""
+
+# ruff: noqa: E501  # what people paste has long lines
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dissector import encode_request
+from dissector.pasted.reading import PastedText, read_bytes
+from tests.cases import cases
+from tests.needs import needs
+from tests.pasted.forms import AROUND, FORMS
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=30)
+
+
+def found(text: str | bytes) -> PastedText:
+    data = text if isinstance(text, bytes) else text.encode()
+    read = read_bytes(data)
+    assert read is not None, data[:400].decode("utf-8", "replace")
+    return read
+
+
+def sent(read: PastedText) -> bytes:
+    return b"".join(turn.data for turns in read.arrangement.turns.values() for turn in turns)
+
+
+def sides(read: PastedText) -> list[tuple[bool, bytes]]:
+    return [(turn.from_client, turn.data) for turns in read.arrangement.turns.values() for turn in turns]
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> bytes:
+    """A request with names, numbers and counts of any kind."""
+    client, number = draw(NAMES), draw(st.integers(0, (1 << 31) - 1))
+    topics = draw(st.lists(NAMES, min_size=1, max_size=3))
+    match draw(st.integers(0, 2)):
+        case 0:
+            body = {"client_software_name": "my-client", "client_software_version": "1.0"}
+            return encode_request("ApiVersions", 3, body, correlation_id=number, client_id=client)
+        case 1:
+            named = [{"name": topic} for topic in topics]
+            return encode_request("Metadata", 1, {"topics": named}, correlation_id=number, client_id=client)
+        case _:
+            body = {"replica_id": draw(st.integers(-1, 1 << 30)), "topics": [
+                {"name": topic, "partitions": [{"partition_index": draw(st.integers(0, 999)), "timestamp": -1}]}
+                for topic in topics
+            ]}  # fmt: skip
+            return encode_request("ListOffsets", 1, body, correlation_id=number, client_id=client)
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+@given(frame=requests(), around=st.sampled_from(sorted(AROUND)))
+def test_a_request_in_any_form_comes_back(form: str, frame: bytes, around: str) -> None:
+    assume(form != "cat -v" or b"^" not in frame)  # of it nobody can tell what it stands for
+    text = AROUND[around](FORMS[form](frame))
+    assert sent(found(text)) == frame, text
+
+
+FRAME = encode_request(
+    "Metadata", 1, {"topics": [{"name": "orders"}, {"name": "ord\\ers\n'\""}]}, correlation_id=7, client_id="café"
+)
+LONG = encode_request("Metadata", 1, {"topics": [{"name": "a" * 200}]}, correlation_id=7, client_id="café")
+
+
+@cases(
+    "command",
+    [
+        ["xxd"], ["xxd", "-g1", "-u"], ["xxd", "-g8"], ["xxd", "-c", "7"], ["xxd", "-b"], ["xxd", "-e"], ["xxd", "-p"],
+        ["xxd", "-i"], ["xxd", "-ps", "-c", "0"], ["xxd", "-a"], ["xxd", "-o", "256", "-g1"], ["xxd", "-d"],
+        ["hexdump"], ["hexdump", "-C"], ["hexdump", "-Cv"], ["hexdump", "-x"], ["hexdump", "-b"], ["hexdump", "-c"],
+        ["hexdump", "-o"], ["hexdump", "-d"],
+        ["od"], ["od", "-Ax", "-tx1"], ["od", "-Ax", "-tx1z", "-v"], ["od", "-Ad", "-tx1"], ["od", "-An", "-tx1"],
+        ["od", "-tx1"], ["od", "-x"], ["od", "-tx4"], ["od", "-tx8"], ["od", "-b"], ["od", "-c"], ["od", "-tu1"],
+        ["od", "-td1"], ["base64"], ["base64", "-w0"], ["cat", "-v"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_programs_print_comes_back(command: list[str]) -> None:
+    needs(command[0])
+    for frame in (FRAME, LONG):
+        text = subprocess.run(command, input=frame, capture_output=True, check=True).stdout
+        if command == ["cat", "-v"] and b"\n" in frame:
+            continue  # a line feed is a line feed
+        if command == ["od", "-An", "-tx1"] and frame is LONG:
+            continue  # its * has no offset that says what it stands for
+        assert sent(found(text)) == frame, text.decode()
+
+
+@cases("program", [
+    ("python3", "-c", "import sys; print(sys.stdin.buffer.read())"),
+    ("python3", "-c", "import sys; print(list(sys.stdin.buffer.read()))"),
+    ("node", "-e", "console.log(require('fs').readFileSync(0).toString('hex'))"),
+    ("node", "-e", "console.log(JSON.stringify(require('fs').readFileSync(0)))"),
+    ("node", "-e", "console.log(new Uint8Array(require('fs').readFileSync(0)))"),
+    ("node", "-e", "console.log(JSON.stringify(require('fs').readFileSync(0).toString('latin1')))"),
+    ("node", "-e", "console.log(require('fs').readFileSync(0).toString('base64url'))"),
+    ("perl", "-e", "undef $/; print unpack('H*', <STDIN>)"),
+], ids=lambda program: f"{program[0]} {program[2]}")  # fmt: skip
+def test_what_languages_print_comes_back(program: tuple[str, ...]) -> None:
+    needs(program[0])
+    text = subprocess.run(program, input=FRAME, capture_output=True, check=True).stdout
+    assert sent(found(text)) == FRAME
+
+
+@cases("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_texts_of_any_encoding_are_read(encoding: str) -> None:
+    assert sent(found(FORMS["xxd"](FRAME).encode(encoding))) == FRAME
+
+
+def test_messages_as_a_file_of_bytes_are_read() -> None:
+    assert sent(found(FRAME + LONG)) == FRAME + LONG
+    assert read_bytes(FRAME[:9]) is None
+    assert read_bytes(bytes(1000)) is None
+
+
+NEAR_MISSES = {
+    "a log": "2026-11-26 10:15:30,123 [main] INFO  o.a.k.c.NetworkClient - node 1 disconnected, id 0x7f00aa12\n" * 50,
+    "a log of sizes": "".join(f"00:00:00.{n:03d} 00 00 00 {n} bytes sent, 12 00 received\n" for n in range(100)),
+    "hashes": "".join(f"{n * 0x9E3779B97F4A7C15 % (1 << 128):032x}  file{n}\n" for n in range(1, 60)),
+    "a machine's id": "00d3a7c2f81b4e6a9c0b5d7e1f2a3b4c\n",
+    "UUIDs": "".join(f"00000000-0000-4000-8000-{n:012x}\n" for n in range(60)),
+    "MAC addresses": "".join(f"eth{n}: 00:00:00:31:00:{n:02x}\n" for n in range(60)),
+    "numbers": "\n".join(",".join(str(n * k % 256) for k in range(12)) for n in range(60)),
+    "zeros": "0 " * 500,
+    "a table": "".join(f"{n},{n * n},{n / 7:.4f},0x{n:02x}\n" for n in range(100)),
+    "a key log": "".join(f"CLIENT_RANDOM {n:064x} {n * 31:096x}\n" for n in range(1, 20)),
+    "tcpdump": "".join(f"10:15:30.{n:06d} IP 10.0.0.1.40001 > 10.0.0.2.9092: Flags [P.], seq 1:54, length 53\n" for n in range(60)),
+    "a certificate": "-----BEGIN CERTIFICATE-----\n" + "AAAAMQBTAXMAAABlAA1hZG1pbmNsaWVudC0xABJhcGFjaGUta2Fma2EtamF2YQYy\n" * 12 + "-----END CERTIFICATE-----\n",
+    "a dump of TLS": "00000000  16 03 01 00 31 01 00 00  2d 03 03 00 00 00 31 00  |....1...-.....1.|\n00000010  12 00 03 00 00 00 65 00  0d 61 64 6d 69 6e 63 6c  |......e..admincl|\n",
+    "a dump of zeros": "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n*\n00001000\n",
+    "an array": "static const int table[] = {0, 0, 0, 49, 0, 18, 0, 3, 0, 0, 0, 101, 1, 2, 3, 4, 5, 6};\n",
+    "a keyboard": "static const char *map = \"\\x00\\x01\\x02\\x03\\x04\\x05\\x06\\x07\\x08\\x09\\x0a\\x0b\\x0c\";\n",
+    "code": 'if (a >= 0 && b[0] == 0x00) { return "\\0\\0\\0\\0"; }\n' * 40,
+    "prose": "Deal or no deal, a bad cafe faced a decade of beef; add 00 eggs and 12 face feeds.\n" * 20,
+    "quoted prose": "> add\n> dead beef 00\nI see.\n",
+    "a form without bytes": "Follow: tcp,ascii\nNode 0: 127.0.0.1:58120\n53\n...1..........adminclient-1..apache-kafka-java.4.3.1.\n",
+}  # fmt: skip
+
+
+@cases("name", sorted(NEAR_MISSES))
+def test_text_without_messages_is_left_alone(name: str) -> None:
+    read = read_bytes(NEAR_MISSES[name].encode())
+    assert read is None, (read.arrangement.form, read.arrangement.best)
+
+
+def sources() -> list[Path]:
+    root = Path(__file__).parents[2]
+    return [
+        path
+        for top in ("dissector/core", "dissector/tls", "tui/features", "tools/benchmarks")
+        for path in sorted((root / top).rglob("*.py"))
+    ]
+
+
+def test_our_own_sources_are_no_messages() -> None:
+    read = [path.name for path in sources() if read_bytes(path.read_bytes()) is not None]
+    assert not read
+
+
+@given(st.text(st.sampled_from("0123456789abcdefx\\\"' \n\t|:,<>[]()*.-%^@AZ/=#;"), max_size=400))
+def test_any_text_is_survived(text: str) -> None:
+    read = read_bytes(text.encode())
+    if read is not None:
+        assert read.arrangement.places
+        assert all(words.startswith("line ") for words in read.problems())
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_survived(data: bytes) -> None:
+    read_bytes(data)
